@@ -1,11 +1,10 @@
-/**
- * The mock models that both loops ask: one object for the AI SDK and for ours. An answer depends on the length of the
- * history alone, so that a model serves any number of runs, and a history that came cut or doubled ends a run wrongly.
- */
+// The mock models of both loops. An answer depends only on the length of the history, so that one model serves any number
+// of runs, and a truncated or duplicated history fails the run.
+
 import type { LanguageModelV3FinishReason, LanguageModelV3StreamPart, LanguageModelV3ToolCall } from '@ai-sdk/provider';
 import { convertArrayToReadableStream, MockLanguageModelV3 } from 'ai/test';
 
-/** The same answer, whole and as it comes. */
+/** An answer as content and as stream parts. */
 interface Answer {
   readonly content: (LanguageModelV3ToolCall | { type: 'text'; text: string })[];
   readonly parts: LanguageModelV3StreamPart[];
@@ -17,11 +16,11 @@ const usage = {
   outputTokens: { total: 5, text: 5, reasoning: undefined },
 };
 
-/** What the model says when it is done. */
+/** The final text of the model. */
 export const DONE = 'done';
 
-/** One piece of a streamed answer. */
-export const PIECE = 'word ';
+/** One delta of a streamed answer. */
+export const DELTA = 'word ';
 
 function answer(content: Answer['content'], parts: readonly LanguageModelV3StreamPart[]): Answer {
   const unified = content[0]?.type === 'tool-call' ? 'tool-calls' : 'stop';
@@ -30,13 +29,13 @@ function answer(content: Answer['content'], parts: readonly LanguageModelV3Strea
   return { content, parts: [{ type: 'stream-start', warnings: [] }, ...parts, finish], finishReason };
 }
 
-function text(pieces: readonly string[]): Answer {
-  const deltas = pieces.map((delta) => ({ type: 'text-delta', id: 't', delta }) as const);
+function text(texts: readonly string[]): Answer {
+  const deltas = texts.map((delta) => ({ type: 'text-delta', id: 't', delta }) as const);
   const parts = [{ type: 'text-start', id: 't' }, ...deltas, { type: 'text-end', id: 't' }] as const;
-  return answer([{ type: 'text', text: pieces.join('') }], parts);
+  return answer([{ type: 'text', text: texts.join('') }], parts);
 }
 
-/** So many calls of the tool `increment`, numbered from the first. */
+/** Returns an answer with `count` calls of the tool `increment`, numbered from `first`. */
 function calls(count: number, first = 0): Answer {
   const each = Array.from({ length: count }, (_, i): LanguageModelV3ToolCall => {
     const n = first + i;
@@ -45,11 +44,11 @@ function calls(count: number, first = 0): Answer {
   return answer(each, each);
 }
 
-/** A model that answers by how many messages it is shown. */
-function modelOf(answerTo: (history: number) => Answer): MockLanguageModelV3 {
+/** A model whose answer depends on the number of messages. */
+function modelOf(answerTo: (messageCount: number) => Answer): MockLanguageModelV3 {
   const model = new MockLanguageModelV3({
     doGenerate: async ({ prompt }) => {
-      // The mock keeps all that it was ever asked: thousands of runs would measure the collector.
+      // The mock retains all calls; after thousands of runs the garbage collector would dominate.
       model.doGenerateCalls.length = 0;
       const { content, finishReason } = answerTo(prompt.length);
       return { content, warnings: [], usage, finishReason };
@@ -64,26 +63,26 @@ function modelOf(answerTo: (history: number) => Answer): MockLanguageModelV3 {
 
 const done = text([DONE]);
 
-/** Calls the tool once in each of so many rounds, then is done: a round adds a call and its result to the history. */
+/** Calls the tool once in each round. A round adds a call and its result to the history. */
 export function callsInRounds(rounds: number): MockLanguageModelV3 {
   const each = Array.from({ length: rounds }, (_, n) => calls(1, n));
-  return modelOf((history) => each[(history - 1) / 2] ?? done);
+  return modelOf((messageCount) => each[(messageCount - 1) / 2] ?? done);
 }
 
-/** Calls the tool so many times at once, then is done. */
+/** Calls the tool `count` times in one reply. */
 export function callsAtOnce(count: number): MockLanguageModelV3 {
   const all = calls(count);
-  return modelOf((history) => (history === 1 ? all : done));
+  return modelOf((messageCount) => (messageCount === 1 ? all : done));
 }
 
-/** Answers with a text of so many pieces. */
-export function answersInPieces(count: number): MockLanguageModelV3 {
-  const all = text(Array<string>(count).fill(PIECE));
+/** Answers with a text of `count` deltas. */
+export function answersInDeltas(count: number): MockLanguageModelV3 {
+  const all = text(Array<string>(count).fill(DELTA));
   return modelOf(() => all);
 }
 
-/** Answers with this text. */
-export function answersWith(said: string): MockLanguageModelV3 {
-  const all = text([said]);
+/** Answers with a fixed text. */
+export function answersWith(answerText: string): MockLanguageModelV3 {
+  const all = text([answerText]);
   return modelOf(() => all);
 }

@@ -1,4 +1,5 @@
-/** Measures one case and prints its microseconds per step; started by `measure`. */
+// Measures one case and prints its microseconds per step. `measure` starts it.
+
 import { cases } from './cases.js';
 import { measureHere } from './measure.js';
 

@@ -1,4 +1,5 @@
-/** The cases that are measured call by call, by name. Each is made only when it is the one to be measured. */
+// The cases of calls and turns, by name. A case is created only when it is measured.
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,13 +18,13 @@ const bare =
   (steps: number, run: () => Promise<unknown>): Make =>
   () => ({ steps, run });
 
-/** Each run in a store of its own, which is then dropped. */
-const fresh =
+/** Runs in a new store each time. */
+const inNewStore =
   (steps: number, loop: Loop<work.Count, work.Count>, input: work.Count, store: () => Store = memoryStore): Make =>
   () => ({ steps, run: () => work.runOnce(loop, input, store()) });
 
-/** All runs in one store. */
-const kept =
+/** Runs in one store. */
+const inOneStore =
   (steps: number, loop: Loop<work.Count, work.Count>, open: () => Store | Promise<Store>): Make =>
   async () => {
     const store = await open();
@@ -36,35 +37,37 @@ function sqlite(): Promise<Store> {
   return openSqlite(join(folder, 'bench.db'), { durability: 'os' });
 }
 
-const keepsNothing = work.forgettingStore;
+const discarding = work.discardingStore;
 
-/** A hundred signals, each taken by a wait, in a session that keeps so many others nobody waits for. */
-const behind =
+/** A hundred signals, each received by a wait, in a session with `others` stored signals of another name. */
+const waitsBehind =
   (others: number): Make =>
   async () => ({ steps: 100, run: await work.waitsBehind(others, 100) });
 
+/** The cases of calls. */
 export const callCases = {
   'bare sequence': bare(10, () => work.bareInSequence(10)),
-  'sequence of 10': fresh(10, work.inSequence(10), start),
-  'sequence of 10,000': fresh(10_000, work.inSequence(10_000), start),
+  'sequence of 10': inNewStore(10, work.inSequence(10), start),
+  'sequence of 10,000': inNewStore(10_000, work.inSequence(10_000), start),
   'bare depth': bare(10, () => work.bareNested({ n: 9 })),
-  'depth 10': fresh(10, work.nested, { n: 9 }),
-  'depth 1,000': fresh(1_000, work.nested, { n: 999 }),
+  'depth 10': inNewStore(10, work.nested, { n: 9 }),
+  'depth 1,000': inNewStore(1_000, work.nested, { n: 999 }),
   'bare width': bare(100, () => work.bareSideBySide(100)),
-  'width 100': fresh(100, work.sideBySide(100), start, keepsNothing),
-  'width 10,000': fresh(10_000, work.sideBySide(10_000), start, keepsNothing),
-  'width 100, SQLite': kept(100, work.sideBySide(100), sqlite),
-  'width 10,000, SQLite': kept(10_000, work.sideBySide(10_000), sqlite),
-  'width 100, memory': fresh(100, work.sideBySide(100), start),
-  'width 10,000, memory': fresh(10_000, work.sideBySide(10_000), start),
-  'width 100, memory, roomy': fresh(100, work.sideBySide(100), start),
-  'width 10,000, memory, roomy': fresh(10_000, work.sideBySide(10_000), start),
-  'sequence of 10, kept': kept(10, work.inSequence(10), memoryStore),
-  'waits behind 100': behind(100),
-  'waits behind 10,000': behind(10_000),
-  'once effects': fresh(10, work.effectsInSequence(10, 'once'), start),
+  'width 100': inNewStore(100, work.sideBySide(100), start, discarding),
+  'width 10,000': inNewStore(10_000, work.sideBySide(10_000), start, discarding),
+  'width 100, SQLite': inOneStore(100, work.sideBySide(100), sqlite),
+  'width 10,000, SQLite': inOneStore(10_000, work.sideBySide(10_000), sqlite),
+  'width 100, memory': inNewStore(100, work.sideBySide(100), start),
+  'width 10,000, memory': inNewStore(10_000, work.sideBySide(10_000), start),
+  'width 100, memory, roomy': inNewStore(100, work.sideBySide(100), start),
+  'width 10,000, memory, roomy': inNewStore(10_000, work.sideBySide(10_000), start),
+  'sequence of 10, kept': inOneStore(10, work.inSequence(10), memoryStore),
+  'waits behind 100': waitsBehind(100),
+  'waits behind 10,000': waitsBehind(10_000),
+  'once effects': inNewStore(10, work.effectsInSequence(10, 'once'), start),
 } as const satisfies Record<string, Make>;
 
+/** The cases of turns. */
 export const turnCases = {
   'bare sequence': callCases['bare sequence'],
   'turn of 10': bare(10, turns('chain', 10)),
@@ -85,9 +88,10 @@ export const turnCases = {
   'registration of 1,000': bare(1_000, registrations(1_000)),
 } as const satisfies Record<string, Make>;
 
+/** All cases. */
 export const cases = { ...callCases, ...turnCases };
 
-/** Flags for the process of a case. Roomy: a young generation that holds a whole run, so that nothing has to be moved. */
+/** Returns the Node flags of a case. `roomy`: the young generation is larger than a run, so that V8 promotes nothing. */
 export function flagsOf(name: string): readonly string[] {
   return name.endsWith('roomy') ? ['--max-semi-space-size=64'] : [];
 }

@@ -1,4 +1,5 @@
-/** SQLite with `fsync`: rates beside what the machine does with the same driver and no kernel, and syncs counted. */
+// SQLite with `fsync`: rates compared with the bare driver, counted syncs, and the heap of a live session.
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +23,7 @@ function folder(): string {
   return mkdtempSync(join(tmpdir(), 'rondo-bench-'));
 }
 
-/** Rows a second with the bare driver, `group` rows a commit, one sync each. */
+/** Returns the rows per second of the bare driver with `group` rows per commit, one sync each. */
 function bareRate(rows: number, group: number): number {
   const dir = folder();
   const driver = openDriver(join(dir, 'bare.db'));
@@ -43,18 +44,18 @@ function bareRate(rows: number, group: number): number {
   return rate;
 }
 
-interface Measured {
+interface RateResult {
   readonly rate: number;
   readonly syncs: number;
 }
 
-/** A commit is one sync; a checkpoint two more (the WAL before, the database after). */
+/** Counts syncs: one per commit, and two per checkpoint (the WAL before it, the database after it). */
 function syncsOf(store: SqliteStore): number {
   const { commits, checkpoints } = store.stats();
   return commits + 2 * checkpoints;
 }
 
-async function ourRate(sessions: number, steps: number, safety: 'pure' | 'once'): Promise<Measured> {
+async function ourRate(sessions: number, steps: number, safety: 'pure' | 'once'): Promise<RateResult> {
   const dir = folder();
   const store = await openSqlite(join(dir, 'ours.db'));
   const loop = work.effectsInSequence(steps, safety);
@@ -70,16 +71,17 @@ async function ourRate(sessions: number, steps: number, safety: 'pure' | 'once')
 
 async function rounds(
   count: number,
-  take: () => Promise<{ bare: number; ours: Measured }>,
+  measureRound: () => Promise<{ bare: number; ours: RateResult }>,
 ): Promise<{ bare: number; rate: number; syncs: number }> {
-  const seen: { bare: number; ours: Measured }[] = [];
-  await take();
-  for (let i = 0; i < count; i++) seen.push(await take());
-  const share = median(seen.map(({ bare, ours }) => ours.rate / bare));
-  const bare = median(seen.map((round) => round.bare));
-  return { bare, rate: share * bare, syncs: median(seen.map(({ ours }) => ours.syncs)) };
+  const results: { bare: number; ours: RateResult }[] = [];
+  await measureRound();
+  for (let i = 0; i < count; i++) results.push(await measureRound());
+  const share = median(results.map(({ bare, ours }) => ours.rate / bare));
+  const bare = median(results.map((round) => round.bare));
+  return { bare, rate: share * bare, syncs: median(results.map(({ ours }) => ours.syncs)) };
 }
 
+/** Measures durable steps. */
 export async function benchDurable(count: number): Promise<void> {
   section('SQLite, durability fsync');
   const one = await rounds(count, async () => ({ bare: bareRate(4_000, 1), ours: await ourRate(1, 4_000, 'once') }));
@@ -104,9 +106,9 @@ async function tenPureSteps(): Promise<number> {
 }
 
 /**
- * How much more heap a live session holds after 50,000 steps than after 10,000. Each run adds about 10 KiB to the process,
- * whatever its length (V8's type feedback and caches), so a long run is compared with the mean of the short runs before and
- * after it. The compilers are off: machine code is not what a session keeps, and there is several times as much of it.
+ * Measures the additional heap of a live session after 50,000 steps compared with 10,000. Each run adds about 10 KiB to the
+ * process at any length (V8's type feedback and caches), so a long run is compared with the mean of the short runs before
+ * and after it. The optimising compilers are off, because machine code would be several times larger than the session.
  */
 export async function benchHeap(): Promise<void> {
   section('Memory of a live session on SQLite');

@@ -1,14 +1,15 @@
-/** Typed loops as users write them: a host, a registry, definitions with schemas and mappings, and the whole trace. */
+// Typed loops as users write them: a host, a registry, definitions with schemas and mappings, and the complete trace.
+
 import { defineLoop, Host, memoryStore, Registry, type Scope, systemClock, systemIds } from '../src/index.js';
 import type { Json } from '../src/protocol/index.js';
 import type { Count } from './work.js';
 
 const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
-const ends = { input: schema, output: schema };
+const schemas = { input: schema, output: schema };
 
-const increment = defineLoop({ id: 'increment', ...ends, body: async (input) => ({ n: (input as Count).n + 1 }) });
+const increment = defineLoop({ id: 'increment', ...schemas, body: async (input) => ({ n: (input as Count).n + 1 }) });
 
-/** A composite of so many steps, each fed by the one before. */
+/** A composite of `steps` steps, each with the output of the previous one as input. */
 function chain(steps: number): Json {
   const path = (index: number): string => (index === 0 ? '$.input.n' : `$.steps[${index - 1}].output.n`);
   const step = (index: number): Json => ({ loopId: 'increment', inputMapping: { n: path(index) } });
@@ -25,7 +26,7 @@ function document(id: string, more: { readonly [key: string]: Json }): Json {
 const inCode = (steps: number) =>
   defineLoop({
     id: 'in-code',
-    ...ends,
+    ...schemas,
     body: async (input, scope) => {
       let value = input;
       for (let i = 0; i < steps; i++) value = await scope.call(increment, value);
@@ -35,7 +36,7 @@ const inCode = (steps: number) =>
 
 const nested = defineLoop({
   id: 'nested',
-  ...ends,
+  ...schemas,
   body: async (input, scope): Promise<unknown> =>
     (input as Count).n === 0 ? input : scope.call(nested as never, { n: (input as Count).n - 1 } as never),
 });
@@ -43,7 +44,7 @@ const nested = defineLoop({
 const sideBySide = (branches: number) =>
   defineLoop({
     id: 'side-by-side',
-    ...ends,
+    ...schemas,
     body: async (_, scope) => {
       const each = Array.from({ length: branches }, (__, n) => (branch: Scope) => branch.call(increment, { n }));
       return { n: (await scope.all(each)).length };
@@ -57,7 +58,7 @@ const loops = {
   wide: (branches: number): unknown => sideBySide(branches),
 } as const;
 
-/** Runs such a loop in a session of its own, with its trace kept or also read. */
+/** Returns a function that runs such a loop in a new session and, with 'read', reads its trace. */
 export function turns(kind: keyof typeof loops, size: number, trace: 'kept' | 'read' = 'read'): () => Promise<void> {
   const registry = new Registry();
   registry.add(increment);
@@ -66,12 +67,12 @@ export function turns(kind: keyof typeof loops, size: number, trace: 'kept' | 'r
   return async () => {
     const host = new Host({ store: memoryStore(), clock: systemClock, ids: systemIds, registry });
     const result = await host.run({ loop: definition.id, input });
-    const whole = trace === 'kept' || result.trace.length > 4 * size;
-    if (result.status !== 'ok' || !whole) throw new Error(`It ended as ${JSON.stringify(result)}.`);
+    const hasTrace = trace === 'kept' || result.trace.length > 4 * size;
+    if (result.status !== 'ok' || !hasTrace) throw new Error(`Unexpected result: ${JSON.stringify(result)}.`);
   };
 }
 
-/** Registers so many different definitions. */
+/** Returns a function that registers `count` different definitions. */
 export function registrations(count: number): () => Promise<void> {
   const documents = Array.from({ length: count }, (_, i) => ({
     ...(document(`loop-${i}`, { kind: 'prompt', prompt: { template: `Say {{n}} ${i} times` } }) as object),
@@ -80,6 +81,6 @@ export function registrations(count: number): () => Promise<void> {
   }));
   return async () => {
     const registry = new Registry();
-    for (const one of documents) registry.add(one);
+    for (const definition of documents) registry.add(definition);
   };
 }

@@ -1,10 +1,11 @@
-/** A process that shares a store, started by `shared`: runs the turns it is told to, and reports how many steps it took. */
+// A process that shares a store. `shared` starts it, sends jobs, and receives the rate of steps.
+
 import { setTimeout } from 'node:timers/promises';
 import { openSqlite } from '../src/adapters/sqlite/index.js';
 import { defineLoop, Host, Registry, systemClock, systemIds } from '../src/index.js';
 import { effect } from './work.js';
 
-/** So many turns side by side, each followed by another one until the time is over; a turn is so many `once` effects in sequence. */
+/** Parallel turns that are repeated until the time is over; a turn performs `steps` `once` effects in sequence. */
 export interface Job {
   readonly turns: number;
   readonly steps: number;
@@ -13,25 +14,25 @@ export interface Job {
 
 const schema = { type: 'object', properties: { steps: { type: 'number' } }, required: ['steps'] } as const;
 
-/** Steps that this process has taken. */
-let taken = 0;
+/** The number of steps of this process. */
+let stepCount = 0;
 
 const effects = defineLoop({
   id: 'effects',
   input: schema,
   output: schema,
   body: async (input, scope) => {
-    const one = effect('once');
+    const onceEffect = effect('once');
     for (let i = 0; i < (input as Job).steps; i++) {
-      await scope.effect(one);
-      taken += 1;
+      await scope.effect(onceEffect);
+      stepCount += 1;
     }
     return input;
   },
 });
 
-/** Durable steps a second, counted while all turns run. */
-async function perform(host: Host, { turns, steps, seconds }: Job): Promise<number> {
+/** Returns the durable steps per second while all turns run. */
+async function runJob(host: Host, { turns, steps, seconds }: Job): Promise<number> {
   let isOver = false;
   const lane = async (): Promise<void> => {
     while (!isOver) {
@@ -39,10 +40,10 @@ async function perform(host: Host, { turns, steps, seconds }: Job): Promise<numb
       if (status !== 'ok') throw new Error(`A turn ended with ${status}.`);
     }
   };
-  const [before, start] = [taken, performance.now()];
+  const [before, start] = [stepCount, performance.now()];
   const lanes = Array.from({ length: turns }, lane);
   await setTimeout(seconds * 1000);
-  const rate = ((taken - before) / (performance.now() - start)) * 1000;
+  const rate = ((stepCount - before) / (performance.now() - start)) * 1000;
   isOver = true;
   await Promise.all(lanes);
   return rate;
@@ -52,6 +53,6 @@ const [file = ''] = process.argv.slice(2);
 const registry = new Registry();
 registry.add(effects);
 const host = new Host({ store: await openSqlite(file), clock: systemClock, ids: systemIds, registry });
-process.on('message', async (job: Job) => process.send?.(await perform(host, job)));
+process.on('message', async (job: Job) => process.send?.(await runJob(host, job)));
 process.on('disconnect', () => process.exit());
 process.send?.('ready');

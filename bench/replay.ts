@@ -1,4 +1,5 @@
-/** Opening a session and running its unfinished root again, until it stands where it stood. */
+// Opens a session and replays its unfinished root up to its wait.
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import * as work from './work.js';
 
 const STEPS = 50_000;
 
-/** Many steps, then a wait that nobody answers. */
+/** Many steps, then a wait without a signal. */
 const long: Loop<work.Count, work.Count> = {
   name: 'long',
   body: async (input, scope) => {
@@ -25,7 +26,7 @@ async function entriesPerSecond(store: Store): Promise<number> {
   const options = { store, clock: systemClock, ids: systemIds };
   const replay = async (): Promise<void> => {
     const outcome = await (await Session.open('replay', options)).run('t1', long, { n: 0 });
-    if (outcome.status !== 'paused') throw new Error('the replay should end at its wait');
+    if (outcome.status !== 'paused') throw new Error('The replay did not end at its wait.');
   };
   await replay();
   const rates: number[] = [];
@@ -37,8 +38,9 @@ async function entriesPerSecond(store: Store): Promise<number> {
   return median(rates);
 }
 
+/** Measures replay. */
 export async function benchReplay(): Promise<void> {
-  section(`Replay of a run of ${(2 * STEPS).toLocaleString('en')} entries: open the session, run it to where it stood`);
+  section(`Replay of a run of ${(2 * STEPS).toLocaleString('en')} entries: open the session, run it to its wait`);
   atLeast('from memory', await entriesPerSecond(memoryStore()), 200_000, 'entries/s');
   const folder = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
   const store = await openSqlite(join(folder, 'replay.db'));

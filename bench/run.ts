@@ -1,7 +1,6 @@
-/**
- * `npm run bench`: the figures of docs/benchmarks.md, measured here and now; exits with 1 if one is missed.
- * Each section runs in a process of its own, so that none is measured with what another did to the compiler or the heap.
- */
+// `npm run bench`: measures the figures of docs/benchmarks.md and exits with 1 if one misses its target. Each section runs
+// in a new process, so that none profits from the compiled code or the heap of another.
+
 import { spawnSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,5 @@
-/** One SQLite store in two processes: what a step costs through the socket, and whether a second process adds throughput. */
+// One SQLite store in two processes: the cost of a step through the socket, and the throughput with a second process.
+
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,46 +12,47 @@ import { atLeastRatio, atMost, note, section } from './table.js';
 
 const program = fileURLToPath(new URL('peer.js', import.meta.url));
 
-async function peer(file: string): Promise<ChildProcess> {
+async function startPeer(file: string): Promise<ChildProcess> {
   const child = fork(program, [file]);
   await once(child, 'message');
   return child;
 }
 
-/** Steps a second of one process. */
-async function ask(child: ChildProcess, job: Job): Promise<number> {
+/** Sends a job to a process and returns its steps per second. */
+async function rateOf(child: ChildProcess, job: Job): Promise<number> {
   child.send(job);
   const [rate] = await once(child, 'message');
   return Number(rate);
 }
 
-const one: Job = { turns: 1, steps: 100, seconds: 2 };
-const many: Job = { turns: 64, steps: 100, seconds: 3 };
+const oneTurn: Job = { turns: 1, steps: 100, seconds: 2 };
+const manyTurns: Job = { turns: 64, steps: 100, seconds: 3 };
 
-/** Rounds on one store with two processes, of which the first is the owner; the first two rounds are to warm up. */
-async function measured<T>(
+/** Measures rounds on one store with two processes. The first one is the owner. Two more rounds warm up. */
+async function measureRounds<T>(
   rounds: number,
-  take: (owner: ChildProcess, client: ChildProcess) => Promise<T>,
+  measureRound: (owner: ChildProcess, client: ChildProcess) => Promise<T>,
 ): Promise<readonly T[]> {
   const directory = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
   const file = join(directory, 'shared.db');
-  const owner = await peer(file);
-  const client = await peer(file);
-  const seen: T[] = [];
-  for (let round = 0; round < rounds + 2; round++) seen.push(await take(owner, client));
+  const owner = await startPeer(file);
+  const client = await startPeer(file);
+  const results: T[] = [];
+  for (let round = 0; round < rounds + 2; round++) results.push(await measureRound(owner, client));
   for (const child of [client, owner]) {
     child.disconnect();
     await once(child, 'exit');
   }
   rmSync(directory, { recursive: true });
-  return seen.slice(2);
+  return results.slice(2);
 }
 
+/** Measures a shared store. */
 export async function benchShared(rounds: number): Promise<void> {
   section('SQLite, durability fsync, one store in two processes');
-  const steps = await measured(rounds, async (owner, client) => ({
-    owner: await ask(owner, one),
-    client: await ask(client, one),
+  const steps = await measureRounds(rounds, async (owner, client) => ({
+    owner: await rateOf(owner, oneTurn),
+    client: await rateOf(client, oneTurn),
   }));
   atMost(
     'a durable step through the socket against the owner',
@@ -63,9 +65,9 @@ export async function benchShared(rounds: number): Promise<void> {
     `${micros(steps.map(({ owner }) => owner))} us in the owner, ${micros(steps.map(({ client }) => client))} us through the socket`,
   );
 
-  const groups = await measured(rounds, async (owner, client) => {
-    const alone = await ask(owner, many);
-    const [first, second] = await Promise.all([ask(owner, many), ask(client, many)]);
+  const groups = await measureRounds(rounds, async (owner, client) => {
+    const alone = await rateOf(owner, manyTurns);
+    const [first, second] = await Promise.all([rateOf(owner, manyTurns), rateOf(client, manyTurns)]);
     return { alone, both: first + second };
   });
   atLeastRatio(

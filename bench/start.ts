@@ -1,4 +1,5 @@
-/** What `import 'rondo'` costs over a bare node, and what the package needs. */
+// The cost of `import 'rondo'` and `rondo list` compared with bare Node, and the number of dependencies.
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +17,7 @@ function milliseconds(args: readonly string[]): number {
 const script = (text: string): readonly string[] => ['--input-type=module', '-e', text];
 const list = ['lib/surfaces/cli/main.js', 'list', '--json', '--loops', 'examples/03-rag/loops', '--trust', 'examples'];
 
+/** Measures the start time. */
 export function benchStart(rounds: number): void {
   section('Start');
   const extra: { readonly load: number; readonly list: number }[] = [];
@@ -24,7 +26,7 @@ export function benchStart(rounds: number): void {
     extra.push({ load: milliseconds(script("import 'rondo'")) - bare, list: milliseconds(list) - bare });
   }
   atMost("import 'rondo' over a bare node", median(extra.map(({ load }) => load)), 60, 'ms');
-  atMost('`rondo list` over a bare node', median(extra.map(({ list: all }) => all)), 150, 'ms');
+  atMost('`rondo list` over a bare node', median(extra.map((times) => times.list)), 150, 'ms');
   const { dependencies = {} } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8')) as { dependencies?: object };
   atMost('required runtime dependencies', Object.keys(dependencies).length, 10, 'packages');
 }

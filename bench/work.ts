@@ -1,21 +1,25 @@
-/** The work that is measured: typed steps, as plain async functions with a compiled validator and as loops. */
+// The measured work: typed steps, as plain async functions with a compiled validator and as loops.
+
 import { Ajv } from 'ajv';
 import type { Effect, Loop, Scope, Store } from '../src/index.js';
 import { memoryStore, Session, systemClock, systemIds } from '../src/index.js';
 import type { Safety } from '../src/protocol/index.js';
 
+/** The value of every step. */
 export interface Count {
   readonly n: number;
 }
 
 const validate = new Ajv().compile({ type: 'object', properties: { n: { type: 'number' } }, required: ['n'] });
 
-export function check(value: unknown): Count {
+/** Validates a count. */
+function check(value: unknown): Count {
   if (!validate(value)) throw new TypeError('not a count');
   return value as Count;
 }
 
-export const increment: Loop<Count, Count> = {
+/** A loop that adds one. */
+const increment: Loop<Count, Count> = {
   name: 'increment',
   input: check,
   output: check,
@@ -26,10 +30,12 @@ async function bareBody({ n }: Count): Promise<Count> {
   return { n: n + 1 };
 }
 
-export async function bareIncrement(input: Count): Promise<Count> {
+/** Adds one, with validation. */
+async function bareIncrement(input: Count): Promise<Count> {
   return check(await bareBody(check(input)));
 }
 
+/** A loop of `steps` calls in sequence. */
 export const inSequence = (steps: number): Loop<Count, Count> => ({
   name: 'in-sequence',
   body: async (input, scope) => {
@@ -39,12 +45,14 @@ export const inSequence = (steps: number): Loop<Count, Count> => ({
   },
 });
 
+/** The same with plain functions. */
 export async function bareInSequence(steps: number): Promise<Count> {
   let value: Count = { n: 0 };
   for (let i = 0; i < steps; i++) value = await bareIncrement(value);
   return value;
 }
 
+/** A loop that calls itself `n` times. */
 export const nested: Loop<Count, Count> = {
   name: 'nested',
   input: check,
@@ -52,11 +60,13 @@ export const nested: Loop<Count, Count> = {
   body: async ({ n }, scope) => (n === 0 ? { n } : scope.call(nested, { n: n - 1 })),
 };
 
+/** The same with plain functions. */
 export async function bareNested(input: Count): Promise<Count> {
   const { n } = check(input);
   return check(n === 0 ? { n } : await bareNested({ n: n - 1 }));
 }
 
+/** A loop of parallel calls. */
 export const sideBySide = (branches: number): Loop<Count, Count> => ({
   name: 'side-by-side',
   body: async (_input, scope) => {
@@ -65,28 +75,31 @@ export const sideBySide = (branches: number): Loop<Count, Count> => ({
   },
 });
 
+/** The same with plain functions. */
 export async function bareSideBySide(branches: number): Promise<number> {
   return (await Promise.all(Array.from({ length: branches }, (_, n) => bareIncrement({ n })))).length;
 }
 
+/** An effect that returns at once. */
 export function effect(safety: Safety): Effect<Count> {
   return { kind: 'bench', name: 'increment', safety, input: { n: 1 }, perform: async () => ({ n: 2 }) };
 }
 
+/** A loop of `steps` effects in sequence. */
 export const effectsInSequence = (steps: number, safety: Safety): Loop<Count, Count> => ({
   name: `effects-${safety}`,
   body: async (input, scope) => {
-    const one = effect(safety);
-    for (let i = 0; i < steps; i++) await scope.effect(one);
+    const repeated = effect(safety);
+    for (let i = 0; i < steps; i++) await scope.effect(repeated);
     return input;
   },
 });
 
-/** A store that takes every entry and keeps none: what is left is the kernel's own cost. */
-export function forgettingStore(): Store {
+/** A store that discards every entry, so that only the cost of the kernel is measured. */
+export function discardingStore(): Store {
   return {
     journal: {
-      claim: async () => ({ fence: 1, next: 0 }),
+      claim: async () => ({ fence: 1, nextSeq: 0 }),
       append: async () => {},
       read: async function* () {},
       list: async () => [],
@@ -101,7 +114,7 @@ export function forgettingStore(): Store {
 
 let sessions = 0;
 
-/** Opens a new session, runs one loop, and insists that it ended well. */
+/** Opens a new session and runs one loop; throws if it does not end with ok. */
 export async function runOnce(loop: Loop<Count, Count>, input: Count, store: Store = memoryStore()): Promise<void> {
   sessions += 1;
   const session = await Session.open(`bench-${sessions}`, { store, clock: systemClock, ids: systemIds });
@@ -109,9 +122,9 @@ export async function runOnce(loop: Loop<Count, Count>, input: Count, store: Sto
   if (outcome.status !== 'ok') throw new Error(`The run ended as ${JSON.stringify(outcome)}.`);
 }
 
-/** Signals and the waits that take them, a root each time, behind signals of another name that stay. */
+/** Returns a function that runs `waits` waits with their signals, in a session with `others` signals of another name. */
 export async function waitsBehind(others: number, waits: number): Promise<() => Promise<void>> {
-  const session = await Session.open('waits', { store: forgettingStore(), clock: systemClock, ids: systemIds });
+  const session = await Session.open('waits', { store: discardingStore(), clock: systemClock, ids: systemIds });
   for (let i = 0; i < others; i++) await session.signal({ id: `other-${i}`, name: 'other' });
   const loop: Loop<Count, Count> = {
     name: 'waits',

@@ -1,5 +1,5 @@
-// Makes lib/, what the package ships, of dist/, what the compiler made: one file for each entry and one for each part that
-// entries share or load late. Opening a file costs a program more than running it, and there are hundreds.
+// Bundles dist/, the output of the compiler, into lib/, which the package ships: one file for each entry point and one
+// for each part that entry points share or load lazily. Opening hundreds of files takes longer than running them.
 
 import { readFileSync, rmSync } from 'node:fs';
 import { rolldown } from 'rolldown';
@@ -8,12 +8,13 @@ const root = new URL('..', import.meta.url);
 /** @type {{ exports: Record<string, { default: string }>, bin: Record<string, string> }} */
 const { exports, bin } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
 
-const shipped = [...Object.values(exports).map((target) => target.default), ...Object.values(bin)];
-const names = [...new Set(shipped.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, '')))];
-/** What front ends import stands alone: a second file would cost more than all that is in it. */
-const alone = ['protocol/events', 'protocol/streaming'];
+const targets = [...Object.values(exports).map((target) => target.default), ...Object.values(bin)];
+const names = [...new Set(targets.map((file) => file.replace(/^\.\/lib\//, '').replace(/\.js$/, '')))];
+/** Entry points for front ends. Each is one file, because a second one would cost more than its content. */
+const standalone = ['protocol/events', 'protocol/streaming'];
 /**
- * Packages are not bundled, nor is what `rondo/protocol` re-exports of a file that stands alone: both paths give one object.
+ * True for packages, and for the standalone file that `rondo/protocol` re-exports, so that both paths return the same
+ * objects.
  * @param {string} id
  * @param {string | undefined} importer
  */
@@ -21,19 +22,19 @@ const external = (id, importer) =>
   /^[^./]/.test(id) || (id === './events.js' && importer?.endsWith('/dist/protocol/index.js') === true);
 
 /**
- * What is small and needed together: a file of its own would cost each of them more than all that is in it. What is loaded
- * late stays out: it brings what Node needs for the network with it.
+ * Small modules that are needed together; a separate file for each would cost more than its content. Lazily loaded
+ * modules are excluded, because they load Node's network modules.
  */
 const groups = [
   {
     name: 'base',
-    test: /\/dist\/(?:base\/(?!announcement|redact|decode|packed|rounds|secret)|journal\/(?:errors|parts|record|leases)\b|loops\/definition\/(?:identity|nearest|shape)\b)/,
+    test: /\/dist\/(?:base\/(?!announcement|redact|decod|binary|secret|process-group)|json\/(?:value|canonical)|journal\/(?:blob-parts|record|leases)\b|loops\/definition\/(?:loop-identity|shape)\b)/,
   },
-  { name: 'tools', test: /\/dist\/adapters\/tools\/(?!approved-program|command|post)/ },
+  { name: 'tools', test: /\/dist\/adapters\/tools\/(?!approved-program|run-process|post)/ },
 ];
 
 rmSync(new URL('lib', root), { recursive: true, force: true });
-for (const entries of [names.filter((name) => !alone.includes(name)), ...alone.map((name) => [name])]) {
+for (const entries of [names.filter((name) => !standalone.includes(name)), ...standalone.map((name) => [name])]) {
   const input = Object.fromEntries(entries.map((name) => [name, `dist/${name}.js`]));
   const bundle = await rolldown({ input, cwd: new URL('.', root).pathname, platform: 'node', external });
   await bundle.write({

@@ -1,98 +1,100 @@
-/**
- * Makes docs/errors.md from the table of codes, and adds what to do about each. Run it after a change of the table:
- * npm run build && node scripts/errors-page.mjs
- */
+// Generates docs/errors.md from the table of codes and the advice below. Run it after a change to either:
+// npm run build && node scripts/errors-page.mjs
+
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** @typedef {{ family: string, retry: boolean, http: number, exit: number, means: string }} Facts */
+/** @typedef {{ family: string, isRetryable: boolean, httpStatus: number, exitCode: number, meaning: string }} Facts */
 
-/** @type {Readonly<Record<string, string>>} */
+/** What to do about each code. @type {Readonly<Record<string, string>>} */
 export const advice = {
   APPROVAL_DENIED:
-    'Somebody said no, or nobody answered in time; the message says who and why. Run it again to ask again.',
-  BACKEND_FAILED: 'Read the message: a key, a package, an address or the service itself. Add `retry` or `fallback`.',
+    'The approval was denied or has expired; the message names the person and the reason. Run the loop again to request it again.',
+  BACKEND_FAILED:
+    'Read the message: the cause is a key, a package, an address or the service itself. Add `retry` or `fallback`.',
   BUDGET_EXHAUSTED:
-    'An agent reached `maxRounds` or a limit of `stop`; a turn says `stopped`. Raise the limit, or run it again.',
-  CANCELLED: 'Nothing, it was asked for. Start a new turn to do the work after all.',
-  CONFIG_INVALID: 'Mend the line of `rondo.toml` that the message names. Unknown keys are refused.',
-  CONTENT_REFUSED: 'Change the text, or the filter of the policy that the message names.',
-  DECISION_REFUSED:
-    'The message says why. Look what waits with `rondo approvals` and `rondo status`; it may have been decided.',
-  DEFINITION_INVALID: 'Mend what the message names. `rondo check` lists every flaw with its line.',
-  DEPTH_EXCEEDED: 'Look for a composite that calls itself; if it is meant, raise `maxDepth`.',
-  EFFECT_IN_DOUBT: 'Somebody gave it up with `rondo resolve --fail`. If it has to be done, start a new turn.',
-  ENTRY_FROM_THE_FUTURE: 'Use the newer version of Rondo that wrote the store.',
-  EXECUTION_FAILED: 'Read `details.failedStep`, or the message of what was thrown; mend the code or the mapping.',
-  INPUT_VALIDATION_FAILED: 'Mend the input at the places in `details.errors`. `rondo show` prints the schema.',
-  INVARIANT_VIOLATED: 'Do what the rule asks for first; the message names the rule.',
-  KEY_CONFLICT: 'Use another key, or send the loop and the input that the key belongs to.',
+    'An agent reached `maxRounds` or a limit of `stop`; the status of its turn is `stopped`. Raise the limit, or run it again.',
+  CANCELLED: 'Nothing: the cancel was requested. Start a new turn to do the work after all.',
+  CONFIG_INVALID: 'Fix the line of `rondo.toml` that the message names. Unknown keys are refused.',
+  CONTENT_REFUSED: 'Change the text, or the filter that the message names.',
+  ANSWER_REFUSED:
+    'Read the reason in the message. List what is pending with `rondo approvals` and `rondo status`; it may be answered already.',
+  DEFINITION_INVALID: 'Fix what the message names. `rondo check` lists every problem with its line.',
+  DEPTH_EXCEEDED: 'Look for a composite that calls itself; if that is intended, raise `maxDepth`.',
+  EFFECT_IN_DOUBT: 'The effect was failed with `rondo resolve --fail`. If it must be done, start a new turn.',
+  ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',
+  EXECUTION_FAILED: 'Read `details.failedStep`, or the message of the thrown error; fix the code or the mapping.',
+  INPUT_VALIDATION_FAILED: 'Fix the input at the paths in `details.errors`. `rondo show` prints the schema.',
+  INVARIANT_VIOLATED: 'Satisfy the rule that the message names, then try again.',
+  KEY_CONFLICT: 'Use another key, or send the same loop and input as before.',
   LOOP_NOT_FOUND: 'Check the spelling with `rondo list`, and `rondo check` for files that did not load.',
-  MAPPING_FAILED: 'Mend the path; the message lists what is readable there. Use `optional:` for what may be absent.',
-  OUTPUT_VALIDATION_FAILED: 'Mend the body or the schema. For a prompt, say in the template what is wanted.',
-  RECORD_ENDS: 'Nothing is wrong: a replay stops where the record does. Resume the turn to go on.',
+  MAPPING_FAILED:
+    'Fix the path; the message lists the available members. Use `optional:` for a member that may be absent.',
+  OUTPUT_VALIDATION_FAILED: 'Fix the body or the schema. For a prompt, describe the expected output in the template.',
+  REPLAY_INCOMPLETE: 'Nothing: a replay stops at the end of the journal. Resume the turn to continue it.',
   OWNERSHIP_LOST:
-    'Another process owns the store now. Continue the turn with `rondo resume`; look for code that removes files of the data directory.',
-  REPLAY_MISMATCH: 'Bring back the code that the turn began with, then resume. Give changed code a new version.',
-  SCOPE_BUSY: 'Await each step of the body; for steps side by side use `scope.all` or `scope.race`.',
+    'Another process owns the store now. Continue the turn with `rondo resume`; look for a program that removes files of the data directory.',
+  REPLAY_MISMATCH: 'Restore the code that the turn began with, then resume. Give changed code a new version.',
+  SCOPE_BUSY: 'Await each step of the body; for parallel steps use `scope.all` or `scope.race`.',
   SESSION_BUSY:
-    'Wait for the turn that runs, or use another session. If the message names a process that does not answer, continue or end it.',
+    'Wait for the running turn, or use another session. If the message names a process that does not respond, continue or end it.',
   SESSION_CLOSED: 'Open the session again.',
-  SIGNAL_CONFLICT: 'Use a new delivery id for a new signal; send the same content under the old one.',
-  STALE_WRITER: 'Let this process end: another one has the session now.',
+  SIGNAL_CONFLICT: 'Use a new delivery id for a new signal; send the same content under a used one.',
+  STALE_WRITER: 'End this process: another one owns the session now.',
   STORE_CLOSED: 'Open the store again.',
   STORE_DAMAGED:
-    'Restore the file from a backup, or accept the loss by name: see `rondo doctor`. What is damaged is refused, other sessions go on.',
-  STORE_FAILED: 'Read the message, and try again; if it stays, look at the disk.',
-  STORE_FULL: 'Make room, then resume what was interrupted: `rondo resume --all`.',
+    'Restore the file from a backup, or accept the loss by name: see `rondo doctor`. A damaged session is refused; the others continue.',
+  STORE_FAILED: 'Read the message and try again; if it persists, check the disk.',
+  STORE_FULL: 'Free space on the disk, then resume the interrupted turns: `rondo resume --all`.',
   STORE_MISSING: 'Restore the data directory from a backup, or start with a new one; then open the store again.',
   STORE_OWNED:
-    'The owner of the store does not answer: continue or end the process that the message names, then try again.',
-  STORE_READ_ONLY: 'Give the process the right to write the file and its directory.',
-  SYNC_FAILED: 'Look at the disk, then start again: the store opens with all that was acknowledged.',
-  TEMPLATE_FAILED: 'Send the variable, require it in `inputSchema`, or take it out of the template.',
-  TIMEOUT: 'Raise `timeoutMs`, add `retry`, or find out why it is slow.',
-  TOOL_FAILED: 'Read the message: it is the tool that speaks. With safety `once`, find out whether it did its work.',
-  TOOL_NOT_ADMITTED: 'It is blocked by a policy, or changed after it was approved. Change the policy, or ask again.',
-  TOOL_NOT_FOUND: 'The model is told. If it is a tool that the agent should have, add it to `tools`.',
-  TURN_NOT_FOUND: 'Look for it with `rondo runs`; check `--data` and `--store`.',
-  VALUE_INVALID: 'Send plain JSON, not too deep or large; the message says where it is not.',
-  VIEW_FAILED: 'Mend the view: it must fold every entry without throwing.',
+    'The owner of the store does not respond: continue or end the process that the message names, then try again.',
+  STORE_READ_ONLY: 'Give the process write permission for the file and its directory.',
+  SYNC_FAILED: 'Check the disk, then start again: the store opens with everything that was acknowledged.',
+  TEMPLATE_FAILED: 'Send the variable, require it in `inputSchema`, or remove it from the template.',
+  TIMEOUT: 'Raise `timeoutMs`, add `retry`, or find the cause of the delay.',
+  TOOL_FAILED: 'Read the message of the tool. With safety `once`, find out whether the tool did its work.',
+  TOOL_NOT_ADMITTED:
+    'The tool is blocked by a policy, or changed after its approval. Change the policy, or request the approval again.',
+  TOOL_NOT_FOUND: 'The model receives the error. If the agent should have the tool, add it to `tools`.',
+  TURN_NOT_FOUND: 'List the turns with `rondo runs`; check `--data` and `--store`.',
+  VALUE_INVALID: 'Send plain JSON within the limits of depth and size; the message names the location.',
+  VIEW_FAILED: 'Fix the view: it must fold every entry without throwing.',
 };
 
-/** The page that a table of codes makes. @param {Readonly<Record<string, Facts>>} codes */
+/** Returns the page for a table of codes. @param {Readonly<Record<string, Facts>>} codes */
 export function errorsPage(codes) {
   const names = Object.keys(codes).sort();
-  const silent = names.filter((code) => !advice[code]);
-  if (silent.length > 0) throw new Error(`scripts/errors-page.mjs does not say what to do about ${silent.join(', ')}.`);
-  const spare = Object.keys(advice).filter((code) => !names.includes(code));
-  if (spare.length > 0)
-    throw new Error(`scripts/errors-page.mjs gives advice about ${spare.join(', ')}, which is no code.`);
+  const missing = names.filter((code) => !advice[code]);
+  if (missing.length > 0) throw new Error(`scripts/errors-page.mjs has no advice about ${missing.join(', ')}.`);
+  const unknown = Object.keys(advice).filter((code) => !names.includes(code));
+  if (unknown.length > 0)
+    throw new Error(`scripts/errors-page.mjs gives advice about ${unknown.join(', ')}, which is not an error code.`);
   const rows = names.map((code) => rowOf(code, /** @type {Facts} */ (codes[code])));
   return [...head, ...rows, ''].join('\n');
 }
 
 /** @param {string} code @param {Facts} facts */
-function rowOf(code, { family, retry, http, exit, means }) {
-  return `| \`${code}\` | ${family} | ${retry ? 'yes' : 'no'} | ${http} | ${exit} | ${means} | ${advice[code]} |`;
+function rowOf(code, { family, isRetryable, httpStatus, exitCode, meaning }) {
+  return `| \`${code}\` | ${family} | ${isRetryable ? 'yes' : 'no'} | ${httpStatus} | ${exitCode} | ${meaning} | ${advice[code]} |`;
 }
 
 const head = [
-  '<!-- Made by scripts/errors-page.mjs from src/journal/errors.ts; a test compares. Change those, not this. -->',
+  '<!-- Generated by scripts/errors-page.mjs from src/base/errors.ts. Edit those files; a test compares them with this page. -->',
   '',
   '# Errors',
   '',
-  'Every failure has a code. An **outcome** is how a call ended: it is in the journal and in the result, and a body can catch it. A',
-  '**fault** is a failure of the machinery: it ends the attempt, no body sees it, and what was acknowledged before it stays true.',
+  'Every failure has a code. An **outcome** is the end of a call: it is in the journal and in the result, and a body can catch it. A',
+  '**fault** is a failure of the runtime: it ends the attempt, no body observes it, and everything acknowledged before it is durable.',
   '',
-  '*Retry* says whether the same request may succeed later, unchanged; what a `retry` policy looks at is `retryable` in the details of',
-  'the one error ([policies](guides/policy.md)). *Exit* is the exit code of the command line ([all of them](guides/cli.md)).',
+  '*Retry* states whether the same request may succeed later. A `retry` policy uses `retryable` in the details of the individual',
+  'error ([policies](guides/policy.md)). *Exit* is the exit code of the command line ([all of them](guides/cli.md)).',
   '',
   '| code | family | retry | HTTP | exit | what it means | what to do |',
   '|---|---|---|---|---|---|---|',
 ];
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { codes } = await import('rondo');
-  writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsPage(codes));
+  const { errorCodes } = await import('rondo');
+  writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsPage(errorCodes));
 }

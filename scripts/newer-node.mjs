@@ -1,5 +1,5 @@
-// Runs the tests on the next Node line, from npm's platform package: no version manager, no install script.
-// The version is the newest one published for both Linux architectures.
+// Runs the tests on the next Node release line. It uses npm's platform package: no version manager, no install script.
+// The version is the newest one that is published for both Linux architectures.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const cache = join(root, 'node_modules', '.cache', 'node24');
 const node = join(cache, 'node_modules', name, 'bin', 'node');
 
-function installed() {
+function isInstalled() {
   return existsSync(node) && execFileSync(node, ['--version'], { encoding: 'utf8' }).trim() === `v${version}`;
 }
 
@@ -22,10 +22,10 @@ function install() {
   const { status } = spawnSync('npm', ['install', '--prefix', cache, ...flags, `${name}@${version}`], {
     stdio: 'inherit',
   });
-  return status === 0 && installed();
+  return status === 0 && isInstalled();
 }
 
-if (!installed() && !install()) {
+if (!isInstalled() && !install()) {
   console.error(
     `Could not install ${name}@${version}. Is the registry reachable, and does it have Node for this platform?`,
   );

@@ -1,16 +1,18 @@
-// Sums vitest JSON reports into the one line that CI reads.
-// A lane is `name=exit code=report`. A lane that failed without a failing test still counts as one failure: a red
-// lint or a crashed runner must never read as "0 failed".
+// Sums vitest JSON reports into the line that CI reads. Each argument is `name=exit code=report`. A lane that fails
+// without a failing test counts as one failure, so that a lint error or a crashed runner is never reported as
+// "0 failed".
 
 import { existsSync, readFileSync } from 'node:fs';
 
 /** @param {string} file */
-function read(file) {
+function readCounts(file) {
   if (!existsSync(file)) return { passed: 0, failed: 0, skipped: 0 };
   const report = JSON.parse(readFileSync(file, 'utf8'));
   /** @type {{ status: string, assertionResults: { status: string }[] }[]} */
   const files = report.testResults;
-  const unloaded = files.filter((f) => f.status === 'failed' && !f.assertionResults.some((t) => t.status === 'failed'));
+  const failedFiles = files.filter(({ status }) => status === 'failed');
+  // A file that cannot be loaded fails without a failed test.
+  const unloaded = failedFiles.filter(({ assertionResults }) => !assertionResults.some((t) => t.status === 'failed'));
   return {
     passed: report.numPassedTests,
     failed: report.numFailedTests + unloaded.length,
@@ -21,7 +23,7 @@ function read(file) {
 const total = { passed: 0, failed: 0, skipped: 0 };
 for (const lane of process.argv.slice(2)) {
   const [name, code, file = ''] = lane.split('=');
-  const counts = read(file);
+  const counts = readCounts(file);
   if (code !== '0' && counts.failed === 0) {
     console.log(`failed outside the tests: ${name}`);
     counts.failed = 1;

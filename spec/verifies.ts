@@ -1,14 +1,17 @@
-// A test that stands for a requirement and is named after the disaster it prevents.
+// Declares tests that prove requirements.
 
 import { type TestContext, test } from 'vitest';
 import type { RequirementId } from './requirements.js';
 
-/** Runs `fn` as a test called `[id] disaster`; the coverage test counts it as proof of the requirement. */
+/**
+ * Declares a test called `[id] promise` that proves the requirement `id`.
+ * The title states the behaviour that holds; failure messages name the disaster.
+ */
 export function verifies(
   id: RequirementId,
-  disaster: string,
+  promise: string,
   fn: (context: TestContext) => void | Promise<void>,
   timeoutMs?: number,
 ): void {
-  test(`[${id}] ${disaster}`, fn, timeoutMs);
+  test(`[${id}] ${promise}`, fn, timeoutMs);
 }

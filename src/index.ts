@@ -1,34 +1,53 @@
+/**
+ * `rondo`: defines loops and agents, and runs them on a host with a store. Wire types are in `rondo/protocol`, the
+ * SQLite store in `rondo/sqlite`, tools in `rondo/tools`, and the AI SDK integration in `rondo/ai-sdk`.
+ */
 export { memoryStore } from './adapters/memory/index.js';
 export {
-  anthropicBackend,
-  mockBackend,
-  openaiBackend,
-  openaiCompatibleBackend,
+  anthropicProvider,
+  mockProvider,
+  openaiCompatibleProvider,
+  openaiProvider,
   type ProviderSettings,
-  type ScriptedBackend,
-  scriptedBackend,
+  type ScriptedProvider,
+  scriptedProvider,
 } from './adapters/models/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
+export { type ErrorCode, errorCodes, Fault, LoopError } from './base/errors.js';
 export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
-export { Host, type HostOptions, type InFlight, type TurnOptions, type TurnRequest } from './host/host.js';
-export type { Replay } from './host/replay.js';
+export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
+export type { ReplayReport } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
-export { type Code, codes, Fault, LoopError } from './journal/errors.js';
-export type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from './journal/store.js';
+export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';
-export type { Outcome, Pending, Timers } from './kernel/attempt.js';
-export type { Check, Loop } from './kernel/call.js';
-export type { Effect, Performance } from './kernel/effect.js';
-export type { Layer } from './kernel/layer.js';
-export type { Branch, Results, Scope } from './kernel/scope.js';
-export { Session, type SessionOptions, type Signal } from './kernel/session.js';
-export { type BodyLoop, defineLoop, type PromptLoop, type ToolLoop } from './loops/define.js';
+export { Session, type SessionOptions } from './kernel/session.js';
+export { type BodyLoopSpec, defineLoop, type PromptLoopSpec, type ToolLoopSpec } from './loops/define.js';
 export { type AgentDefinition, type AgentInput, type AgentTool, defineAgent } from './loops/define-agent.js';
-export type { DefinedLoop } from './loops/defined.js';
-export type { Implementation, ToolCall, ToolFunction } from './loops/implementation.js';
-export type { Asking, Backend, ModelReply, ModelRequest } from './loops/model.js';
-export type { Origin } from './loops/origin.js';
-export { type Dangling, type Registered, Registry } from './loops/registry.js';
-export type { InputOf, OutputOf, Schema, StandardSchema } from './loops/standard.js';
+export type { DefinedLoop } from './loops/defined-loop.js';
+export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
+export type { DefinitionOrigin } from './loops/origin.js';
+export { type MissingReference, type RegisteredLoop, Registry } from './loops/registry.js';
+export type { AnySchema, InputOf, OutputOf, StandardSchema } from './loops/standard-schema.js';
+export type { ToolCallContext, ToolFunction, ToolImplementation } from './loops/tool-implementation.js';
+export type {
+  Branch,
+  BranchResults,
+  Effect,
+  EffectContext,
+  EffectRules,
+  Loop,
+  Scope,
+  TargetBinding,
+  Validate,
+} from './protocol/body.js';
+export type {
+  Layer,
+  PendingStep,
+  ResolutionDetails,
+  RunOptions,
+  RunOutcome,
+  Signal,
+  TimerMode,
+} from './protocol/session.js';

@@ -1,10 +1,10 @@
 /**
- * An order, from the shelf to the inbox: the code that is killed half way. It knows nothing of crashes, journals or
- * retries; each effect only says what asking twice would mean.
+ * The loop that is killed: fulfils an order. It contains no code for crashes, journals or retries. Each effect declares
+ * its safety, that is, whether it may be repeated after a crash.
  */
 /** @import { Effect, Loop } from 'rondo' */
 /** @import { Json, Safety } from 'rondo/protocol' */
-import { ask } from './ask.mjs';
+import { callService } from './call-service.mjs';
 
 /** @type {(kind: string, name: string, safety: Safety, input: Json) => Effect<string>} */
 const effect = (kind, name, safety, input) => ({
@@ -12,27 +12,28 @@ const effect = (kind, name, safety, input) => ({
   name,
   safety,
   input,
-  perform: (about, { idempotencyKey }) => ask({ kind, name, about, key: idempotencyKey }),
+  perform: (recordedInput, { idempotencyKey }) =>
+    callService({ kind, name, input: recordedInput, key: idempotencyKey }),
 });
 
-/** Asked twice, it is still one reservation. @param {string} item @param {number} order */
+/** Idempotent: repeated requests make one reservation. @param {string} item @param {number} order */
 const reserve = (item, order) => effect('stock', `reserve ${item}`, 'idempotent', { item, order });
 
-/** Asked twice under one key, the bank charges once. @param {number} euros @param {number} order */
+/** Keyed: the bank charges once per idempotency key. @param {number} euros @param {number} order */
 const charge = (euros, order) => effect('bank', 'charge card', 'keyed', { euros, order });
 
-/** Asked twice, it prints twice: never repeated on a guess. @param {number} order */
+/** Once: every request prints a label, so it is never repeated automatically. @param {number} order */
 const printLabel = (order) => effect('printer', 'print label', 'once', { order });
 
-/** @param {string} who @param {string} news */
-const mail = (who, news) => effect('post', `mail ${who}`, 'keyed', { news });
+/** @param {string} recipient @param {string} text */
+const mail = (recipient, text) => effect('post', `mail ${recipient}`, 'keyed', { text });
 
-/** @typedef {{ number: number, items: string[], euros: number, courierMs: number, tell: string[] }} Order */
+/** @typedef {{ number: number, items: string[], euros: number, courierMs: number, recipients: string[] }} Order */
 
 /** @type {Loop<Order>} */
 export const fulfil = {
   name: 'fulfil',
-  async body({ number, items, euros, courierMs, tell }, scope) {
+  async body({ number, items, euros, courierMs, recipients }, scope) {
     for (const item of items) await scope.effect(reserve(item, number));
 
     const [receipt, parcel] = await scope.all([
@@ -42,7 +43,8 @@ export const fulfil = {
 
     await scope.sleep(courierMs);
 
-    await scope.all(tell.map((who) => (branch) => branch.effect(mail(who, `${parcel} is on its way`))));
+    const text = `${parcel} is on its way`;
+    await scope.all(recipients.map((recipient) => (branch) => branch.effect(mail(recipient, text))));
     return { receipt, parcel };
   },
 };
@@ -53,5 +55,5 @@ export const order = {
   items: ['lamp', 'desk', 'chair'],
   euros: 249,
   courierMs: 1000,
-  tell: ['customer', 'warehouse', 'accounts'],
+  recipients: ['customer', 'warehouse', 'accounts'],
 };

@@ -1,9 +1,9 @@
-// What the demo looks like in a terminal: colour on a terminal only, and columns that line up.
+// Terminal output of the demo: aligned columns, and color on a terminal only.
 
-const coloured = process.stdout.isTTY === true && process.stderr.isTTY === true && !process.env.NO_COLOR;
+const isColored = process.stdout.isTTY === true && process.stderr.isTTY === true && !process.env.NO_COLOR;
 
 /** @type {(code: number) => (text: string) => string} */
-const paint = (code) => (text) => (coloured && text !== '' ? `\x1b[${code}m${text}\x1b[0m` : text);
+const paint = (code) => (text) => (isColored && text !== '' ? `\x1b[${code}m${text}\x1b[0m` : text);
 
 export const bold = paint(1);
 export const dim = paint(2);
@@ -16,17 +16,21 @@ export function line(text = '') {
   console.log(text === '' ? '' : `  ${text}`);
 }
 
-/** @param {string} title @param {string} [more] */
-export function heading(title, more = '') {
-  console.log(`\n${bold(title)}${more && `  ${dim(more)}`}`);
+/** @param {string} title @param {string} [subtitle] */
+export function heading(title, subtitle = '') {
+  console.log(`\n${bold(title)}${subtitle && `  ${dim(subtitle)}`}`);
 }
 
-/** One thing that is asked of the world. @param {string} kind @param {string} name @param {string} news */
-export function step(kind, name, news) {
-  line(`${dim(kind.padEnd(9))}${name.padEnd(16)}${news}`);
+/** Prints an effect and its state. @param {string} kind @param {string} name @param {string} state */
+export function step(kind, name, state) {
+  line(`${dim(kind.padEnd(9))}${name.padEnd(16)}${state}`);
 }
 
-/** One row of a table; numbers stand on the right. @param {readonly (string | number)[]} cells @param {readonly number[]} widths */
+/**
+ * Returns one row of a table, with numbers aligned right.
+ * @param {readonly (string | number)[]} cells
+ * @param {readonly number[]} widths
+ */
 export function row(cells, widths) {
   const padded = cells.map((cell, index) => {
     const width = widths[index] ?? 0;

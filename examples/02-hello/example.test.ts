@@ -2,15 +2,15 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { verifyExample, verifyTwin } from '../twin.js';
 
-verifies('example.runs', 'the first example that a newcomer runs does not work', () => {
+verifies('example.runs', 'the hello example greets the person in its input', () => {
   const { status, stdout } = verifyExample('02-hello');
   expect(status, stdout).toBe(0);
   expect(stdout).toContain('"greeting": "A mock greeting for: Greet Ada in one short sentence."');
-  expect(stdout).toContain('It holds.');
+  expect(stdout).toContain('All checks passed.');
 });
 
-verifies('example.runs', 'the hello example calls itself good when it greets nobody', () => {
-  const { status, stdout } = verifyTwin('02-hello', 'hello.json', 'Greet {{name}}', 'Greet somebody');
+verifies('example.runs', 'the verifier of the hello example detects a greeting without the name', () => {
+  const { status, stdout } = verifyTwin('02-hello', 'hello.json', 'Greet {{name}}', 'Greet the customer');
   expect(status, stdout).toBe(1);
   expect(stdout).toContain('✗ the greeting is for Ada');
 });

@@ -1,16 +1,16 @@
-// The smallest loop, run twice: with an input that fits, and with one that does not.
+// Runs the smallest loop with a valid and with an invalid input.
 
-import { tell } from '../stage.mjs';
+import { runExample } from '../run-example.mjs';
 
-await tell('Hello: one prompt, checked on both ends', import.meta.url, async ({ rondo, loops, holds }) => {
+await runExample('Hello: one prompt with two schemas', import.meta.url, async ({ rondo, loops, check }) => {
   const hello = ['run', 'hello', '--loops', loops];
 
-  const greeted = await rondo(...hello, '--input', '{"name":"Ada"}');
-  holds('it ends with exit code 0', greeted.code === 0);
-  holds('the greeting is for Ada', /\bAda\b/.test(JSON.parse(greeted.stdout).greeting));
+  const valid = await rondo(...hello, '--input', '{"name":"Ada"}');
+  check('the exit code is 0', valid.code === 0);
+  check('the greeting is for Ada', /\bAda\b/.test(JSON.parse(valid.stdout).greeting));
 
-  const refused = await rondo(...hello, '--input', '{"nmae":"Ada"}');
-  holds('a misspelt member is refused, with exit code 1', refused.code === 1);
-  holds('the reason says what is wrong', /INPUT_VALIDATION_FAILED.*"name"/.test(refused.stderr));
-  holds('and nothing is printed that could be taken for an answer', refused.stdout === '');
+  const invalid = await rondo(...hello, '--input', '{"nmae":"Ada"}');
+  check('a misspelt member is refused, with exit code 1', invalid.code === 1);
+  check('the message names the missing member', /INPUT_VALIDATION_FAILED.*"name"/.test(invalid.stderr));
+  check('a refused input prints no output', invalid.stdout === '');
 });

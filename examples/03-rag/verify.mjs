@@ -1,6 +1,6 @@
-// A question goes through three loops: a model picks keywords, a tool finds notes, a model answers from them.
+// Runs a composite of three loops: a model extracts keywords, a tool finds notes, a model answers from them.
 
-import { tell } from '../stage.mjs';
+import { runExample } from '../run-example.mjs';
 
 const question = 'How often do I water tomatoes?';
 const tree = [
@@ -12,22 +12,22 @@ const tree = [
   /^4 calls · 179→41 tok/,
 ];
 
-await tell('RAG: keywords, notes, answer', import.meta.url, async ({ rondo, loops, holds }) => {
+await runExample('RAG: keywords, notes, answer', import.meta.url, async ({ rondo, loops, check }) => {
   const untrusted = await rondo('check', '--loops', loops);
-  holds('a tool that runs code is refused until its directory is trusted', untrusted.code === 1);
-  holds('and the reason says how to trust it', untrusted.stdout.includes('--trust'));
+  check('a tool in code is refused until its directory is trusted', untrusted.code === 1);
+  check('the message explains how to trust the directory', untrusted.stdout.includes('--trust'));
 
   const input = JSON.stringify({ question });
   const args = ['--loops', loops, '--trust', loops, '--session', 'garden', '--watch'];
-  const asked = await rondo('run', 'rag-answer', '--input', input, ...args);
-  const { answer, sources } = JSON.parse(asked.stdout);
-  holds('with trust it ends with exit code 0', asked.code === 0);
-  holds('the answer comes from the notes', answer.startsWith('Every second evening'));
-  holds('the notes that were used are named', sources.join() === 'tomatoes,seedlings');
+  const answered = await rondo('run', 'rag-answer', '--input', input, ...args);
+  const { answer, sources } = JSON.parse(answered.stdout);
+  check('with a trusted directory, the exit code is 0', answered.code === 0);
+  check('the answer comes from the notes', answer.startsWith('Every second evening'));
+  check('the output lists the notes that were used', sources.join() === 'tomatoes,seedlings');
 
-  const traced = (await rondo('trace', 'garden')).stdout.split('\n');
-  holds(
-    'the journal tells the same story',
-    tree.every((line, index) => line.test(traced[index] ?? '')),
+  const traceLines = (await rondo('trace', 'garden')).stdout.split('\n');
+  check(
+    'the trace shows the same calls',
+    tree.every((line, index) => line.test(traceLines[index] ?? '')),
   );
 });

@@ -1,42 +1,52 @@
-// One order goes through a tool of each kind; the warehouse, a server of this process, tells what it was asked.
+// Runs one order through a tool of each kind. The warehouse, a server in this process, records its requests.
 
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tell } from '../stage.mjs';
+import { runExample } from '../run-example.mjs';
 import { openWarehouse } from './warehouse.mjs';
 
-await tell('Tools: builtin, module, http, exec', import.meta.url, async ({ rondo, loops: given, folder, holds }) => {
-  const warehouse = await openWarehouse(0);
-  try {
-    // The address stands in the definition, and any port may be taken: this copy has a free one.
-    const loops = join(folder, 'loops');
-    cpSync(given, loops, { recursive: true });
-    const file = join(loops, 'reserve.json');
-    writeFileSync(file, readFileSync(file, 'utf8').replace(':8787/', `:${warehouse.port}/`));
+await runExample(
+  'Tools: builtin, module, http, exec',
+  import.meta.url,
+  async ({ rondo, loops: originalLoops, folder, check }) => {
+    const warehouse = await openWarehouse(0);
+    try {
+      // The definition names a fixed port, which may be in use. This copy names the port of the warehouse.
+      const loops = join(folder, 'loops');
+      cpSync(originalLoops, loops, { recursive: true });
+      const file = join(loops, 'reserve.json');
+      writeFileSync(file, readFileSync(file, 'utf8').replace(':8787/', `:${warehouse.port}/`));
 
-    const args = ['--loops', loops, '--trust', loops, '--key', 'order-17'];
-    const order = ['run', 'take-order', '--input', '{"item":"lamp","count":2}', ...args];
-    const taken = await rondo(...order, '--session', 'desk', '--watch');
-    const { noted, total, shelf, label } = JSON.parse(taken.stdout);
-    holds('it ends with exit code 0', taken.code === 0);
-    holds('builtin, pure: the order is noted as it came', noted.item === 'lamp' && noted.count === 2);
-    holds('module, idempotent: two lamps cost 80.00', total === 8000);
-    holds('http, keyed: a shelf is reserved', shelf === 'shelf 1');
-    holds('exec, once: a label is printed', /^L-\d+$/.test(label));
+      const args = ['--loops', loops, '--trust', loops, '--key', 'order-17'];
+      const order = ['run', 'take-order', '--input', '{"item":"lamp","count":2}', ...args];
+      const first = await rondo(...order, '--session', 'orders', '--watch');
+      const { noted, total, shelf, label } = JSON.parse(first.stdout);
+      check('the exit code is 0', first.code === 0);
+      check('builtin, pure: the order is returned unchanged', noted.item === 'lamp' && noted.count === 2);
+      check('module, idempotent: two lamps cost 80.00', total === 8000);
+      check('http, keyed: a shelf is reserved', shelf === 'shelf 1');
+      check('exec, once: a label is printed', /^L-\d+$/.test(label));
 
-    const { visits } = warehouse;
-    holds(
-      'the warehouse answered 503, so it was asked again',
-      visits.map(({ answered }) => answered).join() === '503,200',
-    );
-    holds('under the same key, so it reserved once', new Set(visits.map(({ key }) => key)).size === 1);
+      const { requests } = warehouse;
+      check(
+        'the warehouse answers 503, so the request is retried',
+        requests.map(({ status }) => status).join() === '503,200',
+      );
+      check(
+        'the retry has the same key, so there is one reservation',
+        new Set(requests.map(({ key }) => key)).size === 1,
+      );
 
-    const tree = (await rondo('trace', 'desk')).stdout;
-    holds('the journal tells of the second attempt', /reserve@1\.0\.0.*\n.*retry 1 after .*TOOL_FAILED/.test(tree));
+      const tree = (await rondo('trace', 'orders')).stdout;
+      check('the trace shows the second attempt', /reserve@1\.0\.0.*\n.*retry 1 after .*TOOL_FAILED/.test(tree));
 
-    const again = await rondo(...order, '--session', 'desk');
-    holds('the same key is the same turn: nobody is asked', again.stdout === taken.stdout && visits.length === 2);
-  } finally {
-    warehouse.close();
-  }
-});
+      const second = await rondo(...order, '--session', 'orders');
+      check(
+        'the same key identifies the same turn: no tool is called',
+        second.stdout === first.stdout && requests.length === 2,
+      );
+    } finally {
+      warehouse.close();
+    }
+  },
+);

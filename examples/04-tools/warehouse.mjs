@@ -1,26 +1,27 @@
 /**
- * The warehouse, for the http tool: it reserves once for each idempotency key. The first time it is asked it reserves too,
- * but answers with a 503. As a program, `node warehouse.mjs`, it listens on the port that the definition names.
+ * The warehouse: the server behind the http tool. It makes one reservation for each idempotency key. The first request
+ * makes a reservation too, but is answered with status 503. `node warehouse.mjs` listens on the port that the
+ * definition names.
  */
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
-/** @typedef {{ key: string, item: string, answered: number }} Visit */
+/** @typedef {{ key: string, item: string, status: number }} ReceivedRequest */
 
-/** @param {number} port @returns {Promise<{ port: number, visits: readonly Visit[], close(): void }>} */
+/** @param {number} port @returns {Promise<{ port: number, requests: readonly ReceivedRequest[], close(): void }>} */
 export async function openWarehouse(port) {
-  /** @type {Visit[]} */
-  const visits = [];
+  /** @type {ReceivedRequest[]} */
+  const requests = [];
   const shelves = new Map();
   const server = createServer(async (request, response) => {
     const key = String(request.headers['idempotency-key']);
     const { item } = /** @type {{ item: string }} */ (await json(request));
     if (!shelves.has(key)) shelves.set(key, `shelf ${shelves.size + 1}`);
-    const answered = visits.length === 0 ? 503 : 200;
-    visits.push({ key, item, answered });
-    response.writeHead(answered, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(answered === 200 ? { shelf: shelves.get(key) } : 'busy'));
+    const status = requests.length === 0 ? 503 : 200;
+    requests.push({ key, item, status });
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(status === 200 ? { shelf: shelves.get(key) } : 'busy'));
   });
   await new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -29,7 +30,7 @@ export async function openWarehouse(port) {
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    visits,
+    requests,
     close: () => void server.close(),
   };
 }

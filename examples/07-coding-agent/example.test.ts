@@ -2,17 +2,17 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { verifyExample, verifyTwin } from '../twin.js';
 
-verifies('example.runs', 'a coding agent does not look, ask, change and test as the example shows it', () => {
+verifies('example.runs', 'the coding agent reads, requests approvals, edits and tests as the example shows', () => {
   const { status, stdout } = verifyExample('07-coding-agent');
   expect(status, stdout).toBe(0);
   expect(stdout).toContain('-  const sorted = [...numbers].sort();');
-  expect(stdout).toContain('It holds.');
+  expect(stdout).toContain('All checks passed.');
 });
 
-verifies('example.runs', 'the example of a coding agent calls itself good when a file is changed unasked', () => {
-  const asks = 'edit_file, run_command]';
-  const asksNobody = "edit_file.withApproval('always_allow'), run_command]";
-  const { status, stdout } = verifyTwin('07-coding-agent', 'fixer.mjs', asks, asksNobody);
+verifies('example.runs', 'the verifier of the coding agent detects a file that is changed without approval', () => {
+  const tools = 'edit_file, run_command]';
+  const toolsWithoutApproval = "edit_file.withApproval('always_allow'), run_command]";
+  const { status, stdout } = verifyTwin('07-coding-agent', 'fixer.mjs', tools, toolsWithoutApproval);
   expect(status, stdout).toBe(1);
-  expect(stdout).toContain('✗ until that is approved, nothing is changed');
+  expect(stdout).toContain('✗ nothing is changed before the approval');
 });

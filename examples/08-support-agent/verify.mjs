@@ -1,37 +1,39 @@
-// A customer wants money back, twice. Each time the process that asked has ended when somebody else answers.
+// Requests two refunds. After each request the process ends, and another one answers: it approves the first refund and
+// denies the second.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tell } from '../stage.mjs';
+import { runExample } from '../run-example.mjs';
 
-await tell('A support agent that asks before it pays', import.meta.url, async ({ rondo, loops, folder, holds }) => {
+await runExample('A support agent: approve refunds', import.meta.url, async ({ rondo, loops, folder, check }) => {
   process.env.LEDGER = join(folder, 'ledger.ndjson');
   const args = ['--loops', loops, '--trust', loops];
   /** @param {string} prompt */
-  const say = (prompt) => rondo('run', 'support', ...args, '--session', 'ada', '--input', JSON.stringify({ prompt }));
-  const pending = async () => JSON.parse((await rondo('approvals', '--json')).stdout);
+  const sendPrompt = (prompt) =>
+    rondo('run', 'support', ...args, '--session', 'ada', '--input', JSON.stringify({ prompt }));
+  const pendingApprovals = async () => JSON.parse((await rondo('approvals', '--json')).stdout);
 
-  const asked = await say('My lamp of order 1017 came broken. I want my money back.');
-  holds('it waits for a person: exit code 2, and no process is left', asked.code === 2);
-  holds('nothing is paid yet', paid().length === 0);
+  const paused = await sendPrompt('My lamp of order 1017 came broken. I want my money back.');
+  check('the turn is paused until a person answers: exit code 2', paused.code === 2);
+  check('nothing is paid yet', refunds().length === 0);
 
   await rondo('approvals');
-  const [first] = await pending();
-  holds('another process sees the very call', JSON.stringify(first.arguments) === '{"order":"1017","amount":4000}');
-  holds('and who makes it', first.path.join(' → ') === 'support → refund');
+  const [first] = await pendingApprovals();
+  check('another process sees the exact call', JSON.stringify(first.arguments) === '{"order":"1017","amount":4000}');
+  check('the approval shows the path of the call', first.path.join(' → ') === 'support → refund');
   const approved = await rondo('approve', first.id, '--as', 'bob', ...args);
-  holds('approved, the turn goes on to its end', approved.code === 0);
-  holds('the refund ran once', paid().join() === '1017 4000');
-  const again = await rondo('approve', first.id, '--as', 'bob', ...args);
-  holds('an answer counts once: the second is refused', again.code === 1 && again.stderr.includes('DECISION_REFUSED'));
-  holds('and pays nothing', paid().length === 1);
+  check('an approval continues the turn to its end', approved.code === 0);
+  check('the refund is paid once', refunds().join() === '1017 4000');
+  const repeated = await rondo('approve', first.id, '--as', 'bob', ...args);
+  check('a second answer is refused', repeated.code === 1 && repeated.stderr.includes('ANSWER_REFUSED'));
+  check('a refused answer pays nothing', refunds().length === 1);
 
-  const more = await say('Then pay the chair of order 1018 back too. I have changed my mind.');
-  const [second] = await pending();
-  holds('the next message waits too', more.code === 2 && second.arguments.order === '1018');
+  const nextTurn = await sendPrompt('Then pay the chair of order 1018 back too. I have changed my mind.');
+  const [second] = await pendingApprovals();
+  check('the next refund needs an approval too', nextTurn.code === 2 && second.arguments.order === '1018');
   const denied = await rondo('deny', second.id, '--as', 'bob', '--reason', 'older than 30 days', ...args);
-  holds('denied, the turn goes on as well', denied.code === 0);
-  holds('and nothing more is paid', paid().length === 1);
+  check('a denial continues the turn', denied.code === 0);
+  check('a denied refund is not paid', refunds().length === 1);
 
   await rondo('events', 'ada', '--text');
   const events = (await rondo('events', 'ada', '--json')).stdout
@@ -39,19 +41,22 @@ await tell('A support agent that asks before it pays', import.meta.url, async ({
     .split('\n')
     .map((line) => JSON.parse(line));
   /** @param {string} type */
-  const of = (type) => events.filter((event) => event.type === type).map(({ content }) => content);
-  const [greeting, receipt, regret] = of('assistant-message').map(({ text }) => text);
-  holds('the customer is told of the money', greeting.startsWith('I am sorry') && receipt.includes('R-1'));
-  holds('and, kindly, that there is no more', /^I am sorry: .* older than 30 days/.test(regret));
-  const calls = of('tool-call').filter(({ toolName }) => toolName === 'refund');
+  const contentsOf = (type) => events.filter((event) => event.type === type).map(({ content }) => content);
+  const [greeting, receipt, regret] = contentsOf('assistant-message').map(({ text }) => text);
+  check('the customer receives the receipt', greeting.startsWith('I am sorry') && receipt.includes('R-1'));
+  check('the customer receives the reason of the denial', /^I am sorry: .* older than 30 days/.test(regret));
+  const calls = contentsOf('tool-call').filter(({ toolName }) => toolName === 'refund');
   const answers = calls.map(({ approvalStatus }) => approvalStatus).join();
-  holds('with what was approved and what was not', answers === 'approved,rejected');
-  const [refusal] = of('tool-error');
-  holds('the model was told that a person refused', refusal?.isUserRejection === true && refusal.toolName === 'refund');
+  check('the events contain both answers', answers === 'approved,rejected');
+  const [refusal] = contentsOf('tool-error');
+  check(
+    'the model receives the denial of the person',
+    refusal?.isUserRejection === true && refusal.toolName === 'refund',
+  );
 });
 
-/** What the ledger holds: an order and an amount for each line. */
-function paid() {
+/** Returns the order and the amount of each line in the ledger. */
+function refunds() {
   const file = process.env.LEDGER ?? '';
   const lines = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
   return lines.map((line) => JSON.parse(line)).map(({ order, amount }) => `${order} ${amount}`);

@@ -1,47 +1,57 @@
 /**
- * A driver for a runtime that is another process and speaks one JSON document a line. `rondo conformance --driver` takes
- * it; what LSEM leaves open (how prompts, tools and backends are written) is in `profile`.
+ * A driver for `rondo conformance --driver`. It connects the suite to a runtime in another process, with one JSON
+ * document per line. `profile` describes what LSEM leaves open: the form of prompts, tools and backends.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 /** @import { LsemDriver, LsemResult, ToolBody } from 'rondo/testing' */
-/** @typedef {ReturnType<JSON['parse']>} Json What came as JSON, of any shape. */
+/** @typedef {ReturnType<JSON['parse']>} Json Any parsed JSON. */
 /** @typedef {(event: Json) => void} OnEvent */
-/** @typedef {{ resolve: (value: Json) => void, reject: (reason: Error) => void, onEvent: OnEvent | undefined }} Asked */
+/**
+ * @typedef {object} PendingRequest
+ * @property {(value: Json) => void} resolve
+ * @property {(reason: Error) => void} reject
+ * @property {OnEvent | undefined} onEvent
+ */
 
 const program = fileURLToPath(new URL('runtime.mjs', import.meta.url));
 
-/** One process for the whole judgement; each `open` begins an empty runtime in it. */
-class Line {
-  /** @type {Map<number, Asked>} */
-  #asked = new Map();
-  #last = 0;
+/** The connection to the process, which serves all checks. Each `open` creates an empty runtime in it. */
+class RuntimeProcess {
+  /** @type {Map<number, PendingRequest>} */
+  #pending = new Map();
+  #lastId = 0;
   /** @type {Map<string, ToolBody>} */
   #tools = new Map();
 
   constructor() {
-    // For a runtime in another language: spawn('python3', ['runtime.py'], …), and the rest stays as it is.
+    // For a runtime in another language, change only this command: spawn('python3', ['runtime.py'], …).
     this.process = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
-    createInterface({ input: this.process.stdout }).on('line', (line) => this.#heard(JSON.parse(line)));
+    createInterface({ input: this.process.stdout }).on('line', (line) => this.#onMessage(JSON.parse(line)));
     this.process.on('exit', (code) => {
-      for (const { reject } of this.#asked.values()) reject(new Error(`the runtime ended with code ${code}`));
+      for (const { reject } of this.#pending.values()) reject(new Error(`the runtime ended with code ${code}`));
     });
     this.process.stdin.on('error', () => {});
   }
 
-  /** Sends a request; events of a run are handed over as they come. @param {object} request @param {OnEvent} [onEvent] @returns {Promise<Json>} */
-  ask(request, onEvent) {
-    const id = ++this.#last;
+  /**
+   * Sends a request and returns its answer. `onEvent` is called for each event of a run.
+   * @param {object} request
+   * @param {OnEvent} [onEvent]
+   * @returns {Promise<Json>}
+   */
+  request(request, onEvent) {
+    const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
-      this.#asked.set(id, { resolve, reject, onEvent });
+      this.#pending.set(id, { resolve, reject, onEvent });
       this.#send({ id, ...request });
     });
   }
 
-  /** A tool whose body is a function here. @param {string} name @param {ToolBody} body */
-  tool(name, body) {
+  /** Registers a tool that runs in this process. @param {string} name @param {ToolBody} body */
+  addTool(name, body) {
     this.#tools.set(name, body);
   }
 
@@ -51,17 +61,17 @@ class Line {
   }
 
   /** @param {Json} message */
-  #heard({ id, event, done, failed, call, tool, input }) {
-    if (call !== undefined) return this.#work(call, tool, input);
-    const asked = this.#asked.get(id);
-    if (event !== undefined) return asked?.onEvent?.(event);
-    this.#asked.delete(id);
-    if (failed !== undefined) asked?.reject(new Error(failed));
-    else asked?.resolve(done);
+  #onMessage({ id, event, done, failed, call, tool, input }) {
+    if (call !== undefined) return this.#runTool(call, tool, input);
+    const pending = this.#pending.get(id);
+    if (event !== undefined) return pending?.onEvent?.(event);
+    this.#pending.delete(id);
+    if (failed !== undefined) pending?.reject(new Error(failed));
+    else pending?.resolve(done);
   }
 
   /** @param {number} call @param {string} tool @param {Json} input */
-  async #work(call, tool, input) {
+  async #runTool(call, tool, input) {
     /** @type {(level: string, message: string) => void} */
     const log = (level, message) => this.#send({ call, log: { level, message } });
     try {
@@ -73,16 +83,16 @@ class Line {
   }
 }
 
-const line = new Line();
+const runtimeProcess = new RuntimeProcess();
 
 /** @type {LsemDriver} */
 export const driver = {
   name: 'tiny',
   async open() {
-    const runtime = await line.ask({});
+    const runtime = await runtimeProcess.request({});
     return {
-      register: (definition) => line.ask({ runtime, register: { definition } }),
-      run: (loopId, input, onEvent) => line.ask({ runtime, run: { loopId, input } }, onEvent),
+      register: (definition) => runtimeProcess.request({ runtime, register: { definition } }),
+      run: (loopId, input, onEvent) => runtimeProcess.request({ runtime, run: { loopId, input } }, onEvent),
     };
   },
   profile: {
@@ -92,14 +102,14 @@ export const driver = {
     backend: {
       answering: { ref: { name: 'parrot' }, id: 'parrot', model: 'parrot-1' },
       failing: { name: 'mute' },
-      unknown: { name: 'nobody' },
+      unknown: { name: 'missing' },
     },
     tool: {
       echo: { use: 'echo' },
       failing: { use: 'fail' },
       unknown: { use: 'nothing' },
       custom(name, body) {
-        line.tool(name, body);
+        runtimeProcess.addTool(name, body);
         return { use: name, outside: true };
       },
     },

@@ -1,12 +1,19 @@
 /**
- * A small LSEM runtime as a process: one JSON document a line comes in, one a line goes out. It could be written in any
- * language and stands for one that is; it shares nothing with Rondo. Its JSON Schema is a part of the real one.
+ * A small LSEM runtime that reads one JSON document per line from stdin and writes one per line to stdout. It shares no
+ * code with Rondo and could be written in any language. It supports a part of JSON Schema.
  */
 import { createInterface } from 'node:readline';
 
-/** @typedef {ReturnType<JSON['parse']>} Json What came as JSON, of any shape. */
-/** @typedef {(type: string, payload: object) => void} Say */
-/** @typedef {{ say: Say, emit: (event: object) => void, callId: string, depth: number, since: (start: number) => object }} Call */
+/** @typedef {ReturnType<JSON['parse']>} Json Any parsed JSON. */
+/** @typedef {(type: string, payload: object) => void} EmitEvent */
+/**
+ * @typedef {object} Call
+ * @property {EmitEvent} emitEvent Emits an event of this call.
+ * @property {(event: object) => void} onEvent
+ * @property {string} callId
+ * @property {number} depth
+ * @property {(start: number) => object} since
+ */
 
 /** @param {object} message */
 const send = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
@@ -22,7 +29,7 @@ class Failure extends Error {
   }
 }
 
-// Schemas: type, required, properties, additionalProperties, not.
+// Schemas. Supported keywords: type, required, properties, additionalProperties, not.
 
 /** @type {{ [type: string]: (value: Json) => boolean }} */
 const TYPES = {
@@ -38,24 +45,24 @@ const TYPES = {
 /** @param {Json} schema */
 function assertSchema(schema) {
   if (typeof schema === 'boolean') return;
-  if (!isObject(schema)) throw new Failure('SCHEMA', 'a schema is an object or a boolean');
+  if (!isObject(schema)) throw new Failure('SCHEMA', 'a schema must be an object or a boolean');
   if ('$ref' in schema) throw new Failure('SCHEMA', '$ref is not supported');
   for (const type of [schema.type ?? 'null'].flat()) {
     if (!Object.hasOwn(TYPES, type)) throw new Failure('SCHEMA', `there is no type ${JSON.stringify(type)}`);
   }
-  for (const part of [...Object.values(schema.properties ?? {}), schema.not ?? true]) assertSchema(part);
+  for (const subschema of [...Object.values(schema.properties ?? {}), schema.not ?? true]) assertSchema(subschema);
 }
 
 /** @param {Json} schema @param {Json} value @returns {boolean} */
-function fits(schema, value) {
+function matches(schema, value) {
   if (typeof schema === 'boolean') return schema;
   if (schema.type !== undefined && ![schema.type].flat().some((type) => TYPES[type]?.(value))) return false;
-  if (schema.not !== undefined && fits(schema.not, value)) return false;
+  if (schema.not !== undefined && matches(schema.not, value)) return false;
   if (!isObject(value)) return true;
   const { properties = {}, required = [], additionalProperties = true } = schema;
   if (!required.every((/** @type {string} */ name) => Object.hasOwn(value, name))) return false;
   return Object.entries(value).every(([name, member]) =>
-    Object.hasOwn(properties, name) ? fits(properties[name], member) : additionalProperties !== false,
+    Object.hasOwn(properties, name) ? matches(properties[name], member) : additionalProperties !== false,
   );
 }
 
@@ -65,38 +72,40 @@ const SEMVER = /^(?:(?:0|[1-9]\d*)\.){2}(?:0|[1-9]\d*)(?:-[\w-]+(?:\.[\w-]+)*)?(
 
 /** @param {Json} definition */
 function assertDefinition(definition) {
-  if (!isObject(definition)) throw new Failure('DEFINITION', 'a definition is an object');
+  if (!isObject(definition)) throw new Failure('DEFINITION', 'a definition must be an object');
   const { id, name, version, kind, inputSchema, outputSchema } = definition;
   for (const text of [id, name, version]) {
-    if (typeof text !== 'string' || text === '') throw new Failure('DEFINITION', 'id, name and version are texts');
+    if (typeof text !== 'string' || text === '')
+      throw new Failure('DEFINITION', 'id, name and version must be non-empty strings');
   }
   if (!SEMVER.test(version)) throw new Failure('DEFINITION', `${version} is not semver`);
-  if (!['prompt', 'composite', 'tool'].includes(kind)) throw new Failure('DEFINITION', 'a kind is one of three');
-  if (!isObject(definition[kind])) throw new Failure('DEFINITION', `there is no ${kind}`);
+  if (!['prompt', 'composite', 'tool'].includes(kind))
+    throw new Failure('DEFINITION', 'kind must be prompt, composite or tool');
+  if (!isObject(definition[kind])) throw new Failure('DEFINITION', `the member ${kind} is missing`);
   for (const schema of [inputSchema, outputSchema]) assertSchema(schema);
   if (kind !== 'composite') return;
   const { steps } = definition.composite;
-  if (!Array.isArray(steps)) throw new Failure('DEFINITION', 'steps is a list');
+  if (!Array.isArray(steps)) throw new Failure('DEFINITION', 'steps must be an array');
   for (const step of steps) {
-    const whole = isObject(step) && typeof step.loopId === 'string' && isObject(step.inputMapping);
-    if (!whole) throw new Failure('DEFINITION', 'a step has a loopId and an inputMapping');
+    const isStep = isObject(step) && typeof step.loopId === 'string' && isObject(step.inputMapping);
+    if (!isStep) throw new Failure('DEFINITION', 'a step needs a loopId and an inputMapping');
   }
 }
 
-// Paths: $, then names and indexes.
+// Paths: $ followed by names and indexes.
 
 /** @param {string} path @param {Json} context @returns {Json} */
-function find(path, context) {
+function valueAt(path, context) {
   const segment = /\.([A-Za-z_][\w-]*)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]/y;
   let value = context;
   for (segment.lastIndex = 1; segment.lastIndex < path.length; ) {
     const [, ...names] = segment.exec(path) ?? [];
-    const name = names.find((each) => each !== undefined);
-    const found = name !== undefined && Object.hasOwn(Object(value), name);
-    if (path[0] !== '$' || !found) throw new Failure('MAPPING', `${path} leads nowhere`);
+    const name = names.find((group) => group !== undefined);
+    const exists = name !== undefined && Object.hasOwn(Object(value), name);
+    if (path[0] !== '$' || !exists) throw new Failure('MAPPING', `${path} matches nothing`);
     value = value[name];
   }
-  if (path === '') throw new Failure('MAPPING', 'a path begins with $');
+  if (path === '') throw new Failure('MAPPING', 'a path must begin with $');
   return value;
 }
 
@@ -106,12 +115,12 @@ function find(path, context) {
 const TOOLS = {
   echo: (input) => input,
   fail: () => {
-    throw new Failure('TOOL', 'it always fails');
+    throw new Failure('TOOL', 'this tool always fails');
   },
 };
 
-let calls = 0;
-const DEEPEST = 100;
+let callCount = 0;
+const MAX_DEPTH = 100;
 
 class Runtime {
   /** @type {Map<string, Json>} */
@@ -120,84 +129,91 @@ class Runtime {
   /** @param {Json} definition */
   register(definition) {
     assertDefinition(definition);
-    if (this.loops.has(definition.id)) throw new Failure('DEFINITION', `there is a loop ${definition.id} already`);
+    if (this.loops.has(definition.id))
+      throw new Failure('DEFINITION', `the loop ${definition.id} is already registered`);
     this.loops.set(definition.id, definition);
   }
 
-  /** @param {string} loopId @param {Json} input @param {Call['emit']} emit @param {string} [parent] @returns {Promise<Json>} */
-  async run(loopId, input, emit, parent, depth = 0, callId = `call-${++calls}`) {
+  /**
+   * @param {string} loopId
+   * @param {Json} input
+   * @param {Call['onEvent']} onEvent
+   * @param {string} [parent]
+   * @returns {Promise<Json>}
+   */
+  async run(loopId, input, onEvent, parent, depth = 0, callId = `call-${++callCount}`) {
     const loop = this.loops.get(loopId);
     if (loop === undefined) throw new Failure('LOOP', `there is no loop ${loopId}`);
-    const began = performance.now();
+    const startedAt = performance.now();
     /** @type {Call['since']} */
     const since = (start) => ({ durationMs: performance.now() - start });
-    /** @type {Say} */
-    const say = (type, payload) => emit({ callId, ts: now(), type, payload });
+    /** @type {EmitEvent} */
+    const emitEvent = (type, payload) => onEvent({ callId, ts: now(), type, payload });
     /** @param {Json} schema @param {Json} value @param {string} code */
     const check = (schema, value, code) => {
       const start = performance.now();
-      if (!fits(schema, value)) throw new Failure(code, `it does not fit ${JSON.stringify(schema)}`);
+      if (!matches(schema, value)) throw new Failure(code, `the value does not match ${JSON.stringify(schema)}`);
       return since(start);
     };
-    say('call.started', { loopId, loopVersion: loop.version, ...(parent && { parentCallId: parent }) });
+    emitEvent('call.started', { loopId, loopVersion: loop.version, ...(parent && { parentCallId: parent }) });
     try {
-      say('call.input.validated', check(loop.inputSchema, input, 'INPUT'));
-      const output = await this.#body(loop, input, { say, emit, callId, depth, since });
-      say('call.output.validated', check(loop.outputSchema, output, 'OUTPUT'));
-      say('call.completed', { totalDurationMs: performance.now() - began });
+      emitEvent('call.input.validated', check(loop.inputSchema, input, 'INPUT'));
+      const output = await this.#runBody(loop, input, { emitEvent, onEvent, callId, depth, since });
+      emitEvent('call.output.validated', check(loop.outputSchema, output, 'OUTPUT'));
+      emitEvent('call.completed', { totalDurationMs: performance.now() - startedAt });
       return { status: 'ok', output };
     } catch (thrown) {
       const error = { code: thrown instanceof Failure ? thrown.code : 'FAILED', message: String(thrown) };
-      say('call.errored', error);
+      emitEvent('call.errored', error);
       return { status: 'error', error };
     }
   }
 
   /** @param {Json} loop @param {Json} input @param {Call} call */
-  #body(loop, input, call) {
-    if (loop.kind === 'prompt') return this.#ask(loop, input, call);
-    return loop.kind === 'tool' ? this.#use(loop, input, call) : this.#steps(loop, input, call);
+  #runBody(loop, input, call) {
+    if (loop.kind === 'prompt') return this.#callModel(loop, input, call);
+    return loop.kind === 'tool' ? this.#callTool(loop, input, call) : this.#runSteps(loop, input, call);
   }
 
   /** @param {Json} loop @param {Json} input @param {Call} call */
-  async #ask({ prompt, backend = { name: 'parrot' } }, input, { say, since }) {
+  async #callModel({ prompt, backend = { name: 'parrot' } }, input, { emitEvent, since }) {
     const { name: backendId } = backend;
     if (!['parrot', 'mute'].includes(backendId)) throw new Failure('BACKEND', `there is no backend ${backendId}`);
     const text = prompt.text.replace(/<(\w+)>/g, (/** @type {string} */ _, /** @type {string} */ name) =>
       String(Object(input)[name]),
     );
     const start = performance.now();
-    say('call.backend.requested', { backendId, model: `${backendId}-1`, promptLength: text.length });
-    if (backendId === 'mute') throw new Failure('BACKEND', 'it does not answer');
-    say('call.backend.responded', { ...since(start), inputTokens: text.length, outputTokens: text.length });
+    emitEvent('call.backend.requested', { backendId, model: `${backendId}-1`, promptLength: text.length });
+    if (backendId === 'mute') throw new Failure('BACKEND', 'the backend does not answer');
+    emitEvent('call.backend.responded', { ...since(start), inputTokens: text.length, outputTokens: text.length });
     return { text: text.toUpperCase() };
   }
 
   /** @param {Json} loop @param {Json} input @param {Call} call */
-  async #use({ tool }, input, { say, since }) {
+  async #callTool({ tool }, input, { emitEvent, since }) {
     const run = TOOLS[tool.use];
     if (run === undefined && tool.outside !== true) throw new Failure('TOOL', `there is no tool ${tool.use}`);
     const start = performance.now();
-    say('call.tool.invoked', { toolName: tool.use });
-    const output = await (run === undefined ? askOutside(tool.use, input, say) : run(input));
-    say('call.tool.returned', since(start));
+    emitEvent('call.tool.invoked', { toolName: tool.use });
+    const output = await (run === undefined ? callDriverTool(tool.use, input, emitEvent) : run(input));
+    emitEvent('call.tool.returned', since(start));
     return output;
   }
 
   /** @param {Json} loop @param {Json} input @param {Call} call */
-  async #steps({ composite }, input, { say, emit, callId, depth }) {
-    if (depth >= DEEPEST) throw new Failure('DEPTH', 'composites are nested too deep');
+  async #runSteps({ composite }, input, { emitEvent, onEvent, callId, depth }) {
+    if (depth >= MAX_DEPTH) throw new Failure('DEPTH', 'composites are nested too deep');
     /** @type {Json} */
     const context = { input };
     /** @type {Json} */
     let output;
     for (const [stepIndex, { loopId, inputMapping, outputBinding }] of composite.steps.entries()) {
       if (!this.loops.has(loopId)) throw new Failure('LOOP', `there is no loop ${loopId}`);
-      const pairs = Object.entries(inputMapping).map(([member, path]) => [member, find(String(path), context)]);
-      const childCallId = `call-${++calls}`;
-      say('child.started', { childCallId, loopId, stepIndex });
-      const result = await this.run(loopId, Object.fromEntries(pairs), emit, callId, depth + 1, childCallId);
-      say('child.completed', { childCallId, status: result.status });
+      const members = Object.entries(inputMapping).map(([member, path]) => [member, valueAt(String(path), context)]);
+      const childCallId = `call-${++callCount}`;
+      emitEvent('child.started', { childCallId, loopId, stepIndex });
+      const result = await this.run(loopId, Object.fromEntries(members), onEvent, callId, depth + 1, childCallId);
+      emitEvent('child.completed', { childCallId, status: result.status });
       if (result.status !== 'ok') throw new Failure('CHILD', `step ${stepIndex} failed: ${result.error.message}`);
       if (outputBinding !== undefined) context[outputBinding] = result;
       output = result.output;
@@ -208,32 +224,38 @@ class Runtime {
 
 // The line protocol.
 
-/** @type {Map<number, { say: Say, resolve: (output: Json) => void, reject: (reason: Error) => void }>} */
-const outside = new Map();
+/** @type {Map<number, { emitEvent: EmitEvent, resolve: (output: Json) => void, reject: (reason: Error) => void }>} */
+const pendingToolCalls = new Map();
 
-/** A tool that lives at the other end of the line. @param {string} tool @param {Json} input @param {Say} say @returns {Promise<Json>} */
-function askOutside(tool, input, say) {
-  const call = outside.size + 1;
+/**
+ * Calls a tool that the driver runs.
+ * @param {string} tool
+ * @param {Json} input
+ * @param {EmitEvent} emitEvent
+ * @returns {Promise<Json>}
+ */
+function callDriverTool(tool, input, emitEvent) {
+  const call = pendingToolCalls.size + 1;
   return new Promise((resolve, reject) => {
-    outside.set(call, { say, resolve, reject });
+    pendingToolCalls.set(call, { emitEvent, resolve, reject });
     send({ call, tool, input });
   });
 }
 
 /** @param {Json} answer */
-function answered({ call, log, output, error }) {
-  const asked = outside.get(call);
-  if (log !== undefined) asked?.say('log', log);
-  else if (error !== undefined) asked?.reject(new Failure('TOOL', error));
-  else asked?.resolve(output);
+function settleToolCall({ call, log, output, error }) {
+  const pending = pendingToolCalls.get(call);
+  if (log !== undefined) pending?.emitEvent('log', log);
+  else if (error !== undefined) pending?.reject(new Failure('TOOL', error));
+  else pending?.resolve(output);
 }
 
 /** @type {Runtime[]} */
 const runtimes = [];
 
 /** @param {Json} request @returns {Promise<Json>} */
-async function done({ id, runtime: number, register, run }) {
-  const runtime = runtimes[number];
+async function handleRequest({ id, runtime: index, register, run }) {
+  const runtime = runtimes[index];
   if (runtime === undefined) return runtimes.push(new Runtime()) - 1;
   if (run === undefined) return runtime.register(register.definition) ?? true;
   /** @type {object[]} */
@@ -247,10 +269,10 @@ async function done({ id, runtime: number, register, run }) {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const message = JSON.parse(line);
-  if (message.call !== undefined) answered(message);
+  if (message.call !== undefined) settleToolCall(message);
   else {
     const { id } = message;
-    done(message).then(
+    handleRequest(message).then(
       (answer) => send({ id, done: answer }),
       (thrown) => send({ id, failed: String(thrown) }),
     );

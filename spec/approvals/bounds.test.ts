@@ -1,25 +1,25 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { ask } from '../../src/loops/ask.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { Backend, ModelRequest } from '../../src/loops/model.js';
+import type { ModelProvider, ModelRequest } from '../../src/loops/model.js';
+import { callModel } from '../../src/loops/model-call.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { Model, ModelStreamPart } from '../../src/protocol/model.js';
 import { loopsTool } from '../../src/protocol/tool.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { codeOf } from '../code-of.js';
-import { agentDef, modelOf, told as telling, wholeOf } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { RecordedActions, ticks, within } from '../support/approval-fixture.js';
+import { codeOf } from '../support/code-of.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, modelOf, replyProvider, wholeOf } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { Deeds, ticks, within } from './stage.js';
 
 const REQUEST: ModelRequest = { backendId: 'x', model: 'x', promptLength: 1, prompt: 'x' };
 const FINISH = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: {} };
 
-/** A model whose stream is made by a function; asked for the whole, it waits for all of the stream. */
+/** A model with this stream. `doGenerate` reads the stream to its end. */
 function modelWith(stream: () => unknown): Model {
-  const about = { specificationVersion: 'v3' as const, provider: 'x', modelId: 'x', supportedUrls: {} };
+  const description = { specificationVersion: 'v3' as const, provider: 'x', modelId: 'x', supportedUrls: {} };
   const doStream = (async () => ({ stream: stream() })) as Model['doStream'];
   const doGenerate: Model['doGenerate'] = async ({ abortSignal }) => {
     const parts: ModelStreamPart[] = [];
@@ -29,19 +29,19 @@ function modelWith(stream: () => unknown): Model {
     }
     return wholeOf(parts);
   };
-  return { ...about, doStream, doGenerate };
+  return { ...description, doStream, doGenerate };
 }
 
-const backendOf = (model: Model): Backend => ({ id: 'told', defaultModel: 'x', open: async () => model });
-const asked = (stream: () => unknown, maxBytes: number): Promise<string> =>
-  codeOf(ask(modelWith(stream), REQUEST, { signal: new AbortController().signal, maxBytes }));
+const providerOf = (model: Model): ModelProvider => ({ id: 'replies', defaultModel: 'x', open: async () => model });
+const codeOfCall = (stream: () => unknown, maxBytes: number): Promise<string> =>
+  codeOf(callModel(modelWith(stream), REQUEST, { signal: new AbortController().signal, maxBytes }));
 
-/** A stream that gives the same part for ever. */
+/** A stream that repeats one part forever. */
 function endless(part: unknown): ReadableStream<unknown> {
   return new ReadableStream({ pull: (out) => out.enqueue(part) });
 }
 
-verifies('agent.hostile', 'a reply that does not end, or is larger than all bounds, is read to its end', async () => {
+verifies('agent.hostile', 'a reply that is endless or exceeds its limit is aborted', async () => {
   const parts: readonly unknown[] = [
     ...[null, undefined, 0, '', {}, [], { type: 'nothing' }, { type: 'finish-step' }, { type: 'text-delta' }],
     ...['text-start', 'text-end', 'stream-start', 'raw', 'source', 'file', 'tool-result'].map((type) => ({
@@ -58,76 +58,72 @@ verifies('agent.hostile', 'a reply that does not end, or is larger than all boun
   for (const part of parts) {
     const end = await within(
       20_000,
-      asked(() => endless(part), 2000),
+      codeOfCall(() => endless(part), 2000),
     );
     expect(end, JSON.stringify(part)).toBe('BACKEND_FAILED');
   }
   const big = (length: number) =>
     ReadableStream.from([{ type: 'text-delta', id: '0', delta: 'x'.repeat(length) }, FINISH]);
-  expect([await asked(() => big(1000), 1000), await asked(() => big(1001), 1000)]).toEqual([
+  expect([await codeOfCall(() => big(1000), 1000), await codeOfCall(() => big(1001), 1000)]).toEqual([
     'nothing',
     'BACKEND_FAILED',
   ]);
 });
 
-verifies(
-  'agent.hostile',
-  'a provider that keeps no promise fails in a way that nobody knows how to treat',
-  async () => {
-    const reading = (read: () => unknown) => () => ({ getReader: () => ({ read, cancel: async () => {} }) });
-    const then = () => {};
-    const streams: readonly (() => unknown)[] = [
-      ...[reading(() => undefined), reading(async () => null), reading(async () => undefined), reading(async () => 5)],
-      // A part that is waited for in its turn never comes.
-      () => endless({ type: 'text-delta', id: '0', delta: 'x', then }),
-      () => endless(new Proxy({}, { get: () => then })),
-    ];
-    for (const [nth, stream] of streams.entries())
-      expect(await within(2000, asked(stream, 2000)), `stream ${nth}`).toBe('BACKEND_FAILED');
-  },
-);
+verifies('agent.hostile', 'a provider that violates its interface ends in a typed error', async () => {
+  const reading = (read: () => unknown) => () => ({ getReader: () => ({ read, cancel: async () => {} }) });
+  const then = () => {};
+  const streams: readonly (() => unknown)[] = [
+    ...[reading(() => undefined), reading(async () => null), reading(async () => undefined), reading(async () => 5)],
+    // Awaiting a thenable part never ends.
+    () => endless({ type: 'text-delta', id: '0', delta: 'x', then }),
+    () => endless(new Proxy({}, { get: () => then })),
+  ];
+  for (const [nth, stream] of streams.entries())
+    expect(await within(2000, codeOfCall(stream, 2000)), `stream ${nth}`).toBe('BACKEND_FAILED');
+});
 
-verifies('agent.hostile', 'a reply of many calls under one id takes the process with it', async () => {
+verifies('agent.hostile', 'a reply with thousands of calls under one id is processed in linear time', async () => {
   const calls = Array.from({ length: 6000 }, () => ({ type: 'tool-call', toolCallId: 'c', toolName: 'x', input: '' }));
   const model = modelWith(() => ReadableStream.from([...calls, FINISH]));
   const start = process.cpuUsage();
-  const { toolCalls } = await ask(model, REQUEST, { signal: new AbortController().signal });
+  const { toolCalls } = await callModel(model, REQUEST, { signal: new AbortController().signal });
   const { user, system } = process.cpuUsage(start);
   expect(new Set(toolCalls?.map(({ id }) => id)).size).toBe(6000);
   expect((user + system) / 1000).toBeLessThan(1000);
 });
 
-verifies('agent.hostile', 'of five hundred calls in one reply some are lost, or told in another order', async () => {
-  const deeds = new Deeds();
+verifies('agent.hostile', 'all of five hundred calls in one reply are answered, in order', async () => {
+  const actions = new RecordedActions();
   const names = ['pay', 'nope', 'free'];
   const calls = Array.from(
     { length: 500 },
     (_, nth) => [names[nth % 3] ?? '', { nth }, nth % 2 ? 'same' : `c${nth}`] as const,
   );
-  const backend = telling([{ calls }, { text: 'done' }]);
+  const provider = replyProvider([{ calls }, { text: 'done' }]);
   const boss = agentDef('boss', { tools: ['pay', 'free'], approvals: { pay: 'blocked' } });
   const definitions = [boss, tool('pay', 'builtin:act'), tool('free', 'builtin:act')];
-  const host = hostOf(definitions, { backends: [backend], tools: { act: deeds.act } });
+  const host = hostOf(definitions, { providers: [provider], tools: { act: actions.act } });
   const result = await host.run({ loop: 'boss', input: { prompt: 'go' } });
   expect(result).toMatchObject({ status: 'ok', output: { text: 'done' } });
-  const message = backend.asked[1]?.prompt.at(-1);
-  const told = message?.role === 'tool' ? message.content.map(({ toolName }) => toolName) : [];
-  expect(told).toEqual(calls.map(([name]) => name));
+  const message = provider.requests[1]?.prompt.at(-1);
+  const answeredNames = message?.role === 'tool' ? message.content.map(({ toolName }) => toolName) : [];
+  expect(answeredNames).toEqual(calls.map(([name]) => name));
   const free = calls.flatMap(([name, { nth }]) => (name === 'free' ? [nth] : []));
-  expect(deeds.done.map((done) => (done as { readonly nth: number }).nth).sort((a, b) => a - b)).toEqual(free);
+  expect(actions.performed.map((input) => (input as { readonly nth: number }).nth).sort((a, b) => a - b)).toEqual(free);
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
 });
 
 verifies(
   'agent.hostile',
-  'arguments nested deeper than the stack end the agent, and every later turn of it',
+  'arguments nested deeper than the call stack end neither the agent nor its later turns',
   async () => {
     for (const depth of [257, 5000, 20_000, 200_000]) {
       const deep = '['.repeat(depth) + ']'.repeat(depth);
       for (const name of ['safe', 'nope']) {
-        const backend = telling([{ calls: [[name, deep]] }, { text: 'done' }, { text: 'still here' }]);
+        const provider = replyProvider([{ calls: [[name, deep]] }, { text: 'done' }, { text: 'still here' }]);
         const host = hostOf([agentDef('boss', { tools: ['safe'] }), tool('safe', 'builtin:echo')], {
-          backends: [backend],
+          providers: [provider],
         });
         const result = await host.run({ loop: 'boss', input: { prompt: 'go' }, sessionId: 's' });
         const later = await host.run({ loop: 'boss', input: { prompt: 'and?' }, sessionId: 's' });
@@ -138,28 +134,28 @@ verifies(
   },
 );
 
-/** Runs an agent while time passes; 'it hangs' if that does not end it. */
-async function inTime(definitions: readonly unknown[], backends: readonly Backend[], tools = {}, watching = {}) {
+/** Runs an agent while the clock advances. Returns its status or error code, or 'timed out' if it does not end. */
+async function inTime(definitions: readonly unknown[], providers: readonly ModelProvider[], tools = {}, options = {}) {
   const clock = new ManualClock(1_000_000);
-  const host = hostOf(definitions, { clock, backends, tools });
-  const running = host.run({ loop: 'boss', input: { prompt: 'go' } }, watching);
+  const host = hostOf(definitions, { clock, providers, tools });
+  const running = host.run({ loop: 'boss', input: { prompt: 'go' } }, options);
   for (let step = 0; step < 20; step++) {
     await ticks(3);
     await clock.advance(100);
   }
   const result = await within(1000, running);
-  if (result === 'it hangs') return result;
+  if (result === 'timed out') return result;
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
   return result.error?.code ?? result.status;
 }
 
-const silent = (): Backend => backendOf(modelWith(() => new ReadableStream({})));
-const calling = (name: string): Backend => telling([{ calls: [[name, {}]] }, { text: 'done' }]);
+const silentProvider = (): ModelProvider => providerOf(modelWith(() => new ReadableStream({})));
+const calling = (name: string): ModelProvider => replyProvider([{ calls: [[name, {}]] }, { text: 'done' }]);
 const forever = (): Promise<Json> => new Promise(() => {});
 
-verifies('agent.hostile', 'a model that never answers is waited for beyond the deadline', async () => {
-  const trickle = (): Backend =>
-    backendOf(
+verifies('agent.hostile', 'a model that never answers is abandoned at the deadline', async () => {
+  const trickle = (): ModelProvider =>
+    providerOf(
       modelWith(
         () =>
           new ReadableStream({
@@ -172,15 +168,15 @@ verifies('agent.hostile', 'a model that never answers is waited for beyond the d
     );
   const late = agentDef('boss', { stop: { deadlineMs: 500 } });
   const slow = agentDef('boss', {}, { policy: { timeoutMs: 500 } });
-  // Who is watched streams, who is not is asked for the whole.
-  for (const watching of [{}, { onDelta: () => {} }]) {
-    expect(await inTime([late], [silent()], {}, watching)).toMatch(/TIMEOUT|stopped/);
-    expect(await inTime([slow], [silent()], {}, watching)).toBe('TIMEOUT');
-    expect(await inTime([slow], [trickle()], {}, watching)).toBe('TIMEOUT');
+  // With a subscriber the model streams; without one it generates.
+  for (const options of [{}, { onDelta: () => {} }]) {
+    expect(await inTime([late], [silentProvider()], {}, options)).toMatch(/TIMEOUT|stopped/);
+    expect(await inTime([slow], [silentProvider()], {}, options)).toBe('TIMEOUT');
+    expect(await inTime([slow], [trickle()], {}, options)).toBe('TIMEOUT');
   }
 });
 
-verifies('agent.hostile', 'a tool that never returns holds its agent for ever', async () => {
+verifies('agent.hostile', 'a tool that never returns ends at its timeout or at the deadline', async () => {
   const boss = agentDef('boss', { tools: ['stuck'], toolTimeoutMs: 300 });
   expect(await inTime([boss, tool('stuck', 'builtin:stuck')], [calling('stuck')], { stuck: forever })).toBe('ok');
   const late = agentDef('boss', { tools: ['stuck'], stop: { deadlineMs: 300 } });
@@ -189,7 +185,7 @@ verifies('agent.hostile', 'a tool that never returns holds its agent for ever', 
   expect(await inTime([boss, inCode], [calling('stuck')])).toBe('ok');
 });
 
-verifies('agent.hostile', 'words for an approval that never come hold the agent for ever', async () => {
+verifies('agent.hostile', 'an approval description that never resolves does not block the agent forever', async () => {
   const stuck = loopsTool({
     name: 'stuck',
     inputSchema: z.object({}),
@@ -201,20 +197,20 @@ verifies('agent.hostile', 'words for an approval that never come hold the agent 
   expect(await inTime([boss], [])).toMatch(/^(ok|paused|stopped)$/);
 });
 
-verifies('agent.hostile', 'a tool that is approved after the deadline of its agent begins all the same', async () => {
+verifies('agent.hostile', 'a tool that is approved after the deadline of its agent does not start', async () => {
   const clock = new ManualClock(1_000_000);
-  const deeds = new Deeds();
+  const actions = new RecordedActions();
   const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' }, stop: { deadlineMs: 1000 } });
   const host = hostOf([boss, tool('pay', 'builtin:act')], {
     clock,
-    backends: [calling('pay')],
-    tools: { act: deeds.act },
+    providers: [calling('pay')],
+    tools: { act: actions.act },
   });
   const { turnId } = await host.run({ loop: 'boss', input: { prompt: 'go' } });
   await clock.advance(5000);
   const [waiting] = await host.archive.approvals();
   await host.answer({ id: waiting?.id ?? '', approved: true, by: 'ada' });
   const result = await host.resume(turnId);
-  expect([result.status, deeds.count]).toEqual(['stopped', 0]);
+  expect([result.status, actions.count]).toEqual(['stopped', 0]);
   expect(await host.replay(turnId)).toMatchObject({ matches: true });
 });

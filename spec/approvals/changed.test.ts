@@ -4,73 +4,81 @@ import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
-import type { ToolCall } from '../../src/loops/implementation.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
+import type { ToolCallContext } from '../../src/loops/tool-implementation.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
 import type { Json } from '../../src/protocol/json.js';
 import { loopsTool } from '../../src/protocol/tool.js';
-import { agentDef, modelOf, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
+import { ASK, answerOutcome, onlyPending } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, modelOf, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 import { asks, CHANGES, changed, PAY } from './changes.js';
-import { ASK, onlyPending, told } from './stage.js';
 
 const INPUT = { amount: 5, to: 'ada' };
 
-/** What was done and by whom. */
-class Ledger {
-  readonly done: { readonly by: string; readonly input: Json; readonly config: unknown }[] = [];
-  private readonly note = (by: string) => (input: Json, call: ToolCall) => {
-    this.done.push({ by, input, config: call.config });
+/** Records which implementation ran, with its arguments and configuration. */
+class CallLog {
+  readonly calls: { readonly by: string; readonly input: Json; readonly config: unknown }[] = [];
+  private readonly record = (by: string) => (input: Json, call: ToolCallContext) => {
+    this.calls.push({ by, input, config: call.config });
     return { paid: 5 };
   };
-  readonly tools = { act: this.note('act'), evil: this.note('evil') };
+  readonly tools = { act: this.record('act'), evil: this.record('evil') };
 }
 
-verifies('approval.bound', 'what was approved is swapped before it runs, by another definition of its id', async () => {
-  expect(CHANGES.length).toBeGreaterThanOrEqual(40);
-  for (const change of CHANGES) {
-    const where = change.join(' ');
-    const store = memoryStore();
-    const ledger = new Ledger();
-    const wrap = composite('wrap', [{ loopId: 'pay', inputMapping: '$.input' }]);
-    const before = hostOf([PAY, wrap], { store, tools: ledger.tools, seed: 1 });
-    const after = hostOf([changed(change), wrap], { store, tools: ledger.tools, seed: 2 });
-    const { turnId } = await before.run({ loop: 'wrap', input: INPUT });
-    const { id, definitionDigest } = await onlyPending(after);
-    expect(await told(after, { id, approved: true, by: 'ada' }), where).toBe('taken');
-    expect(await after.resume(turnId), where).toMatchObject({ status: 'ok', output: { paid: 5 } });
-    expect(ledger.done, where).toEqual([{ by: 'act', input: INPUT, config: PAY.tool?.config }]);
-    if (!asks(changed(change))) continue;
-    await after.run({ loop: 'wrap', input: { ...INPUT, memo: 'x' } });
-    const [again] = await after.archive.approvals();
-    // A change that the arguments do not fit is refused before anybody is asked.
-    if (again !== undefined) expect(again.definitionDigest, where).not.toBe(definitionDigest);
-    expect(ledger.done, where).toHaveLength(1);
-  }
-});
+verifies(
+  'approval.bound',
+  'an approved call runs the definition that was shown, even if its id is redefined',
+  async () => {
+    expect(CHANGES.length).toBeGreaterThanOrEqual(40);
+    for (const change of CHANGES) {
+      const where = change.join(' ');
+      const store = memoryStore();
+      const log = new CallLog();
+      const wrap = composite('wrap', [{ loopId: 'pay', inputMapping: '$.input' }]);
+      const before = hostOf([PAY, wrap], { store, tools: log.tools, seed: 1 });
+      const after = hostOf([changed(change), wrap], { store, tools: log.tools, seed: 2 });
+      const { turnId } = await before.run({ loop: 'wrap', input: INPUT });
+      const { id, definitionDigest } = await onlyPending(after);
+      expect(await answerOutcome(after, { id, approved: true, by: 'ada' }), where).toBe('accepted');
+      expect(await after.resume(turnId), where).toMatchObject({ status: 'ok', output: { paid: 5 } });
+      expect(log.calls, where).toEqual([{ by: 'act', input: INPUT, config: PAY.tool?.config }]);
+      if (!asks(changed(change))) continue;
+      await after.run({ loop: 'wrap', input: { ...INPUT, memo: 'x' } });
+      const [again] = await after.archive.approvals();
+      // A definition that rejects the arguments fails before an approval is requested.
+      if (again !== undefined) expect(again.definitionDigest, where).not.toBe(definitionDigest);
+      expect(log.calls, where).toHaveLength(1);
+    }
+  },
+);
 
-verifies('approval.standing', 'a grant holds for a definition that it was not given for', async () => {
+verifies('approval.standing', 'a grant applies only to the definition that it was given for', async () => {
   for (const change of CHANGES.filter((one) => asks(changed(one)))) {
     const where = change.join(' ');
     const store = memoryStore();
-    const ledger = new Ledger();
-    const before = hostOf([PAY], { store, tools: ledger.tools, seed: 1 });
-    const after = hostOf([changed(change)], { store, tools: ledger.tools, seed: 2 });
+    const log = new CallLog();
+    const before = hostOf([PAY], { store, tools: log.tools, seed: 1 });
+    const after = hostOf([changed(change)], { store, tools: log.tools, seed: 2 });
     const { turnId } = await before.run({ loop: 'pay', input: INPUT, sessionId: 's' });
     const { id } = await onlyPending(before);
     await before.answer({ id, approved: true, by: 'ada', standing: { const: INPUT } });
     await before.resume(turnId);
     const same = await before.run({ loop: 'pay', input: INPUT, sessionId: 's' });
-    expect([same.status, ledger.done.length], where).toEqual(['ok', 2]);
+    expect([same.status, log.calls.length], where).toEqual(['ok', 2]);
     const other = await after.run({ loop: 'pay', input: INPUT, sessionId: 's' });
-    expect([other.status, ledger.done.length], where).not.toContain('ok');
-    expect(ledger.done, where).toHaveLength(2);
+    expect([other.status, log.calls.length], where).not.toContain('ok');
+    expect(log.calls, where).toHaveLength(2);
   }
 });
 
-/** Asks with one state of the code, and answers and goes on with the other. */
-async function swapped(before: (store: ReturnType<typeof memoryStore>) => Host, after: typeof before, loop: string) {
+/** Requests an approval from one host, then answers and resumes on another one with changed code. */
+async function changeWhilePending(
+  before: (store: ReturnType<typeof memoryStore>) => Host,
+  after: typeof before,
+  loop: string,
+) {
   const store = memoryStore();
   const { turnId, status } = await before(store).run({ loop, input: { prompt: 'pay' } });
   const host = after(store);
@@ -80,7 +88,8 @@ async function swapped(before: (store: ReturnType<typeof memoryStore>) => Host, 
     ({ status, error }) => error?.code ?? status,
     (thrown: unknown) => (thrown as { readonly code?: string }).code ?? String(thrown),
   );
-  return { begun: status, end, left: (await host.archive.approvals()).map((one) => one.id).includes(id) };
+  const isPending = (await host.archive.approvals()).map((one) => one.id).includes(id);
+  return { firstStatus: status, end, isPending };
 }
 
 const REFUSED = ['TOOL_NOT_ADMITTED', 'REPLAY_MISMATCH', 'LOOP_NOT_FOUND', 'DEFINITION_INVALID'];
@@ -106,7 +115,7 @@ const CODE = {
 const hostWith = (loop: DefinedLoop) => (store: ReturnType<typeof memoryStore>) =>
   hostOf([loop], { store, seed: ran + 1 });
 
-verifies('approval.bound', 'code that was changed after it was approved runs', async () => {
+verifies('approval.bound', 'code that changed after its approval was requested does not run', async () => {
   const changes: readonly object[] = [
     { tool: second },
     { description: 'Reads.' },
@@ -122,18 +131,18 @@ verifies('approval.bound', 'code that was changed after it was approved runs', a
     { metadata: { owner: 'mallory' } },
     { version: '1.0.1' },
   ];
-  const missed: string[] = [];
+  const undetected: string[] = [];
   for (const change of changes) {
     ran = 0;
     const make = (more: object): DefinedLoop => defineLoop({ ...CODE, tool: first, ...more } as never);
-    const { begun, end } = await swapped(hostWith(make({})), hostWith(make(change)), 'pay');
-    expect(begun).toBe('paused');
-    if (ran > 0 || !REFUSED.includes(end)) missed.push(`${JSON.stringify(change)} ended with ${end}`);
+    const { firstStatus, end } = await changeWhilePending(hostWith(make({})), hostWith(make(change)), 'pay');
+    expect(firstStatus).toBe('paused');
+    if (ran > 0 || !REFUSED.includes(end)) undetected.push(`${JSON.stringify(change)} ended with ${end}`);
   }
-  expect(missed).toEqual([]);
+  expect(undetected, 'changed code ran under an old approval').toEqual([]);
 });
 
-verifies('approval.bound', 'a protocol tool that was changed after it was approved runs', async () => {
+verifies('approval.bound', 'a protocol tool that changed after its approval was requested does not run', async () => {
   const base = { name: 'pay', inputSchema: z.object({}).loose(), description: 'Pays.', safety: 'idempotent' } as const;
   const changes: readonly object[] = [
     { execute: second },
@@ -144,96 +153,92 @@ verifies('approval.bound', 'a protocol tool that was changed after it was approv
     { requestApproval: () => 'Read a file?' },
     { requestApproval: () => null },
   ];
-  const missed: string[] = [];
+  const undetected: string[] = [];
   for (const change of changes) {
     ran = 0;
-    const asked = { ...base, execute: first, requestApproval: () => 'Pay?' };
-    const make = (more: object) => toolLoop(loopsTool({ ...asked, ...more }).withApproval('ask'));
-    const { begun, end } = await swapped(hostWith(make({})), hostWith(make(change)), 'pay');
-    expect(begun).toBe('paused');
-    if (ran > 0 || !REFUSED.includes(end)) missed.push(`${Object.entries(change).join(' ')} ended with ${end}`);
+    const original = { ...base, execute: first, requestApproval: () => 'Pay?' };
+    const make = (more: object) => loopFromTool(loopsTool({ ...original, ...more }).withApproval('ask'));
+    const { firstStatus, end } = await changeWhilePending(hostWith(make({})), hostWith(make(change)), 'pay');
+    expect(firstStatus).toBe('paused');
+    if (ran > 0 || !REFUSED.includes(end)) undetected.push(`${Object.entries(change).join(' ')} ended with ${end}`);
   }
-  expect(missed).toEqual([]);
+  expect(undetected, 'changed code ran under an old approval').toEqual([]);
 });
 
-verifies('approval.bound', 'two protocol tools of one name and other deeds are taken for the same', () => {
+verifies('approval.bound', 'a second protocol tool of the same name and other code is refused', () => {
   const make = (execute: () => unknown) => loopsTool({ name: 'pay', inputSchema: z.object({}), execute });
-  const host = hostOf([toolLoop(make(first))]);
-  expect(() => host.registry.add(toolLoop(make(second)))).toThrow(/registered with other content/);
+  const host = hostOf([loopFromTool(make(first))]);
+  expect(() => host.registry.add(loopFromTool(make(second)))).toThrow(/registered with other content/);
 });
 
-/** An agent in JSON whose tool is a body of code. */
+/** A host with an agent in JSON whose tool is a loop with a code body. */
 function bodyHost(body: () => unknown, more: object = {}) {
   const code = defineLoop({ id: 'job', input: true, output: true, body: body as never, ...more });
   const boss = agentDef('boss', { tools: ['job'], approvals: { job: 'ask' } });
-  const backends = [telling([{ calls: [['job', {}]] }, { text: 'done' }])];
-  return (store: ReturnType<typeof memoryStore>) => hostOf([code, boss], { store, backends, seed: ran + 1 });
+  const providers = [replyProvider([{ calls: [['job', {}]] }, { text: 'done' }])];
+  return (store: ReturnType<typeof memoryStore>) => hostOf([code, boss], { store, providers, seed: ran + 1 });
 }
 
-verifies('approval.bound', 'a body of code that was changed after it was approved runs', async () => {
+verifies('approval.bound', 'a code body that changed after its approval was requested does not run', async () => {
   for (const after of [bodyHost(second), bodyHost(first, { description: 'Reads.' }), bodyHost(first, { output: {} })]) {
     ran = 0;
-    const { begun } = await swapped(bodyHost(first), after, 'boss');
-    expect([begun, ran]).toEqual(['paused', 0]);
-  }
-});
-
-verifies('approval.bound', 'an agent in code drops its guard while a call waits at it, and the call runs', async () => {
-  const make = (more: object) => (store: ReturnType<typeof memoryStore>) => {
-    const model = modelOf([{ calls: [['pay', {}]] }, { text: 'done' }]);
-    const agent = defineAgent({ id: 'boss', model, tools: ['pay'], ...more });
-    return hostOf([agent, tool('pay', 'builtin:act')], { store, tools: { act: first }, seed: ran + 1 });
-  };
-  for (const more of [
-    {},
-    { approvals: {} },
-    { approvals: { pay: 'always_allow' } },
-    { approvals: { pay: 'blocked' } },
-  ]) {
-    ran = 0;
-    const { begun, end } = await swapped(make({ approvals: { pay: 'ask' } }), make(more), 'boss');
-    expect([begun, ran], end).toEqual(['paused', 0]);
+    const { firstStatus } = await changeWhilePending(bodyHost(first), after, 'boss');
+    expect([firstStatus, ran]).toEqual(['paused', 0]);
   }
 });
 
 verifies(
   'approval.bound',
-  'an approval of code that is gone is nowhere to be seen, or runs something else',
+  'an agent in code that drops its approval rule does not release a pending call',
   async () => {
-    ran = 0;
-    const make = (id: string) => defineLoop({ ...CODE, id, tool: first } as never);
-    const { end, left } = await swapped(hostWith(make('pay')), hostWith(make('pay2')), 'pay');
-    // It was answered, so it waits no more; the turn stands where it stood.
-    expect([end, left, ran]).toEqual(['LOOP_NOT_FOUND', false, 0]);
-  },
-);
-
-verifies(
-  'approval.bound',
-  'an approval of a call is good for another call of the tool, or for the same again',
-  async () => {
-    const done: unknown[] = [];
-    const rounds = [5, 6, 5, 5].map((amount) => ({ calls: [['pay', { amount }] as const] }));
-    const backends = [telling([...rounds, { text: 'done' }, ...rounds.slice(0, 1), { text: 'done' }])];
-    const boss = agentDef('boss', { tools: ['pay'] });
-    const act = (input: Json) => done.push(input);
-    const host = hostOf([tool('pay', 'builtin:act', ASK), boss], { tools: { act }, backends });
-    const ids = new Set<string>();
-    let result = await host.run({ loop: 'boss', input: { prompt: 'pay' }, sessionId: 's' });
-    for (const [nth, amount] of [5, 6, 5, 5].entries()) {
-      expect(result.status).toBe('paused');
-      expect(done).toHaveLength(nth);
-      const { id, arguments: given } = await onlyPending(host);
-      expect([given, ids.has(id)]).toEqual([{ amount }, false]);
-      ids.add(id);
-      await host.answer({ id, approved: true, by: 'ada' });
-      result = await host.resume(result.turnId);
+    const make = (more: object) => (store: ReturnType<typeof memoryStore>) => {
+      const model = modelOf([{ calls: [['pay', {}]] }, { text: 'done' }]);
+      const agent = defineAgent({ id: 'boss', model, tools: ['pay'], ...more });
+      return hostOf([agent, tool('pay', 'builtin:act')], { store, tools: { act: first }, seed: ran + 1 });
+    };
+    for (const more of [
+      {},
+      { approvals: {} },
+      { approvals: { pay: 'always_allow' } },
+      { approvals: { pay: 'blocked' } },
+    ]) {
+      ran = 0;
+      const { firstStatus, end } = await changeWhilePending(make({ approvals: { pay: 'ask' } }), make(more), 'boss');
+      expect([firstStatus, ran], end).toEqual(['paused', 0]);
     }
-    expect([result.status, done.length]).toEqual(['ok', 4]);
-    expect(await host.run({ loop: 'boss', input: { prompt: 'again' }, sessionId: 's' })).toMatchObject({
-      status: 'paused',
-    });
-    expect(done).toHaveLength(4);
-    expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
   },
 );
+
+verifies('approval.bound', 'an approval of removed code is answered, and runs nothing else', async () => {
+  ran = 0;
+  const make = (id: string) => defineLoop({ ...CODE, id, tool: first } as never);
+  const { end, isPending } = await changeWhilePending(hostWith(make('pay')), hostWith(make('pay2')), 'pay');
+  // The answer is recorded, so that the approval is no longer pending; the turn does not advance.
+  expect([end, isPending, ran]).toEqual(['LOOP_NOT_FOUND', false, 0]);
+});
+
+verifies('approval.bound', 'an approval applies to one call, not to another or repeated call of the tool', async () => {
+  const performed: unknown[] = [];
+  const rounds = [5, 6, 5, 5].map((amount) => ({ calls: [['pay', { amount }] as const] }));
+  const providers = [replyProvider([...rounds, { text: 'done' }, ...rounds.slice(0, 1), { text: 'done' }])];
+  const boss = agentDef('boss', { tools: ['pay'] });
+  const act = (input: Json) => performed.push(input);
+  const host = hostOf([tool('pay', 'builtin:act', ASK), boss], { tools: { act }, providers });
+  const ids = new Set<string>();
+  let result = await host.run({ loop: 'boss', input: { prompt: 'pay' }, sessionId: 's' });
+  for (const [nth, amount] of [5, 6, 5, 5].entries()) {
+    expect(result.status).toBe('paused');
+    expect(performed).toHaveLength(nth);
+    const { id, arguments: input } = await onlyPending(host);
+    expect([input, ids.has(id)]).toEqual([{ amount }, false]);
+    ids.add(id);
+    await host.answer({ id, approved: true, by: 'ada' });
+    result = await host.resume(result.turnId);
+  }
+  expect([result.status, performed.length]).toEqual(['ok', 4]);
+  expect(await host.run({ loop: 'boss', input: { prompt: 'again' }, sessionId: 's' })).toMatchObject({
+    status: 'paused',
+  });
+  expect(performed).toHaveLength(4);
+  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+});

@@ -1,4 +1,4 @@
-// A tool's definition with all that one can have, and forty ways to change one field of it.
+// A tool definition with every member, and more than forty changes of one member.
 
 import type { Json } from '../../src/protocol/json.js';
 import type { LoopDef } from '../../src/protocol/loop.js';
@@ -7,7 +7,7 @@ import type { LoopDef } from '../../src/protocol/loop.js';
 export const PAY: LoopDef = {
   id: 'pay',
   name: 'Pay',
-  description: 'Pays somebody.',
+  description: 'Pays a person.',
   version: '1.0.0',
   inputSchema: {
     type: 'object',
@@ -33,11 +33,11 @@ export const PAY: LoopDef = {
 
 type Change = readonly [path: string, value: Json | undefined, without?: string];
 
-/** Each a place in the definition and what stands there afterwards; nothing, if it is taken away. What would have no effect then goes too. */
+/** A JSON Pointer, its new value (`undefined` removes it), and a member to remove because it would have no effect. */
 export const CHANGES: readonly Change[] = [
   ['/name', 'Pay all'],
   ['/description', 'Reads a file.'],
-  ['/description', 'Pays somebody. '],
+  ['/description', 'Pays a person. '],
   ['/description', undefined],
   ['/inputSchema', true],
   ['/inputSchema/title', 'A gift'],
@@ -81,7 +81,7 @@ export const CHANGES: readonly Change[] = [
   ['/policy', undefined],
 ];
 
-/** The definition with one change. */
+/** Returns the definition with one change. */
 export function changed([path, value, without]: Change): LoopDef {
   const copy = structuredClone(PAY) as unknown as Record<string, unknown>;
   if (without !== undefined) set(copy, without, undefined);
@@ -92,13 +92,13 @@ export function changed([path, value, without]: Change): LoopDef {
 function set(document: Record<string, unknown>, path: string, value: Json | undefined): void {
   const steps = path.split('/').slice(1);
   const last = steps.pop() ?? '';
-  let at = document;
-  for (const step of steps) at = at[step] as Record<string, unknown>;
-  if (value === undefined) delete at[last];
-  else at[last] = value;
+  let parent = document;
+  for (const step of steps) parent = parent[step] as Record<string, unknown>;
+  if (value === undefined) delete parent[last];
+  else parent[last] = value;
 }
 
-/** Whether a changed definition still asks. */
+/** True if a definition requires an approval. */
 export function asks({ policy }: LoopDef): boolean {
   return policy?.approval === 'ask';
 }

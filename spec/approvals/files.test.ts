@@ -5,23 +5,23 @@ import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
-import { usable } from '../../src/adapters/toolbox/sandbox.js';
+import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
 import type { Host } from '../../src/host/host.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
-import { hostOf } from '../turns/stage.js';
+import { hostOf } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
 import { approved, asking, projectOf, waiting } from './projects.js';
 
 type Tool = 'write_file' | 'edit_file' | 'run_command';
 
-/** A directory with the files that are at stake, and a host whose tools may change them. */
-interface Ground {
+/** A directory with files, and hosts whose tools may change them. */
+interface Workspace {
   readonly root: string;
   path(name: string): string;
   read(name: string): string | undefined;
-  /** Runs a tool until it waits; then changes the ground, approves in another host, and goes on. */
-  swapped(tool: Tool, input: object, change: () => void): Promise<string>;
+  /** Runs a tool until its approval is pending, applies the change, then approves and resumes on another host. */
+  changeWhilePending(tool: Tool, input: object, change: () => void): Promise<string>;
 }
 
 const COMMANDS = { sandbox: 'off' } as const;
@@ -42,7 +42,12 @@ function filesOf(root: string) {
   return { root, path, read };
 }
 
-async function through(hosts: () => Promise<Host>, loop: string, input: object, change: () => void): Promise<string> {
+async function runThroughHosts(
+  hosts: () => Promise<Host>,
+  loop: string,
+  input: object,
+  change: () => void,
+): Promise<string> {
   const host = await hosts();
   const { turnId, status } = await host.run({ loop, input, sessionId: 's' });
   expect(status).toBe('paused');
@@ -50,8 +55,8 @@ async function through(hosts: () => Promise<Host>, loop: string, input: object, 
   return approved(await hosts(), turnId);
 }
 
-/** Tools made in code. */
-function inCode(): Ground {
+/** A workspace whose tools are created in code. */
+function inCode(): Workspace {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-files-')));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const files = filesOf(root);
@@ -60,23 +65,23 @@ function inCode(): Ground {
   const hosts = async (): Promise<Host> => {
     seed += 1;
     const tools = Object.values(toolbox({ roots: [root], commands: COMMANDS }));
-    return hostOf(tools.map(toolLoop), { store, seed });
+    return hostOf(tools.map(loopFromTool), { store, seed });
   };
-  return { ...files, swapped: (tool, input, change) => through(hosts, tool, input, change) };
+  return { ...files, changeWhilePending: (tool, input, change) => runThroughHosts(hosts, tool, input, change) };
 }
 
-/** Tools that definitions name. */
-function inDefinitions(): Ground {
-  const named = (id: string): object => ({
+/** A workspace whose tools are named by definitions. */
+function inDefinitions(): Workspace {
+  const definitionOf = (id: string): object => ({
     ...asking(`toolbox:${id}`),
     id,
     tool: { implementation: `toolbox:${id}`, config: { commands: COMMANDS, roots: ['files'] } },
     policy: {},
   });
   const tools = ['write_file', 'edit_file', 'run_command'];
-  const project = projectOf(Object.fromEntries(tools.map((id) => [`${id}.json`, named(id)])));
+  const project = projectOf(Object.fromEntries(tools.map((id) => [`${id}.json`, definitionOf(id)])));
   const files = filesOf(join(realpathSync(project.loops), 'files'));
-  const swapped: Ground['swapped'] = async (loop, input, change) => {
+  const changeWhilePending: Workspace['changeWhilePending'] = async (loop, input, change) => {
     const turnId = await project.inProcess(async (host) => {
       const { turnId, status } = await host.run({ loop, input, sessionId: 's' });
       expect(status).toBe('paused');
@@ -85,77 +90,77 @@ function inDefinitions(): Ground {
     change();
     return project.inProcess((host) => approved(host, turnId));
   };
-  return { ...files, swapped };
+  return { ...files, changeWhilePending };
 }
 
-const GROUNDS = { code: inCode, definitions: inDefinitions };
+const WORKSPACES = { code: inCode, definitions: inDefinitions };
 
-/** Replaces what is there by a symbolic link. */
-function link(ground: Ground, at: string, to: string): void {
-  rmSync(ground.path(at), { recursive: true, force: true });
-  symlinkSync(ground.path(to), ground.path(at));
+/** Replaces a file or directory by a symbolic link. */
+function link(workspace: Workspace, at: string, to: string): void {
+  rmSync(workspace.path(at), { recursive: true, force: true });
+  symlinkSync(workspace.path(to), workspace.path(at));
 }
 
 interface Case {
   readonly input: { readonly [tool in Tool]?: object };
-  change(ground: Ground): void;
+  change(workspace: Workspace): void;
 }
 
 const write = (path: string) => ({ path, content: 'new\n' });
 const edit = (path: string) => ({ path, old: 'one', new: 'new' });
 const touch = (directory: string) => ({ command: 'echo new > a.txt', directory });
 
-/** What may happen to a path between request and approval. */
-const CASES: { readonly [how: string]: Case } = {
+/** Changes of a path between request and approval. */
+const CASES: { readonly [change: string]: Case } = {
   'the file becomes a link': {
     input: { write_file: write('real/a.txt'), edit_file: edit('real/a.txt') },
-    change: (ground) => link(ground, 'real/a.txt', 'other/a.txt'),
+    change: (workspace) => link(workspace, 'real/a.txt', 'other/a.txt'),
   },
   'its directory becomes a link': {
     input: { write_file: write('real/a.txt'), edit_file: edit('real/a.txt'), run_command: touch('real') },
-    change: (ground) => link(ground, 'real', 'other'),
+    change: (workspace) => link(workspace, 'real', 'other'),
   },
   'a new file becomes a link': {
     input: { write_file: write('real/b.txt') },
-    change: (ground) => link(ground, 'real/b.txt', 'other/a.txt'),
+    change: (workspace) => link(workspace, 'real/b.txt', 'other/a.txt'),
   },
   'a new file becomes a link to nothing': {
     input: { write_file: write('real/b.txt') },
-    change: (ground) => link(ground, 'real/b.txt', 'other/b.txt'),
+    change: (workspace) => link(workspace, 'real/b.txt', 'other/b.txt'),
   },
   'a new directory becomes a link': {
     input: { write_file: write('real/new/deep/a.txt') },
-    change: (ground) => link(ground, 'real/new', 'other'),
+    change: (workspace) => link(workspace, 'real/new', 'other'),
   },
   'a new file is created': {
     input: { write_file: write('real/b.txt') },
-    change: (ground) => writeFileSync(ground.path('real/b.txt'), 'mine\n'),
+    change: (workspace) => writeFileSync(workspace.path('real/b.txt'), 'mine\n'),
   },
   'a link leads elsewhere': {
     input: { write_file: write('link/a.txt'), edit_file: edit('link/a.txt'), run_command: touch('link') },
-    change: (ground) => link(ground, 'link', 'other'),
+    change: (workspace) => link(workspace, 'link', 'other'),
   },
 };
 
 verifies('approval.target', 'a file tool acts on the real path that was shown, and on no other', async () => {
-  for (const [where, make] of Object.entries(GROUNDS)) {
+  for (const [where, make] of Object.entries(WORKSPACES)) {
     for (const [how, { input, change }] of Object.entries(CASES)) {
-      for (const [tool, given] of Object.entries(input)) {
-        const ground = make();
-        symlinkSync(ground.path('real'), ground.path('link'));
-        const end = await ground.swapped(tool as Tool, given, () => change(ground));
+      for (const [tool, arguments_] of Object.entries(input)) {
+        const workspace = make();
+        symlinkSync(workspace.path('real'), workspace.path('link'));
+        const end = await workspace.changeWhilePending(tool as Tool, arguments_, () => change(workspace));
         expect(['TOOL_NOT_ADMITTED', 'TOOL_FAILED'], `${where}: ${how}: ${tool}`).toContain(end);
         if (!how.endsWith('nothing')) expect(end, `${where}: ${how}: ${tool}`).toBe('TOOL_NOT_ADMITTED');
-        const left = ['other/a.txt', 'other/b.txt', 'other/deep/a.txt', 'real/new/deep/a.txt'].map(ground.read);
-        expect(left, `${where}: ${how}: ${tool}`).toEqual(['one\n', undefined, undefined, undefined]);
-        if (how === 'a new file is created') expect(ground.read('real/b.txt')).toBe('mine\n');
+        const contents = ['other/a.txt', 'other/b.txt', 'other/deep/a.txt', 'real/new/deep/a.txt'].map(workspace.read);
+        expect(contents, `${where}: ${how}: ${tool}`).toEqual(['one\n', undefined, undefined, undefined]);
+        if (how === 'a new file is created') expect(workspace.read('real/b.txt')).toBe('mine\n');
       }
     }
   }
 });
 
 verifies('approval.target', 'a file tool does what was approved when nothing changed', async () => {
-  for (const [where, make] of Object.entries(GROUNDS)) {
+  for (const [where, make] of Object.entries(WORKSPACES)) {
     const cases: readonly [Tool, object, string][] = [
       ['write_file', write('real/a.txt'), 'real/a.txt'],
       ['write_file', write('new/deep/a.txt'), 'new/deep/a.txt'],
@@ -164,14 +169,14 @@ verifies('approval.target', 'a file tool does what was approved when nothing cha
       ['run_command', touch('real'), 'real/a.txt'],
     ];
     for (const [tool, input, written] of cases) {
-      const ground = make();
-      symlinkSync(ground.path('real'), ground.path('link'));
-      expect(await ground.swapped(tool, input, () => undefined), `${where}: ${tool}`).toBe('ok');
-      expect(ground.read(written), `${where}: ${tool} ${written}`).toBe('new\n');
+      const workspace = make();
+      symlinkSync(workspace.path('real'), workspace.path('link'));
+      expect(await workspace.changeWhilePending(tool, input, () => undefined), `${where}: ${tool}`).toBe('ok');
+      expect(workspace.read(written), `${where}: ${tool} ${written}`).toBe('new\n');
     }
-    // What an attempt of the same call has written is no other file.
+    // A file that an earlier attempt of the same call has written is not a changed target.
     const again = make();
-    const end = await again.swapped('write_file', write('real/b.txt'), () =>
+    const end = await again.changeWhilePending('write_file', write('real/b.txt'), () =>
       writeFileSync(again.path('real/b.txt'), 'new\n'),
     );
     expect([end, again.read('real/b.txt')], where).toEqual(['ok', 'new\n']);
@@ -179,100 +184,100 @@ verifies('approval.target', 'a file tool does what was approved when nothing cha
 });
 
 verifies('approval.target', 'the real path that a call acts on is shown', async () => {
-  const ground = inCode();
-  symlinkSync(ground.path('real'), ground.path('link'));
-  const host = hostOf(Object.values(toolbox({ roots: [ground.root], commands: COMMANDS })).map(toolLoop));
+  const workspace = inCode();
+  symlinkSync(workspace.path('real'), workspace.path('link'));
+  const host = hostOf(Object.values(toolbox({ roots: [workspace.root], commands: COMMANDS })).map(loopFromTool));
   const targetOf = async (loop: Tool, input: object) => {
     const { turnId } = await host.run({ loop, input });
     const { target } = await waiting(host);
-    await host.cancel(turnId, 'seen');
+    await host.cancel(turnId, 'not needed');
     return target;
   };
-  const real = ground.path('real/a.txt');
+  const real = workspace.path('real/a.txt');
   expect(await targetOf('edit_file', edit('real/a.txt'))).toEqual({ kind: 'file', path: real });
-  expect(await targetOf('write_file', write('link/a.txt'))).toEqual({ kind: 'file', path: real, isLinked: true });
-  const path = ground.path('x/b.txt');
+  expect(await targetOf('write_file', write('link/a.txt'))).toEqual({ kind: 'file', path: real, isIndirect: true });
+  const path = workspace.path('x/b.txt');
   expect(await targetOf('write_file', write('x/b.txt'))).toEqual({ kind: 'file', path, isNew: true });
   const confinement = 'WITHOUT a sandbox';
-  const directory = { kind: 'directory', path: ground.path('real'), confinement };
+  const directory = { kind: 'directory', path: workspace.path('real'), confinement };
   expect(await targetOf('run_command', touch('real'))).toEqual(directory);
 });
 
 verifies('approval.target', 'a command that was approved in a sandbox does not run without one', async (context) => {
-  context.skip(!('bubblewrap' in (await usable())), 'needs bubblewrap');
-  for (const [asked, later] of [
+  context.skip(!('bubblewrap' in (await probeSandbox())), 'needs bubblewrap');
+  for (const [approvedSettings, laterSettings] of [
     [{ sandbox: 'required' }, { sandbox: 'off' }],
     [{ sandbox: 'preferred' }, { sandbox: 'preferred', bubblewrap: '/nowhere/bwrap' }],
     [{ sandbox: 'required' }, { sandbox: 'required', network: true }],
   ] as const) {
-    const ground = inCode();
+    const workspace = inCode();
     const store = memoryStore();
     const hostWith = (seed: number, commands: object) =>
-      hostOf([toolLoop(toolbox({ roots: [ground.root], commands }).run_command)], { store, seed });
-    const { turnId } = await hostWith(1, asked).run({ loop: 'run_command', input: touch('real') });
-    const end = await approved(hostWith(2, later), turnId);
-    expect([end, ground.read('real/a.txt')], JSON.stringify(later)).toEqual(['TOOL_NOT_ADMITTED', 'one\n']);
+      hostOf([loopFromTool(toolbox({ roots: [workspace.root], commands }).run_command)], { store, seed });
+    const { turnId } = await hostWith(1, approvedSettings).run({ loop: 'run_command', input: touch('real') });
+    const end = await approved(hostWith(2, laterSettings), turnId);
+    expect([end, workspace.read('real/a.txt')], JSON.stringify(laterSettings)).toEqual(['TOOL_NOT_ADMITTED', 'one\n']);
   }
 });
 
 verifies('approval.target', 'a standing grant for files covers no path that a link or .. leads away', async () => {
-  const ground = inCode();
-  const host = hostOf([toolLoop(toolbox({ roots: [ground.root] }).write_file)]);
+  const workspace = inCode();
+  const host = hostOf([loopFromTool(toolbox({ roots: [workspace.root] }).write_file)]);
   const run = (path: string) => host.run({ loop: 'write_file', input: write(path), sessionId: 's' });
   const { turnId } = await run('real/a.txt');
   const standing = { properties: { path: { pattern: '^real/' } } };
   expect(await approved(host, turnId, { standing })).toBe('ok');
   expect([(await run('real/a.txt')).status, (await run('real/b.txt')).status]).toEqual(['ok', 'ok']);
   for (const path of ['real/../other/a.txt', 'real/../real/b.txt', 'real//b.txt', 'real/./b.txt']) {
-    const asked = await run(path);
-    expect([path, asked.status]).toEqual([path, 'paused']);
-    await host.cancel(asked.turnId, 'seen');
+    const paused = await run(path);
+    expect([path, paused.status]).toEqual([path, 'paused']);
+    await host.cancel(paused.turnId, 'not needed');
   }
-  link(ground, 'real/b.txt', 'other/a.txt');
-  const paused = await run('real/b.txt');
-  expect(paused.status).toBe('paused');
-  await host.cancel(paused.turnId, 'seen');
-  link(ground, 'real', 'other');
+  link(workspace, 'real/b.txt', 'other/a.txt');
+  const linked = await run('real/b.txt');
+  expect(linked.status).toBe('paused');
+  await host.cancel(linked.turnId, 'not needed');
+  link(workspace, 'real', 'other');
   expect((await run('real/a.txt')).status).toBe('paused');
-  expect(ground.read('other/a.txt')).toBe('one\n');
+  expect(workspace.read('other/a.txt')).toBe('one\n');
 });
 
-verifies('approval.target', 'a tool of one’s own is bound to the target that it names', async () => {
+verifies('approval.target', 'a custom tool is bound to the target that it names', async () => {
   let path = '/data/one';
-  const done: unknown[] = [];
+  const performed: unknown[] = [];
   const move = loopsTool({
     name: 'move',
     inputSchema: z.object({}),
     requestApproval: () => `Move ${path}?`,
     approvalTarget: () => ({ kind: 'file', path }),
-    execute: (_, { approvedTarget }) => done.push(approvedTarget),
+    execute: (_, { approvedTarget }) => performed.push(approvedTarget),
   });
-  const host = hostOf([toolLoop(move)]);
+  const host = hostOf([loopFromTool(move)]);
   const first = await host.run({ loop: 'move', input: {} });
   expect(await approved(host, first.turnId)).toBe('ok');
   const second = await host.run({ loop: 'move', input: {} });
   path = '/data/two';
   expect(await approved(host, second.turnId)).toBe('TOOL_NOT_ADMITTED');
-  expect(done).toEqual([{ kind: 'file', path: '/data/one' }]);
+  expect(performed).toEqual([{ kind: 'file', path: '/data/one' }]);
 });
 
-verifies('approval.target', 'a target that changes while it is described is not asked about', async () => {
-  let looks = 0;
+verifies('approval.target', 'a target that changes while it is described is refused without an approval', async () => {
+  let reads = 0;
   const move = loopsTool({
     name: 'move',
     inputSchema: z.object({}),
     requestApproval: () => 'Move it?',
-    approvalTarget: () => ({ kind: 'file', path: `/data/${looks++}` }),
+    approvalTarget: () => ({ kind: 'file', path: `/data/${reads++}` }),
     execute: () => 'moved',
   });
-  const nothing = loopsTool({
+  const malformed = loopsTool({
     name: 'bad',
     inputSchema: z.object({}),
     requestApproval: () => 'Move it?',
     approvalTarget: () => ({ path: 5 }) as never,
     execute: () => 'moved',
   });
-  const host = hostOf([toolLoop(move), toolLoop(nothing)]);
+  const host = hostOf([loopFromTool(move), loopFromTool(malformed)]);
   expect(await host.run({ loop: 'move', input: {} })).toMatchObject({ error: { code: 'TOOL_NOT_ADMITTED' } });
   expect(await host.run({ loop: 'bad', input: {} })).toMatchObject({ error: { code: 'TOOL_FAILED' } });
 });

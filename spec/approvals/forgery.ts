@@ -1,44 +1,53 @@
-// Bad answers by the thousand, each of a kind that must be refused for its own reason, and a world to try them on.
+// Generates forged answers, each of which must be refused for its own reason, and approvals in every state to try them on.
 
 import type { Host } from '../../src/host/host.js';
 import type { Approval, ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { EventEnvelope } from '../../src/protocol/events.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { agentDef, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
-import { ASK, Deeds, type Dice, gate, onlyPending, shownIds, ticks } from './stage.js';
+import {
+  ASK,
+  gate,
+  onlyPending,
+  type RandomSource,
+  RecordedActions,
+  shownIds,
+  ticks,
+} from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 
-/** Approvals in every state that one can be in, and nothing done yet. */
-export interface World {
+/** One approval in each state. No tool has run yet. */
+export interface ApprovalStates {
   readonly host: Host;
-  readonly deeds: Deeds;
-  /** Waits while its turn runs, and may be answered by ada or bob. */
+  readonly actions: RecordedActions;
+  /** Pending while its turn runs; ada and bob may answer it. */
   readonly live: Approval;
-  /** Waits while nobody is at its turn. */
+  /** Pending while its turn is paused. */
   readonly paused: Approval;
-  /** Answered, and waits for somebody to go on with it. */
+  /** Answered; its turn is not resumed yet. */
   readonly answered: Approval;
-  /** Of a turn that was denied and has ended. */
+  /** Denied; its turn has ended. */
   readonly ended: Approval;
-  /** Of a turn that was cancelled. */
+  /** Its turn was cancelled. */
   readonly cancelled: Approval;
   readonly expired: Approval;
-  /** Lets the turn that runs come to its end. */
+  /** Ends the running turn and returns its result. */
   finish(): Promise<TurnResult>;
 }
 
-const MONTH = 30 * 86_400_000;
+const EXPIRY_MS = 30 * 86_400_000;
 
 async function pausedIn(host: Host, sessionId: string, input: object): Promise<Approval> {
   await host.run({ loop: 'wrap', input, sessionId });
   return onlyPending(host, sessionId);
 }
 
-export async function worldOf(seed: number): Promise<World> {
+/** Creates a host with one approval in each state. */
+export async function approvalStates(seed: number): Promise<ApprovalStates> {
   const clock = new ManualClock(1_000_000);
-  const deeds = new Deeds();
-  const held = gate();
+  const actions = new RecordedActions();
+  const blocker = gate();
   const boss = agentDef('boss', { tools: ['wrap', 'hold'], approvals: { pay: 'ask' } });
   const wrap = composite('wrap', [{ loopId: 'pay', inputMapping: '$.input' }]);
   const replies = [
@@ -53,11 +62,11 @@ export async function worldOf(seed: number): Promise<World> {
   const host = hostOf([tool('pay', 'builtin:act', ASK), tool('hold', 'builtin:hold'), wrap, boss], {
     clock,
     seed,
-    tools: { act: deeds.act, hold: () => held.passed },
-    backends: [telling(replies)],
+    tools: { act: actions.act, hold: () => blocker.passed },
+    providers: [replyProvider(replies)],
   });
   const expired = await pausedIn(host, 'expired', { amount: 1 });
-  await clock.advance(MONTH + 1);
+  await clock.advance(EXPIRY_MS + 1);
   const cancelled = await pausedIn(host, 'cancelled', { amount: 2 });
   await host.cancel(cancelled.turnId, 'enough');
   const answered = await pausedIn(host, 'answered', { amount: 3 });
@@ -72,12 +81,12 @@ export async function worldOf(seed: number): Promise<World> {
   const running = host.run(request, options);
   await ticks();
   const [id = ''] = shownIds(envelopes);
-  // Whatever is taken or refused in a session makes all that came before it durable.
+  // Answering flushes the session: every earlier entry is durable afterwards.
   await host.answer({ id, approved: true, by: 'agent:first' }).catch(() => {});
   const live = await onlyPending(host, 'live');
   return {
     host,
-    deeds,
+    actions,
     live,
     paused,
     answered,
@@ -85,14 +94,14 @@ export async function worldOf(seed: number): Promise<World> {
     cancelled,
     expired,
     finish: () => {
-      held.open();
+      blocker.open();
       return running;
     },
   };
 }
 
-/** A bad answer, and the reason that it must be refused for. */
-export interface Forged {
+/** A forged answer and the expected reason of its refusal. */
+interface ForgedAnswer {
   readonly answer: unknown;
   readonly reason: RegExp;
 }
@@ -100,28 +109,28 @@ export interface Forged {
 const NO_SUCH = /^there is no such approval$/;
 const LETTERS = 'abcdefXYZ0189_-.:/ \u0000\u202e\u200bé漢😀\ud800';
 
-function gibberish(dice: Dice, length: number): string {
-  return Array.from({ length }, () => dice.pick([...LETTERS])).join('');
+function gibberish(random: RandomSource, length: number): string {
+  return Array.from({ length }, () => random.pick([...LETTERS])).join('');
 }
 
-/** The text with one character of it changed. */
-function bent(dice: Dice, text: string): string {
-  const place = dice.below(text.length);
-  const other = dice.pick([...'ABCxyz019'].filter((letter) => letter !== text[place]));
-  return `${text.slice(0, place)}${other}${text.slice(place + 1)}`;
+/** Returns the text with one character changed. */
+function alterCharacter(random: RandomSource, text: string): string {
+  const index = random.below(text.length);
+  const other = random.pick([...'ABCxyz019'].filter((letter) => letter !== text[index]));
+  return `${text.slice(0, index)}${other}${text.slice(index + 1)}`;
 }
 
-function forgedId(dice: Dice, { live, paused, expired }: World): string {
+function forgedId(random: RandomSource, { live, paused, expired }: ApprovalStates): string {
   const digest = live.id.slice(live.id.lastIndexOf(':') + 1);
-  return dice.pick([
-    () => gibberish(dice, 1 + dice.below(60)),
-    () => live.id.slice(0, 1 + dice.below(live.id.length - 1)),
-    () => `${live.id}${dice.pick(['0', ' ', '\u0000', '\u200b', ':'])}`,
+  return random.pick([
+    () => gibberish(random, 1 + random.below(60)),
+    () => live.id.slice(0, 1 + random.below(live.id.length - 1)),
+    () => `${live.id}${random.pick(['0', ' ', '\u0000', '\u200b', ':'])}`,
     () => ` ${live.id}`,
-    () => bent(dice, live.id),
+    () => alterCharacter(random, live.id),
     () => `${paused.turnId}:${digest}`,
     () => `${expired.turnId}:${digest}`,
-    () => `nowhere.${dice.below(1000)}:${digest}`,
+    () => `nowhere.${random.below(1000)}:${digest}`,
     () => `${live.id.toUpperCase()}`,
     () => `${live.sessionId}.other:${digest}`,
     () => `../${live.id}`,
@@ -129,10 +138,10 @@ function forgedId(dice: Dice, { live, paused, expired }: World): string {
   ])();
 }
 
-const NO_PREDICATE = /written predicate|does not hold|cannot be used|cannot stand/;
+const NO_PREDICATE = /written predicate|does not cover this call|cannot give a standing grant/;
 
-/** Grants that are for everything, for something else, or nothing that can be read. */
-const VOID: readonly unknown[] = [
+/** Invalid predicates: for everything, for another call, or malformed. */
+const INVALID_PREDICATES: readonly unknown[] = [
   {},
   true,
   false,
@@ -154,39 +163,51 @@ const VOID: readonly unknown[] = [
   { not: true },
 ];
 
-/** The right answer, as it stands, to be made wrong in one place. */
-function right({ live }: World): ApprovalAnswer {
+/** Returns a valid answer, which the forgers alter in one member. */
+function validAnswer({ live }: ApprovalStates): ApprovalAnswer {
   const { id, sessionId, callId, tool, argumentsDigest } = live;
   return { id, approved: true, by: 'ada', sessionId, callId, tool, argumentsDigest };
 }
 
-type Forger = (dice: Dice, world: World) => Forged;
+type Forger = (random: RandomSource, states: ApprovalStates) => ForgedAnswer;
 
 const FORGERS: readonly Forger[] = [
-  (dice, world) => ({
-    answer: { id: forgedId(dice, world), approved: dice.random() < 0.8, by: 'ada' },
+  (random, states) => ({
+    answer: { id: forgedId(random, states), approved: random.next() < 0.8, by: 'ada' },
     reason: NO_SUCH,
   }),
-  (dice, world) => ({ answer: { ...right(world), id: forgedId(dice, world) }, reason: NO_SUCH }),
-  (_, world) => ({ answer: { ...right(world), id: world.paused.id }, reason: /^its sessionId is another$/ }),
-  (_, world) => {
-    const { sessionId: _own, ...rest } = right(world);
-    return { answer: { ...rest, id: world.paused.id }, reason: /^its (callId|argumentsDigest) is another$/ };
+  (random, states) => ({ answer: { ...validAnswer(states), id: forgedId(random, states) }, reason: NO_SUCH }),
+  (_, states) => ({
+    answer: { ...validAnswer(states), id: states.paused.id },
+    reason: /^its sessionId does not match$/,
+  }),
+  (_, states) => {
+    const { sessionId: _omitted, ...rest } = validAnswer(states);
+    return { answer: { ...rest, id: states.paused.id }, reason: /^its (callId|argumentsDigest) does not match$/ };
   },
-  (dice, world) => {
-    const callId = dice.pick([world.paused.callId, bent(dice, world.live.callId), '', `${world.live.callId}/0`]);
-    return { answer: { ...right(world), callId }, reason: /^its callId is another$/ };
+  (random, states) => {
+    const callId = random.pick([
+      states.paused.callId,
+      alterCharacter(random, states.live.callId),
+      '',
+      `${states.live.callId}/0`,
+    ]);
+    return { answer: { ...validAnswer(states), callId }, reason: /^its callId does not match$/ };
   },
-  (dice, world) => {
-    const argumentsDigest = dice.pick([bent(dice, world.live.argumentsDigest), world.paused.argumentsDigest, '']);
-    return { answer: { ...right(world), argumentsDigest }, reason: /^its argumentsDigest is another$/ };
+  (random, states) => {
+    const argumentsDigest = random.pick([
+      alterCharacter(random, states.live.argumentsDigest),
+      states.paused.argumentsDigest,
+      '',
+    ]);
+    return { answer: { ...validAnswer(states), argumentsDigest }, reason: /^its argumentsDigest does not match$/ };
   },
-  (dice, world) => {
-    const tool = dice.pick(['wrap', 'hold', 'Pay', 'pay ', '', '__proto__', '*']);
-    return { answer: { ...right(world), tool }, reason: /^its tool is another$/ };
+  (random, states) => {
+    const tool = random.pick(['wrap', 'hold', 'Pay', 'pay ', '', '__proto__', '*']);
+    return { answer: { ...validAnswer(states), tool }, reason: /^its tool does not match$/ };
   },
-  (dice, world) => {
-    const by = dice.pick([
+  (random, states) => {
+    const by = random.pick([
       'mallory',
       'Ada',
       'ada ',
@@ -198,57 +219,60 @@ const FORGERS: readonly Forger[] = [
       '*',
       'toString',
     ]);
-    return { answer: { ...right(world), by }, reason: /may not answer it$/ };
+    return { answer: { ...validAnswer(states), by }, reason: /may not answer it$/ };
   },
-  (dice, world) => {
-    const by = dice.pick(['boss', 'wrap', 'pay', 'agent:', 'agent:boss', 'agent:ada']);
-    return { answer: { ...right(world), by }, reason: /^an agent may not answer for itself$/ };
+  (random, states) => {
+    const by = random.pick(['boss', 'wrap', 'pay', 'agent:', 'agent:boss', 'agent:ada']);
+    return { answer: { ...validAnswer(states), by }, reason: /^an agent may not answer for itself$/ };
   },
-  (dice, { answered, ended }) => {
+  (random, { answered, ended }) => {
     const answer = {
-      id: dice.pick([answered, ended]).id,
-      approved: dice.random() < 0.5,
-      by: dice.pick(['ada', 'bob']),
+      id: random.pick([answered, ended]).id,
+      approved: random.next() < 0.5,
+      by: random.pick(['ada', 'bob']),
     };
     return { answer, reason: /^it was answered before$/ };
   },
-  (dice, { expired }) => {
-    const answer = { id: expired.id, approved: dice.random() < 0.5, by: 'ada' };
+  (random, { expired }) => {
+    const answer = { id: expired.id, approved: random.next() < 0.5, by: 'ada' };
     return { answer, reason: /^it expired at / };
   },
-  (dice, { cancelled }) => {
-    const answer = { id: cancelled.id, approved: dice.random() < 0.5, by: 'ada' };
-    return { answer, reason: /^nobody waits for it any more$/ };
+  (random, { cancelled }) => {
+    const answer = { id: cancelled.id, approved: random.next() < 0.5, by: 'ada' };
+    return { answer, reason: /^its turn no longer waits for it$/ };
   },
-  (dice, world) => ({ answer: { ...right(world), standing: dice.pick(VOID) }, reason: NO_PREDICATE }),
-  (_, world) => {
-    const standing = { const: world.live.arguments };
-    return { answer: { ...right(world), approved: false, standing }, reason: NO_PREDICATE };
+  (random, states) => ({
+    answer: { ...validAnswer(states), standing: random.pick(INVALID_PREDICATES) },
+    reason: NO_PREDICATE,
+  }),
+  (_, states) => {
+    const standing = { const: states.live.arguments };
+    return { answer: { ...validAnswer(states), approved: false, standing }, reason: NO_PREDICATE };
   },
 ];
 
-/** Those of the kinds above that are tried on a turn that runs: none of them has to read a journal. */
-const QUICK: readonly Forger[] = FORGERS.filter((_, place) => [4, 5, 6, 7, 8, 12, 13].includes(place));
+/** The forgers for the running turn. Refusing these answers needs no read of the journal. */
+const QUICK: readonly Forger[] = FORGERS.filter((_, index) => [4, 5, 6, 7, 8, 12, 13].includes(index));
 
-/** One bad answer; most of them are for the turn that runs. */
-export function forge(dice: Dice, world: World): Forged {
-  return dice.pick(dice.random() < 0.75 ? QUICK : FORGERS)(dice, world);
+/** Returns one forged answer; most are for the running turn. */
+export function forge(random: RandomSource, states: ApprovalStates): ForgedAnswer {
+  return random.pick(random.next() < 0.75 ? QUICK : FORGERS)(random, states);
 }
 
-/** What is no answer at all. */
-export function malformed({ live: { id } }: World): readonly unknown[] {
-  const good = { id, approved: true, by: 'ada' };
+/** Returns values that are not answers. */
+export function malformed({ live: { id } }: ApprovalStates): readonly unknown[] {
+  const valid = { id, approved: true, by: 'ada' };
   return [
-    ...[null, undefined, 5, 'yes', true, [], [good], {}, () => good],
+    ...[null, undefined, 5, 'yes', true, [], [valid], {}, () => valid],
     ...[{ id }, { id, approved: true }, { approved: true, by: 'ada' }, { id, by: 'ada' }],
-    ...['true', 1, 'yes', null, {}, undefined].map((approved) => ({ ...good, approved })),
-    ...['', '  ', 5, null, undefined, ['ada'], { toString: () => 'ada' }].map((by) => ({ ...good, by })),
-    ...['', 5, null, [id], { id }].map((other) => ({ ...good, id: other })),
-    ...['sessionId', 'callId', 'tool', 'argumentsDigest', 'reason'].map((member) => ({ ...good, [member]: 5 })),
-    { ...good, reason: 'x'.repeat(4001) },
-    { ...good, by: 'x'.repeat(4001) },
-    { ...good, approve: true },
-    { ...good, arguments: {} },
+    ...['true', 1, 'yes', null, {}, undefined].map((approved) => ({ ...valid, approved })),
+    ...['', '  ', 5, null, undefined, ['ada'], { toString: () => 'ada' }].map((by) => ({ ...valid, by })),
+    ...['', 5, null, [id], { id }].map((other) => ({ ...valid, id: other })),
+    ...['sessionId', 'callId', 'tool', 'argumentsDigest', 'reason'].map((member) => ({ ...valid, [member]: 5 })),
+    { ...valid, reason: 'x'.repeat(4001) },
+    { ...valid, by: 'x'.repeat(4001) },
+    { ...valid, approve: true },
+    { ...valid, arguments: {} },
     JSON.parse(`{"id":${JSON.stringify(id)},"approved":true,"by":"ada","__proto__":{"by":"bob"}}`),
   ];
 }

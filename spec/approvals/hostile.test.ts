@@ -1,13 +1,13 @@
 import { expect } from 'vitest';
+import { errorCodes } from '../../src/base/errors.js';
 import type { Host } from '../../src/host/host.js';
-import { codes } from '../../src/journal/errors.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { agentDef } from '../turns/agents.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { answerOutcome, type RandomSource, randomFrom, SEED, within } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
+import { agentDef } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { type Hostile, hostile, hostileModel } from './hostility.js';
-import { type Dice, diceOf, SEED, told, within } from './stage.js';
+import { type HostileReply, hostileModel, hostileReply } from './hostility.js';
 
 const REPLIES = 10_000;
 const ROUNDS = 8;
@@ -19,31 +19,31 @@ const INPUT_SCHEMA = {
   additionalProperties: false,
 } as const;
 
-function isFitting(input: Json): boolean {
+function isValidInput(input: Json): boolean {
   const fields = input as { readonly n?: unknown };
   const { n } = fields;
   return Object.keys(fields).join() === 'n' && Number.isInteger(n) && Number(n) >= 0 && Number(n) <= 10;
 }
 
-interface Arena {
+interface HostileAgent {
   readonly host: Host;
-  /** What was run: of the admitted tool its arguments, of the others their names. */
+  /** The tools that ran: the arguments of `safe`, and the names of the others. */
   readonly ran: { readonly safe: Json[]; readonly others: string[] };
-  given: number;
+  replyCount: number;
 }
 
-/** An agent with one free tool and one that is asked about; `secret` is none of its tools. */
-function arenaOf(dice: Dice): Arena {
+/** An agent with the tool `safe` and the tool `pay`, which requires an approval. `secret` is not one of its tools. */
+function hostileAgent(random: RandomSource): HostileAgent {
   const ran = { safe: [] as Json[], others: [] as string[] };
-  let left = ROUNDS;
-  const next = (): Hostile | undefined => {
-    left = left === 0 ? ROUNDS : left - 1;
-    if (left === 0) return undefined;
-    arena.given += 1;
-    return hostile(dice);
+  let remaining = ROUNDS;
+  const next = (): HostileReply | undefined => {
+    remaining = remaining === 0 ? ROUNDS : remaining - 1;
+    if (remaining === 0) return undefined;
+    agent.replyCount += 1;
+    return hostileReply(random);
   };
-  const model = hostileModel(dice, next);
-  const backend = { id: 'told', defaultModel: 'h', open: async () => model };
+  const model = hostileModel(random, next);
+  const provider = { id: 'replies', defaultModel: 'h', open: async () => model };
   const policy = { retry: { attempts: 3, backoffMs: 0, jitter: 0 } };
   const more = { maxRounds: ROUNDS + 2, approvals: { pay: 'ask' } as const };
   const definitions = [
@@ -57,55 +57,57 @@ function arenaOf(dice: Dice): Arena {
     pay: () => ran.others.push('pay'),
     secret: () => ran.others.push('secret'),
   };
-  const arena = { host: hostOf(definitions, { tools, backends: [backend] }), ran, given: 0 };
-  return arena;
+  const agent = { host: hostOf(definitions, { tools, providers: [provider] }), ran, replyCount: 0 };
+  return agent;
 }
 
 const STATUSES: readonly string[] = ['ok', 'error', 'stopped'];
 
-/** Denies whatever is asked for, after the agent tried to approve it itself. */
-async function driven({ host }: Arena, where: string, watching: object): Promise<TurnResult> {
-  let result = await host.run({ loop: 'boss', input: { prompt: 'go' } }, watching);
+/** Runs a turn to its end. Denies every approval after the agent tried to approve it itself. */
+async function runToEnd({ host }: HostileAgent, where: string, options: object): Promise<TurnResult> {
+  let result = await host.run({ loop: 'boss', input: { prompt: 'go' } }, options);
   for (let pause = 0; result.status === 'paused' && pause < 50; pause++) {
-    const waiting = await host.archive.approvals(result.sessionId);
+    const pending = await host.archive.approvals(result.sessionId);
     expect(
-      waiting.every(({ tool: name, arguments: given }) => name === 'pay' && isFitting(given)),
+      pending.every(({ tool: name, arguments: input }) => name === 'pay' && isValidInput(input)),
       where,
     ).toBe(true);
-    for (const { id } of waiting) {
-      expect(await told(host, { id, approved: true, by: pause % 2 === 0 ? 'boss' : 'agent:boss' })).not.toBe('taken');
+    for (const { id } of pending) {
+      expect(await answerOutcome(host, { id, approved: true, by: pause % 2 === 0 ? 'boss' : 'agent:boss' })).not.toBe(
+        'accepted',
+      );
       await host.answer({ id, approved: false, by: 'ada' });
     }
-    result = await host.resume(result.turnId, watching);
+    result = await host.resume(result.turnId, options);
   }
   return result;
 }
 
 verifies(
   'agent.hostile',
-  `a model that means harm hangs a turn, crashes it, or runs what it may not (${REPLIES} replies)`,
+  `a hostile model never hangs or crashes a turn, and never runs a tool without permission (${REPLIES} replies)`,
   async () => {
-    const dice = diceOf(SEED);
-    const arena = arenaOf(dice);
-    const seen = new Set<string>();
-    for (let turn = 0; arena.given < REPLIES; turn++) {
-      const where = `RONDO_SEED=${SEED}, turn ${turn}, after ${arena.given} replies`;
-      // Who is watched streams, who is not is asked for the whole: a model can do harm both ways.
-      const watching = turn % 2 === 0 ? {} : { onDelta: () => {} };
-      const result = await within(20_000, driven(arena, where, watching));
-      if (result === 'it hangs') throw new Error(`${where}: it hangs`);
+    const random = randomFrom(SEED);
+    const agent = hostileAgent(random);
+    const outcomes = new Set<string>();
+    for (let turn = 0; agent.replyCount < REPLIES; turn++) {
+      const where = `RONDO_SEED=${SEED}, turn ${turn}, after ${agent.replyCount} replies`;
+      // With a subscriber the model streams; without one it generates. Both paths are attacked.
+      const options = turn % 2 === 0 ? {} : { onDelta: () => {} };
+      const result = await within(20_000, runToEnd(agent, where, options));
+      if (result === 'timed out') throw new Error(`${where}: the turn hangs`);
       expect(STATUSES, where).toContain(result.status);
       if (result.error !== undefined) {
-        expect(Object.keys(codes), `${where}: ${result.error.message}`).toContain(result.error.code);
+        expect(Object.keys(errorCodes), `${where}: ${result.error.message}`).toContain(result.error.code);
         expect(result.error.code, `${where}: ${result.error.message}`).toMatch(/^(BACKEND_FAILED|VALUE_INVALID)$/);
       }
-      seen.add(result.error?.code ?? result.status);
-      expect(arena.ran.others, where).toEqual([]);
-      expect(arena.ran.safe.splice(0).every(isFitting), where).toBe(true);
-      const replay = await arena.host.replay(result.turnId);
+      outcomes.add(result.error?.code ?? result.status);
+      expect(agent.ran.others, where).toEqual([]);
+      expect(agent.ran.safe.splice(0).every(isValidInput), where).toBe(true);
+      const replay = await agent.host.replay(result.turnId);
       expect(replay.difference ?? 'none', where).toBe('none');
     }
-    expect([...seen].sort()).toEqual(expect.arrayContaining(['BACKEND_FAILED', 'ok']));
+    expect([...outcomes].sort()).toEqual(expect.arrayContaining(['BACKEND_FAILED', 'ok']));
     expect(Object.getOwnPropertyNames(Object.prototype)).not.toContain('n');
   },
   110_000,

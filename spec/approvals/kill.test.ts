@@ -2,39 +2,39 @@ import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
 import type { Store } from '../../src/journal/store.js';
-import type { ToolFunction } from '../../src/loops/implementation.js';
+import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { Safety } from '../../src/protocol/entry.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { type CrashPoint, crashingStore } from '../../src/testing/crashing-journal.js';
+import { type CrashPoint, crashingStore } from '../../src/testing/crashing-store.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { agentDef, type Scripted, told as telling } from '../turns/agents.js';
-import { composite, hostOf, tool } from '../turns/stage.js';
+import { ASK, answerOutcome, ofType, ticks } from '../support/approval-fixture.js';
+import { composite, hostOf, tool } from '../support/host-fixture.js';
+import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
-import { ASK, ofType, ticks, told } from './stage.js';
 
-/** What was done, under which idempotency key, whichever process did it. */
-class Outside {
-  readonly deeds = new Map<string, string[]>();
+/** An external system, shared by all processes: the idempotency keys of each action. */
+class ExternalSystem {
+  readonly actions = new Map<string, string[]>();
   readonly act: ToolFunction = (input, { idempotencyKey }) => {
     const name = JSON.stringify(input);
-    this.deeds.set(name, [...(this.deeds.get(name) ?? []), idempotencyKey]);
+    this.actions.set(name, [...(this.actions.get(name) ?? []), idempotencyKey]);
     return input;
   };
 
-  /** The most that one and the same thing was done. */
-  get most(): number {
-    return Math.max(0, ...[...this.deeds.values()].map((keys) => keys.length));
+  /** The highest number of times that one action was performed. */
+  get maxCount(): number {
+    return Math.max(0, ...[...this.actions.values()].map((keys) => keys.length));
   }
 }
 
-interface Scene {
+interface Scenario {
   readonly name: string;
   definitions(safety: Safety): readonly object[];
   readonly root: string;
   readonly replies?: readonly Scripted[];
-  /** What is said to a call with these arguments. */
-  answer(given: Json): { readonly approved: boolean; readonly standing?: Json };
+  /** Returns the answer to a call with these arguments. */
+  answer(input: Json): { readonly approved: boolean; readonly standing?: Json };
 }
 
 const pay = (safety: Safety): object => ({
@@ -42,9 +42,9 @@ const pay = (safety: Safety): object => ({
   tool: { implementation: 'builtin:act', safety },
 });
 const yes = () => ({ approved: true });
-const amountOf = (given: Json): number => (given as { readonly amount?: number }).amount ?? 0;
+const amountOf = (input: Json): number => (input as { readonly amount?: number }).amount ?? 0;
 
-const SCENES: readonly Scene[] = [
+const SCENARIOS: readonly Scenario[] = [
   { name: 'a tool', definitions: (safety) => [pay(safety)], root: 'pay', answer: yes },
   {
     name: 'a tool two steps down',
@@ -68,7 +68,7 @@ const SCENES: readonly Scene[] = [
       { calls: [['pay', { amount: 4 }]] },
       { text: 'done' },
     ],
-    answer: (given) => ({ approved: amountOf(given) !== 2 }),
+    answer: (input) => ({ approved: amountOf(input) !== 2 }),
   },
   {
     name: 'a standing grant',
@@ -79,97 +79,101 @@ const SCENES: readonly Scene[] = [
   },
 ];
 
-interface World {
-  readonly scene: Scene;
+interface Environment {
+  readonly scenario: Scenario;
   readonly safety: Safety;
-  readonly outside: Outside;
+  readonly external: ExternalSystem;
   readonly clock: ManualClock;
 }
 
-function hostIn({ scene, safety, outside, clock }: World, store: Store, seed: number): Host {
-  const backends = [telling(scene.replies ?? [])];
-  return hostOf(scene.definitions(safety), { store, backends, tools: { act: outside.act }, clock, seed });
+function hostIn({ scenario, safety, external, clock }: Environment, store: Store, seed: number): Host {
+  const providers = [replyProvider(scenario.replies ?? [])];
+  return hostOf(scenario.definitions(safety), { store, providers, tools: { act: external.act }, clock, seed });
 }
 
 const REQUEST = { input: { prompt: 'go', amount: 5 }, key: 'once' };
 
-/** Runs, answers and goes on until the turn has ended or a person must say what became of an effect. */
-async function drive(world: World, store: Store, seed: number): Promise<TurnResult> {
-  let result = await hostIn(world, store, seed).run({ loop: world.scene.root, ...REQUEST });
+/** Runs, answers and resumes until the turn ends or an effect is in doubt. */
+async function drive(environment: Environment, store: Store, seed: number): Promise<TurnResult> {
+  let result = await hostIn(environment, store, seed).run({ loop: environment.scenario.root, ...REQUEST });
   for (let round = 1; result.status === 'paused' && round < 20; round++) {
     if (result.pending?.some(({ kind }) => kind === 'doubt')) return result;
-    const host = hostIn(world, store, seed + round);
-    for (const { id, arguments: given } of await host.archive.approvals()) {
-      const how = await told(host, { id, by: 'ada', ...world.scene.answer(given) });
-      if (how.startsWith('untyped')) throw new Error(how);
+    const host = hostIn(environment, store, seed + round);
+    for (const { id, arguments: input } of await host.archive.approvals()) {
+      const outcome = await answerOutcome(host, { id, by: 'ada', ...environment.scenario.answer(input) });
+      if (outcome.startsWith('untyped')) throw new Error(outcome);
     }
     result = await host.resume(result.turnId);
   }
   return result;
 }
 
-const worldOf = (scene: Scene, safety: Safety): World => ({
-  scene,
+const environmentOf = (scenario: Scenario, safety: Safety): Environment => ({
+  scenario,
   safety,
-  outside: new Outside(),
+  external: new ExternalSystem(),
   clock: new ManualClock(1_000_000),
 });
 
-/** A run that dies at one append, and another that goes on with what it left. */
-async function killed(scene: Scene, safety: Safety, point: CrashPoint): Promise<readonly [World, TurnResult, Host]> {
-  const world = worldOf(scene, safety);
-  const inner = memoryStore();
-  await drive(world, crashingStore(inner, point), 1).catch(() => {});
-  await ticks(2);
-  await world.clock.advance(1000);
-  const result = await drive(world, inner, 100);
-  return [world, result, hostIn(world, inner, 200)];
-}
-
-/** The same as if nothing had happened, or a person has to say what became of the tool. */
-async function assertOnce(
-  scene: Scene,
+/** Crashes a run at one append and finishes the turn with a second run on the same store. */
+async function crashAndFinish(
+  scenario: Scenario,
   safety: Safety,
   point: CrashPoint,
-  calm: TurnResult,
-): Promise<'ended' | 'parked'> {
-  const where = `${scene.name}, ${safety}, append ${point.append}, ${point.when}`;
-  const [{ outside }, result, host] = await killed(scene, safety, point);
-  for (const keys of outside.deeds.values()) expect(new Set(keys).size, where).toBe(1);
-  expect(outside.most, where).toBeLessThanOrEqual(safety === 'once' ? 1 : 2);
+): Promise<readonly [Environment, TurnResult, Host]> {
+  const environment = environmentOf(scenario, safety);
+  const inner = memoryStore();
+  await drive(environment, crashingStore(inner, point), 1).catch(() => {});
+  await ticks(2);
+  await environment.clock.advance(1000);
+  const result = await drive(environment, inner, 100);
+  return [environment, result, hostIn(environment, inner, 200)];
+}
+
+/** Asserts that the turn ended as without a crash, or is paused with the tool in doubt. */
+async function assertOnce(
+  scenario: Scenario,
+  safety: Safety,
+  point: CrashPoint,
+  expected: TurnResult,
+): Promise<'ended' | 'in doubt'> {
+  const where = `${scenario.name}, ${safety}, append ${point.appendNumber}, ${point.when}`;
+  const [{ external }, result, host] = await crashAndFinish(scenario, safety, point);
+  for (const keys of external.actions.values()) expect(new Set(keys).size, where).toBe(1);
+  expect(external.maxCount, where).toBeLessThanOrEqual(safety === 'once' ? 1 : 2);
   const entries = await host.archive.entries(result.sessionId);
   const settled = ofType(entries, 'wait.settled').map(({ key }) => key);
   expect(new Set(settled).size, where).toBe(settled.length);
-  const denied = outside.deeds.has(JSON.stringify({ amount: 2 })) && !scene.answer({ amount: 2 }).approved;
-  expect(denied, where).toBe(false);
+  const deniedToolRan = external.actions.has(JSON.stringify({ amount: 2 })) && !scenario.answer({ amount: 2 }).approved;
+  expect(deniedToolRan, where).toBe(false);
   expect(await host.replay(result.turnId), where).toMatchObject({ matches: true });
   if (result.status === 'paused') {
     expect([safety, result.pending?.[0]?.kind], where).toEqual(['once', 'doubt']);
-    return 'parked';
+    return 'in doubt';
   }
-  expect([result.status, result.output], where).toEqual([calm.status, calm.output]);
+  expect([result.status, result.output], where).toEqual([expected.status, expected.output]);
   return 'ended';
 }
 
-for (const scene of SCENES) {
+for (const scenario of SCENARIOS) {
   for (const safety of ['once', 'idempotent', 'keyed'] as const) {
     verifies(
       'approval.kill',
-      `${scene.name} (${safety}) runs twice, or never, after a kill at any append`,
+      `${scenario.name} (${safety}) ends as without a kill, or in doubt, after a kill at any append`,
       async () => {
         const counting = crashingStore(memoryStore());
-        const calm = worldOf(scene, safety);
-        const expected = await drive(calm, counting, 1);
-        expect([expected.status, calm.outside.most]).toEqual(['ok', 1]);
+        const undisturbed = environmentOf(scenario, safety);
+        const expected = await drive(undisturbed, counting, 1);
+        expect([expected.status, undisturbed.external.maxCount]).toEqual(['ok', 1]);
         const ends = new Map<string, number>();
-        for (let append = 1; append <= counting.appends; append++) {
+        for (let append = 1; append <= counting.appendCount; append++) {
           for (const when of ['before', 'after'] as const) {
-            const end = await assertOnce(scene, safety, { append, when }, expected);
+            const end = await assertOnce(scenario, safety, { appendNumber: append, when }, expected);
             ends.set(end, (ends.get(end) ?? 0) + 1);
           }
         }
-        expect(ends.get('ended') ?? 0).toBeGreaterThan(counting.appends / 2);
-        expect((ends.get('parked') ?? 0) > 0).toBe(safety === 'once');
+        expect(ends.get('ended') ?? 0).toBeGreaterThan(counting.appendCount / 2);
+        expect((ends.get('in doubt') ?? 0) > 0).toBe(safety === 'once');
       },
     );
   }

@@ -1,15 +1,15 @@
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
+import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { Session } from '../../src/kernel/session.js';
 import type { Json } from '../../src/protocol/json.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
-import { seededIds } from '../../src/testing/seeded-ids.js';
-import { hostOf, tool } from '../turns/stage.js';
+import { ASK, answerOutcome, ofType, onlyPending, RecordedActions } from '../support/approval-fixture.js';
+import { hostOf, tool } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
-import { ASK, Deeds, ofType, onlyPending, told } from './stage.js';
 
 const PAY = tool('pay', 'builtin:act', ASK);
-const GIVEN = {
+const ARGUMENTS = {
   amount: 5,
   to: 'ada',
   urgent: true,
@@ -18,18 +18,18 @@ const GIVEN = {
   memo: null,
 };
 
-/** How a grant with this predicate is taken for a call with these arguments. */
-async function taken(standing: Json, given: Json = GIVEN): Promise<string> {
-  const host = hostOf([PAY], { tools: { act: new Deeds().act } });
-  await host.run({ loop: 'pay', input: given });
-  return told(host, { id: (await onlyPending(host)).id, approved: true, by: 'ada', standing });
+/** Returns the outcome of a grant with this predicate for a call with these arguments. */
+async function grantOutcome(standing: Json, input: Json = ARGUMENTS): Promise<string> {
+  const host = hostOf([PAY], { tools: { act: new RecordedActions().act } });
+  await host.run({ loop: 'pay', input });
+  return answerOutcome(host, { id: (await onlyPending(host)).id, approved: true, by: 'ada', standing });
 }
 
 const to = (schema: Json): Json => ({ properties: { to: schema }, required: ['to'] });
 const amount = (schema: Json): Json => ({ properties: { amount: schema }, required: ['amount'] });
 
-/** Predicates that hold for the call and say nothing, or next to nothing, of the value of any argument. */
-const VOID: readonly Json[] = [
+/** Predicates that accept the call and do not limit the value of any argument. */
+const UNLIMITED: readonly Json[] = [
   { minProperties: 1 },
   { maxProperties: 100 },
   { not: { const: {} } },
@@ -37,7 +37,7 @@ const VOID: readonly Json[] = [
   { required: ['to'] },
   { required: ['to', 'amount'], type: 'object', additionalProperties: true },
   { propertyNames: { pattern: '^[a-z]+$' } },
-  { propertyNames: { enum: Object.keys(GIVEN) } },
+  { propertyNames: { enum: Object.keys(ARGUMENTS) } },
   { additionalProperties: true, minProperties: 2, required: ['amount'] },
   { dependentRequired: { to: ['amount'] } },
   { if: { required: ['none'] }, else: { properties: { to: { const: 'ada' } } } },
@@ -93,8 +93,8 @@ const VOID: readonly Json[] = [
 ];
 
 const LIMITING: readonly Json[] = [
-  { const: GIVEN },
-  { enum: [GIVEN, { amount: 6 }] },
+  { const: ARGUMENTS },
+  { enum: [ARGUMENTS, { amount: 6 }] },
   { properties: { amount: { maximum: 10 } } },
   amount({ minimum: 0, maximum: 10 }),
   amount({ exclusiveMaximum: 6 }),
@@ -105,7 +105,7 @@ const LIMITING: readonly Json[] = [
   to({ anyOf: [{ const: 'ada' }, { enum: ['bob'] }] }),
   to({ allOf: [{ type: 'string' }, { const: 'ada' }] }),
   { anyOf: [to({ const: 'ada' }), to({ const: 'bob' })] },
-  { anyOf: [{ const: GIVEN }, to({ enum: ['bob'] })] },
+  { anyOf: [{ const: ARGUMENTS }, to({ enum: ['bob'] })] },
   { minProperties: 1, not: { const: {} }, ...(to({ const: 'ada' }) as object) },
   { properties: { urgent: { const: true } } },
   { properties: { memo: { const: null } } },
@@ -117,33 +117,33 @@ const LIMITING: readonly Json[] = [
 
 verifies('approval.limits', 'a predicate that limits no argument is refused, with an example', async () => {
   const accepted: string[] = [];
-  for (const standing of VOID) {
-    const how = await taken(standing);
-    if (how === 'taken') accepted.push(JSON.stringify(standing));
+  for (const standing of UNLIMITED) {
+    const outcome = await grantOutcome(standing);
+    if (outcome === 'accepted') accepted.push(JSON.stringify(standing));
     else
-      expect(how, JSON.stringify(standing)).toContain(
-        'like {"properties":{"amount":{"maximum":5}},"required":["amount"]}',
+      expect(outcome, JSON.stringify(standing)).toContain(
+        'for example {"properties":{"amount":{"maximum":5}},"required":["amount"]}',
       );
   }
   expect(accepted).toEqual([]);
 });
 
-verifies('approval.limits', 'a predicate that limits an argument is taken', async () => {
-  for (const standing of LIMITING) expect(await taken(standing), JSON.stringify(standing)).toBe('taken');
-  expect(await taken({ const: 'ada' }, 'ada')).toBe('taken');
-  expect(await taken({ maximum: 5 }, 5)).toBe('taken');
-  expect(await taken({ const: {} }, {})).toBe('taken');
+verifies('approval.limits', 'a predicate that limits an argument is accepted', async () => {
+  for (const standing of LIMITING) expect(await grantOutcome(standing), JSON.stringify(standing)).toBe('accepted');
+  expect(await grantOutcome({ const: 'ada' }, 'ada')).toBe('accepted');
+  expect(await grantOutcome({ maximum: 5 }, 5)).toBe('accepted');
+  expect(await grantOutcome({ const: {} }, {})).toBe('accepted');
 });
 
-/** Whether a further call is asked about after a grant. */
-async function asksAfter(standing: Json, next: Json): Promise<boolean> {
-  const deeds = new Deeds();
-  const host = hostOf([PAY], { tools: { act: deeds.act } });
-  const { turnId } = await host.run({ loop: 'pay', input: GIVEN, sessionId: 's' });
+/** True if a further call requires an approval after a grant. */
+async function requiresApprovalAfter(standing: Json, next: Json): Promise<boolean> {
+  const actions = new RecordedActions();
+  const host = hostOf([PAY], { tools: { act: actions.act } });
+  const { turnId } = await host.run({ loop: 'pay', input: ARGUMENTS, sessionId: 's' });
   await host.answer({ id: (await onlyPending(host)).id, approved: true, by: 'ada', standing });
   await host.resume(turnId);
   const { status } = await host.run({ loop: 'pay', input: next, sessionId: 's' });
-  expect(deeds.count).toBe(status === 'ok' ? 2 : 1);
+  expect(actions.count).toBe(status === 'ok' ? 2 : 1);
   return status === 'paused';
 }
 
@@ -152,24 +152,24 @@ verifies(
   'a grant covers no call without an argument that it limits, or of another type',
   async () => {
     const small = { properties: { amount: { maximum: 10 } } };
-    expect(await asksAfter(small, { amount: 7 })).toBe(false);
+    expect(await requiresApprovalAfter(small, { amount: 7 })).toBe(false);
     for (const next of [{}, { to: 'ada' }, { amount: '99999' }, { amount: [99999] }, { amount: null }] as Json[])
-      expect(await asksAfter(small, next), JSON.stringify(next)).toBe(true);
+      expect(await requiresApprovalAfter(small, next), JSON.stringify(next)).toBe(true);
     const both = { properties: { amount: { maximum: 10 }, to: { const: 'ada' } } };
-    expect(await asksAfter(both, { amount: 7, to: 'ada' })).toBe(false);
-    expect(await asksAfter(both, { to: 'ada' })).toBe(true);
-    // An argument that the approved call did not have need not be in later ones.
+    expect(await requiresApprovalAfter(both, { amount: 7, to: 'ada' })).toBe(false);
+    expect(await requiresApprovalAfter(both, { to: 'ada' })).toBe(true);
+    // A limited argument that the approved call did not have stays optional.
     const optional = { properties: { amount: { maximum: 10 }, note: { enum: ['a'] } } };
-    expect(await asksAfter(optional, { amount: 7 })).toBe(false);
-    expect(await asksAfter(optional, { amount: 7, note: 'b' })).toBe(true);
+    expect(await requiresApprovalAfter(optional, { amount: 7 })).toBe(false);
+    expect(await requiresApprovalAfter(optional, { amount: 7, note: 'b' })).toBe(true);
     const nested = { properties: { account: { properties: { iban: { const: 'DE1' } } } } };
-    expect(await asksAfter(nested, { account: { iban: 'DE1' } })).toBe(false);
+    expect(await requiresApprovalAfter(nested, { account: { iban: 'DE1' } })).toBe(false);
     for (const next of [{ account: {} }, { account: 'DE2' }, {}] as Json[])
-      expect(await asksAfter(nested, next), JSON.stringify(next)).toBe(true);
+      expect(await requiresApprovalAfter(nested, next), JSON.stringify(next)).toBe(true);
     const tags = { properties: { tags: { items: { enum: ['a', 'b', 'c'] } } } };
-    expect(await asksAfter(tags, { tags: ['c'] })).toBe(false);
+    expect(await requiresApprovalAfter(tags, { tags: ['c'] })).toBe(false);
     for (const next of [{ tags: ['d'] }, { tags: [] }, { tags: 'd' }] as Json[])
-      expect(await asksAfter(tags, next), JSON.stringify(next)).toBe(true);
+      expect(await requiresApprovalAfter(tags, next), JSON.stringify(next)).toBe(true);
   },
 );
 
@@ -181,14 +181,14 @@ verifies('approval.limits', 'a grant of an earlier version that limits nothing c
   ] as const) {
     const store = memoryStore();
     const clock = new ManualClock(1_000_000);
-    const host = hostOf([PAY], { store, tools: { act: new Deeds().act }, clock });
+    const host = hostOf([PAY], { store, tools: { act: new RecordedActions().act }, clock });
     const { turnId } = await host.run({ loop: 'pay', input: { amount: 5 }, sessionId: 's' });
     const { id, definitionDigest } = await onlyPending(host);
     await host.answer({ id, approved: true, by: 'ada' });
     await host.resume(turnId);
     const session = await Session.open('s', { store, clock, ids: seededIds(9) });
     const grant = { tool: 'pay', definition: definitionDigest, schema, by: 'ada', approval: id, at: 1_000_000 };
-    await session.note('rondo.grant.given', id, grant as never);
+    await session.recordFact('rondo.grant.given', id, grant as never);
     await session.close();
     expect(ofType(await host.archive.entries('s'), 'rondo.grant.given')).toHaveLength(1);
     const { status } = await host.run({ loop: 'pay', input: { amount: 6 }, sessionId: 's' });

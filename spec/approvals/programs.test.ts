@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, realpathSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { cardOf } from '../../src/surfaces/cli/card.js';
-import { paint } from '../../src/surfaces/cli/paint.js';
+import { renderApproval } from '../../src/surfaces/cli/render-approval.js';
+import { createColors } from '../../src/surfaces/cli/terminal-text.js';
 import { verifies } from '../verifies.js';
 import { approved, asking, type Project, projectOf, waiting } from './projects.js';
 
-/** A kind of program: its definition, its file, and how its text says which one it is. */
+/** A kind of program: its implementation, its file, and its text with a mark that identifies the version. */
 interface Program {
   readonly implementation: string;
   readonly file: string;
@@ -48,7 +48,7 @@ verifies('approval.target', 'a program that changed after its approval was reque
   for (const program of PROGRAMS) {
     const { file, text } = program;
     const other = text('other');
-    const changes: { readonly [how: string]: (project: Project) => void } = {
+    const changes: { readonly [change: string]: (project: Project) => void } = {
       'other bytes': (project) => project.write(file, other),
       'one byte more': (project) => project.write(file, `${text('first')}\n`),
       'another file in its place': (project) => {
@@ -72,26 +72,30 @@ verifies('approval.target', 'a program that changed after its approval was reque
     }
     const project = projectWith(program);
     const turnId = await begin(project);
-    // Written again with the same bytes: it is what was approved.
+    // A file that is rewritten with the same bytes is still the approved program.
     project.write(file, text('first'));
     expect(await project.inProcess((host) => approved(host, turnId)), file).toBe('ok');
     expect(project.read('trace')).toBe('first\n');
   }
 });
 
-verifies('approval.target', 'a program that changes in the process that asked does not run', async () => {
-  for (const program of PROGRAMS) {
-    const project = projectWith(program);
-    await project.inProcess(async (host) => {
-      const { turnId } = await host.run({ loop: 'act', input: {} });
-      project.write(program.file, program.text('other'));
-      expect(await approved(host, turnId), program.file).toBe('TOOL_NOT_ADMITTED');
-    });
-    expect(project.read('trace')).toBe(undefined);
-  }
-});
+verifies(
+  'approval.target',
+  'a program that changes does not run in the process that requested the approval either',
+  async () => {
+    for (const program of PROGRAMS) {
+      const project = projectWith(program);
+      await project.inProcess(async (host) => {
+        const { turnId } = await host.run({ loop: 'act', input: {} });
+        project.write(program.file, program.text('other'));
+        expect(await approved(host, turnId), program.file).toBe('TOOL_NOT_ADMITTED');
+      });
+      expect(project.read('trace')).toBe(undefined);
+    }
+  },
+);
 
-verifies('approval.target', 'the bytes that run are those that were approved, whatever Node has cached', async () => {
+verifies('approval.target', 'the approved bytes run, whatever Node has cached', async () => {
   for (const program of PROGRAMS) {
     const { file, text, implementation } = program;
     const free = { ...asking(implementation), id: 'free', policy: {} };
@@ -111,7 +115,7 @@ verifies('approval.target', 'the bytes that run are those that were approved, wh
   }
 });
 
-verifies('approval.target', 'a module keeps its state between calls that were approved and others', async () => {
+verifies('approval.target', 'a module keeps its state between approved and other calls', async () => {
   const count = 'let count = 0;\nexport const act = () => (count += 1);\n';
   const implementation = 'module:./act.mjs#act';
   const free = { ...asking(implementation), id: 'free', policy: {} };
@@ -125,7 +129,7 @@ verifies('approval.target', 'a module keeps its state between calls that were ap
   });
 });
 
-verifies('approval.target', 'the program and its digest are shown, and part of the id', async () => {
+verifies('approval.target', 'the program and its digest are shown and recorded', async () => {
   for (const program of PROGRAMS) {
     const { file, text } = program;
     const project = projectWith(program);
@@ -135,14 +139,14 @@ verifies('approval.target', 'the program and its digest are shown, and part of t
       const sha256 = createHash('sha256').update(text('first')).digest('hex');
       const target = { kind: 'program', path: join(realpathSync(project.loops), file), sha256 };
       expect(JSON.parse(JSON.stringify(approval))).toMatchObject({ tool: 'act', target });
-      const card = cardOf(approval, { colors: paint(false), width: 1000, now: 0 }).join('\n');
+      const card = renderApproval(approval, { colors: createColors(false), width: 1000, now: 0 }).join('\n');
       expect(card).toContain(target.path);
       expect(card).toContain(sha256);
       const entries = await host.archive.entries('s');
       expect(entries.find(({ type }) => type === 'rondo.approval.requested')?.value).toMatchObject({ target });
       expect(await approved(host, turnId)).toBe('ok');
       expect(await host.replay(turnId)).toMatchObject({ matches: true });
-      // What was done is not looked up again.
+      // A replay does not read the program again.
       project.write(file, text('other'));
       expect(await host.replay(turnId)).toMatchObject({ matches: true });
     });
@@ -165,7 +169,7 @@ verifies('approval.target', 'a standing grant ends when its program changes', as
   }
 });
 
-verifies('approval.target', 'a program deep below agents is bound as well', async () => {
+verifies('approval.target', 'a program below several agents is bound to its bytes too', async () => {
   const agent = (id: string, script: readonly object[], more: object): { [name: string]: object } => ({
     [`${id}.json`]: {
       ...{ id, name: id, version: '1.0.0', kind: 'composite' },
@@ -196,7 +200,7 @@ verifies('approval.target', 'a program deep below agents is bound as well', asyn
     copyFileSync(project.path('act.sh'), project.path('kept.sh'));
     project.write('act.sh', program.text('other'));
     await project.inProcess(async (host) => {
-      // The agents go on: the refusal is a result that the model sees.
+      // The agents continue: the refusal is a tool result for the model.
       expect(await approved(host, turnId)).toBe('ok');
       const failed = (await host.archive.entries('s')).filter(({ error }) => error?.code === 'TOOL_NOT_ADMITTED');
       expect(failed.length).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-// Projects on the disk for tests of approvals: definitions with real programs and files beside them, and a real store.
+// Projects on disk for approval tests: definitions, programs and files, and a SQLite store.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,18 +6,19 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Host } from '../../src/host/host.js';
 import type { Approval } from '../../src/protocol/approval.js';
-import { compose, settingsOf } from '../../src/surfaces/compose.js';
+import { composeHost, loadSettings } from '../../src/surfaces/compose.js';
 
+/** A trusted project in a temporary directory. */
 export interface Project {
   readonly loops: string;
   path(name: string): string;
   write(name: string, content: string | object): void;
   read(name: string): string | undefined;
-  /** Works with a host of its own on the project's store, as a new process would. */
+  /** Runs work with a new host on the project's store, as a new process would. */
   inProcess<T>(work: (host: Host) => Promise<T>): Promise<T>;
 }
 
-/** A trusted project whose loops and their files are these. */
+/** Creates a trusted project with these files in its loops directory. */
 export function projectOf(files: { readonly [name: string]: string | object }): Project {
   const cwd = mkdtempSync(join(tmpdir(), 'rondo-target-'));
   onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
@@ -30,14 +31,14 @@ export function projectOf(files: { readonly [name: string]: string | object }): 
   };
   for (const [name, content] of Object.entries(files)) write(name, content);
   const inProcess: Project['inProcess'] = async (work) => {
-    const settings = await settingsOf({
+    const settings = await loadSettings({
       flags: { store: `sqlite:${join(cwd, 'data', 'store.db')}`, trust: ['loops'] },
       env: {},
       cwd,
     });
-    const { host, bad, close } = await compose(settings);
+    const { host, badFiles, close } = await composeHost(settings);
     try {
-      if (bad.length > 0) throw new Error(JSON.stringify(bad));
+      if (badFiles.length > 0) throw new Error(JSON.stringify(badFiles));
       return await work(host);
     } finally {
       await close();
@@ -47,7 +48,7 @@ export function projectOf(files: { readonly [name: string]: string | object }): 
   return { loops, path, write, read, inProcess };
 }
 
-/** A definition of a tool that asks. */
+/** Returns the definition of a tool that requires an approval. */
 export const asking = (implementation: string, more: object = {}): object => ({
   id: 'act',
   name: 'Act',
@@ -60,14 +61,15 @@ export const asking = (implementation: string, more: object = {}): object => ({
   ...more,
 });
 
-/** What waits for an answer, alone. */
+/** Returns the only pending approval. */
 export async function waiting(host: Host): Promise<Approval> {
   const [approval, ...more] = await host.archive.approvals();
-  if (approval === undefined || more.length > 0) throw new Error(`${more.length} approvals more than one wait.`);
+  if (approval === undefined || more.length > 0)
+    throw new Error(`Expected one pending approval, got ${more.length + Number(approval !== undefined)}.`);
   return approval;
 }
 
-/** Approves what waits and goes on; the status, or the code of the error. */
+/** Approves the pending approval and resumes the turn. Returns the status or the error code. */
 export async function approved(host: Host, turnId: string, more: object = {}): Promise<string> {
   await host.answer({ id: (await waiting(host)).id, approved: true, by: 'ada', ...more });
   const { status, error } = await host.resume(turnId);

@@ -4,11 +4,11 @@ import { createServer as createListener, type Server as Listener } from 'node:ne
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { compose, loadLoops, settingsOf } from '../../src/surfaces/compose.js';
+import { composeHost, loadLoops, loadSettings } from '../../src/surfaces/compose.js';
+import { onlyPending } from '../support/approval-fixture.js';
 import { verifies } from '../verifies.js';
-import { onlyPending } from './stage.js';
 
-/** A project on the disk that is trusted, with a file for each of these definitions. */
+/** Creates a trusted project on disk with these files. */
 function project(files: { readonly [name: string]: string | object }) {
   const cwd = mkdtempSync(join(tmpdir(), 'rondo-gate-'));
   onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
@@ -17,7 +17,7 @@ function project(files: { readonly [name: string]: string | object }) {
     writeFileSync(join(cwd, name), typeof content === 'string' ? content : JSON.stringify(content));
     if (name.endsWith('.sh')) chmodSync(join(cwd, name), 0o755);
   }
-  return { cwd, settings: settingsOf({ flags: { store: 'memory:', trust: ['loops'] }, env: {}, cwd }) };
+  return { cwd, settings: loadSettings({ flags: { store: 'memory:', trust: ['loops'] }, env: {}, cwd }) };
 }
 
 const definition = (implementation: string, config?: object): object => ({
@@ -31,12 +31,12 @@ const definition = (implementation: string, config?: object): object => ({
   policy: { approval: 'ask' },
 });
 
-/** A tool of one scheme that leaves a trace, and how to see whether it did. */
+/** A tool of one scheme and a probe for its side effect. */
 interface Case {
   readonly files: { readonly [name: string]: string | object };
   readonly input: object;
-  /** How often it acted; for a scheme that cannot be seen from outside, undefined. */
-  acted(cwd: string): number | undefined;
+  /** Returns the number of side effects, or undefined if the scheme has no observable one. */
+  actionCount(cwd: string): number | undefined;
 }
 
 const inFile = (cwd: string): number => Number(existsSync(join(cwd, 'loops', 'trace')));
@@ -59,7 +59,7 @@ const CASES: { readonly [scheme: string]: () => Promise<Case> } = {
   builtin: async () => ({
     files: { 'loops/act.json': definition('builtin:echo') },
     input: { amount: 5 },
-    acted: () => undefined,
+    actionCount: () => undefined,
   }),
   exec: async () => ({
     files: {
@@ -67,7 +67,7 @@ const CASES: { readonly [scheme: string]: () => Promise<Case> } = {
       'loops/act.sh': '#!/bin/sh\ncat > /dev/null\necho done > "$(dirname "$0")/trace"\necho 1\n',
     },
     input: {},
-    acted: inFile,
+    actionCount: inFile,
   }),
   module: async () => ({
     files: {
@@ -75,7 +75,7 @@ const CASES: { readonly [scheme: string]: () => Promise<Case> } = {
       'loops/code/act.mjs': MODULE,
     },
     input: {},
-    acted: inFile,
+    actionCount: inFile,
   }),
   http: async () => {
     let hits = 0;
@@ -89,7 +89,7 @@ const CASES: { readonly [scheme: string]: () => Promise<Case> } = {
     return {
       files: { 'loops/act.json': definition(`http:http://127.0.0.1:${port}/act`) },
       input: {},
-      acted: () => hits,
+      actionCount: () => hits,
     };
   },
   https: async () => {
@@ -103,47 +103,48 @@ const CASES: { readonly [scheme: string]: () => Promise<Case> } = {
     return {
       files: { 'loops/act.json': definition(`https://127.0.0.1:${port}/act`) },
       input: {},
-      acted: () => hits,
+      actionCount: () => hits,
     };
   },
   toolbox: async () => ({
     files: { 'loops/act.json': definition('toolbox:write_file') },
     input: { path: 'trace', content: 'done' },
-    acted: inFile,
+    actionCount: inFile,
   }),
 };
 
-/** The ways to run a tool that the composed registry names when it is asked for one that there is not. */
+/** Returns the schemes that the composed registry lists in the error about an unknown one. */
 async function schemes(): Promise<readonly string[]> {
   const { settings } = project({ 'loops/act.json': definition('nosuch:thing') });
-  const { bad } = await loadLoops(await settings);
-  return [...(bad[0]?.reason ?? '').matchAll(/\b([a-z]+):(?=,|\.|$)/g)].map((match) => match[1] ?? '').sort();
+  const { badFiles } = await loadLoops(await settings);
+  return [...(badFiles[0]?.reason ?? '').matchAll(/\b([a-z]+):(?=,|\.|$)/g)].map((match) => match[1] ?? '').sort();
 }
 
-verifies('approval.gate', 'a new way to run tools has no test of its gate', async () => {
-  const known = await schemes();
-  expect(known).toEqual(expect.arrayContaining(['builtin', 'exec', 'http', 'https', 'module']));
-  expect(known.filter((scheme) => !Object.hasOwn(CASES, scheme))).toEqual([]);
+verifies('approval.gate', 'every tool scheme has a test of its gate', async () => {
+  const registered = await schemes();
+  expect(registered).toEqual(expect.arrayContaining(['builtin', 'exec', 'http', 'https', 'module']));
+  expect(registered.filter((scheme) => !Object.hasOwn(CASES, scheme))).toEqual([]);
 });
 
-verifies('approval.gate', 'a tool of some scheme starts before anybody said yes', async () => {
+verifies('approval.gate', 'a tool of any scheme starts only after an approval', async () => {
   for (const scheme of await schemes()) {
-    const { files, input, acted } = await (CASES[scheme]?.() ?? Promise.reject(new Error(`no case for ${scheme}`)));
+    const { files, input, actionCount } = await (CASES[scheme]?.() ??
+      Promise.reject(new Error(`no case for ${scheme}`)));
     const { cwd, settings } = project(files);
-    const { host, bad, close } = await compose(await settings);
-    expect(bad, scheme).toEqual([]);
+    const { host, badFiles, close } = await composeHost(await settings);
+    expect(badFiles, scheme).toEqual([]);
     const { turnId, status } = await host.run({ loop: 'act', input });
-    expect([status, acted(cwd) ?? 0], scheme).toEqual(['paused', 0]);
+    expect([status, actionCount(cwd) ?? 0], scheme).toEqual(['paused', 0]);
     await host.resume(turnId);
     await host.replay(turnId);
     await new Promise((resolve) => setTimeout(resolve, 20));
     const started = (await host.archive.trace(turnId)).filter(({ type }) => type === 'call.tool.invoked');
-    expect([started.length, acted(cwd) ?? 0], scheme).toEqual([0, 0]);
+    expect([started.length, actionCount(cwd) ?? 0], scheme).toEqual([0, 0]);
     const { id } = await onlyPending(host);
     await host.answer({ id, approved: true, by: 'ada' });
     const result = await host.resume(turnId);
-    // The listener behind https speaks no TLS; that it was called is enough.
-    expect([result.status, acted(cwd) ?? 1], scheme).toEqual([scheme === 'https' ? 'error' : 'ok', 1]);
+    // The listener behind https does not implement TLS; the connection proves the call.
+    expect([result.status, actionCount(cwd) ?? 1], scheme).toEqual([scheme === 'https' ? 'error' : 'ok', 1]);
     await close();
   }
 });

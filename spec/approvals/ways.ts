@@ -1,47 +1,53 @@
-// Every way in which a tool can start: each with a gate before it, and a count of what got through.
+// Every way to start a tool, each with a guard in front of it and a record of the calls that passed.
 
 import { tool as aiTool, jsonSchema } from 'ai';
 import { z } from 'zod';
+import { LoopError } from '../../src/base/errors.js';
 import type { Host, TurnRequest } from '../../src/host/host.js';
-import { LoopError } from '../../src/journal/errors.js';
 import type { Store } from '../../src/journal/store.js';
-import type { Scope } from '../../src/kernel/scope.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { defineAgent } from '../../src/loops/define-agent.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
-import { toolLoop } from '../../src/loops/tool-loop.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
+import { loopFromTool } from '../../src/loops/tool-loop.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { ApprovalPolicy, LoopDef } from '../../src/protocol/loop.js';
 import { loopsTool } from '../../src/protocol/tool.js';
-import { agentDef, type Scripted, told } from '../turns/agents.js';
-import { composite, hostOf, prompt, tool } from '../turns/stage.js';
-import type { Deeds } from './stage.js';
+import type { RecordedActions } from '../support/approval-fixture.js';
+import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
+import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
 
-/** What holds before the tool: a policy of its own, or of the agent above it, by its name or for all. */
-export type Gating = 'own' | 'named' | 'all';
+/** The source of the guard: the tool's own policy, or a rule of the agent above it, for its name or for all tools. */
+type Gating = 'own' | 'named' | 'all';
 
+/** One way to start a tool. */
 export interface Way {
   readonly name: string;
   readonly gatings: readonly Gating[];
-  /** Definitions of which `root` is run; `gated` says what guards the tool. */
-  stage(deeds: Deeds, gated: Guard): Staged;
+  /** Returns the definitions, with the tool behind the guard. */
+  setUp(actions: RecordedActions, guard: Guard): WaySetup;
 }
 
+/** A guard in front of a tool. */
 export interface Guard {
   readonly policy: ApprovalPolicy;
   readonly gating: Gating;
-  /** For the tool's own definition. */
+  /** Members of the tool's own definition. */
   readonly own: Partial<LoopDef>;
-  /** For an agent above a loop of this id. */
+  /** Returns the members of an agent above a loop with this id. */
   approvals(id: string): { readonly approvals?: { readonly [tool: string]: ApprovalPolicy } };
 }
 
-interface Staged {
+interface WaySetup {
   readonly definitions: readonly unknown[];
+  /** The loop to run. */
   readonly root: string;
+  /** The replies of the outer agent's model. */
   readonly replies?: readonly Scripted[];
+  /** The replies of the inner agent's model. */
   readonly helper?: readonly Scripted[];
 }
 
+/** Creates a guard. */
 export function guardOf(gating: Gating, policy: ApprovalPolicy): Guard {
   const own = gating === 'own' ? { policy: { approval: policy } } : {};
   const approvals = (id: string) => (gating === 'own' ? {} : { approvals: { [gating === 'all' ? '*' : id]: policy } });
@@ -55,59 +61,64 @@ const step = (loopId: string): object => ({ loopId, inputMapping: '$.input' });
 const pay = ({ own }: Guard): object => tool('pay', 'builtin:act', own);
 const policyOf = ({ own }: Guard): object => (own.policy === undefined ? {} : { policy: own.policy });
 
-/** A loop in code of the id `pay`. What a body does is an effect of a kind of its own: a replay runs bodies again. */
-function inCode(deeds: Deeds, guard: Guard, kind: 'tool' | 'body'): DefinedLoop {
-  const perform = (input: unknown): unknown => deeds.act(input as never, undefined as never);
+/** A loop in code with the id `pay`. Its body records the call in an effect, because a replay runs bodies again. */
+function inCode(actions: RecordedActions, guard: Guard, kind: 'tool' | 'body'): DefinedLoop {
+  const perform = (input: unknown): unknown => actions.act(input as never, undefined as never);
   const body = (input: unknown, scope: Scope): unknown =>
     scope.effect({ kind: 'wire', name: 'wire', input, safety: 'idempotent', perform });
-  const does = kind === 'tool' ? { tool: perform } : { body };
-  return defineLoop({ id: 'pay', input: true, output: true, ...policyOf(guard), ...does } as never);
+  const implementation = kind === 'tool' ? { tool: perform } : { body };
+  return defineLoop({ id: 'pay', input: true, output: true, ...policyOf(guard), ...implementation } as never);
 }
 
-function protocolTool(deeds: Deeds, { gating, policy }: Guard, described: boolean): DefinedLoop {
+function protocolTool(actions: RecordedActions, { gating, policy }: Guard, described: boolean): DefinedLoop {
   const made = loopsTool({
     name: 'pay',
     inputSchema: z.object({}).loose(),
     ...(described && { requestApproval: () => 'Shall it pay?' }),
-    execute: (input) => deeds.act(input as never, undefined as never),
+    execute: (input) => actions.act(input as never, undefined as never),
   });
-  return toolLoop(gating === 'own' ? made.withApproval(policy) : made);
+  return loopFromTool(gating === 'own' ? made.withApproval(policy) : made);
 }
 
-/** A tool as the AI SDK makes it, which has a word of its own for asking. */
-function aiSdkTool(deeds: Deeds, { gating, policy }: Guard, needsApproval: boolean | (() => Promise<boolean>)) {
+/** A tool of the AI SDK, which requires approvals through `needsApproval`. */
+function aiSdkTool(
+  actions: RecordedActions,
+  { gating, policy }: Guard,
+  needsApproval: boolean | (() => Promise<boolean>),
+) {
   const own = gating === 'own' && policy === 'ask' ? { needsApproval } : {};
   const inputSchema = jsonSchema<object>({ type: 'object' });
   return aiTool({
     inputSchema,
     ...own,
-    execute: async (input: object) => deeds.act(input as never, undefined as never),
+    execute: async (input: object) => actions.act(input as never, undefined as never),
   });
 }
 
 const boss = (guard: Guard, tools: readonly string[], guarded = 'pay', more: object = {}): LoopDef =>
   agentDef('boss', { tools, ...guard.approvals(guarded), ...more });
 
+/** All ways to start a tool. */
 export const WAYS: readonly Way[] = [
   {
     name: 'a turn of the tool itself',
     gatings: ['own'],
-    stage: (_, guard) => ({ definitions: [pay(guard)], root: 'pay' }),
+    setUp: (_, guard) => ({ definitions: [pay(guard)], root: 'pay' }),
   },
   {
     name: 'a step of a composite',
     gatings: ['own'],
-    stage: (_, guard) => ({ definitions: [pay(guard), composite('root', [step('pay')])], root: 'root' }),
+    setUp: (_, guard) => ({ definitions: [pay(guard), composite('root', [step('pay')])], root: 'root' }),
   },
   {
     name: 'a tool of an agent',
     gatings: ALL,
-    stage: (_, guard) => ({ definitions: [pay(guard), boss(guard, ['pay'])], root: 'boss', replies: calling('pay') }),
+    setUp: (_, guard) => ({ definitions: [pay(guard), boss(guard, ['pay'])], root: 'boss', replies: calling('pay') }),
   },
   {
     name: 'a tool of a sub-agent',
     gatings: ALL,
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [
         pay(guard),
         boss(guard, ['helper']),
@@ -119,9 +130,9 @@ export const WAYS: readonly Way[] = [
     }),
   },
   {
-    name: 'a tool of the agent that took over',
+    name: 'a tool of an agent after a handoff',
     gatings: ALL,
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [
         pay(guard),
         boss(guard, [], 'pay', { handoffs: ['helper'] }),
@@ -135,7 +146,7 @@ export const WAYS: readonly Way[] = [
   {
     name: 'a composite inside an agent inside a composite',
     gatings: ALL,
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [
         pay(guard),
         composite('inner', [step('pay')]),
@@ -149,7 +160,7 @@ export const WAYS: readonly Way[] = [
   {
     name: 'an agent inside a composite inside an agent',
     gatings: ALL,
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [
         pay(guard),
         agentDef('helper', { backend: { id: 'help' }, tools: ['pay'] }),
@@ -162,10 +173,10 @@ export const WAYS: readonly Way[] = [
     }),
   },
   ...[true, false].map((described) => ({
-    name: `a tool of the protocol ${described ? 'with' : 'without'} words of its own`,
+    name: `a tool of the protocol ${described ? 'with' : 'without'} a description`,
     gatings: ALL,
-    stage: (deeds: Deeds, guard: Guard) => ({
-      definitions: [protocolTool(deeds, guard, described), boss(guard, ['pay'])],
+    setUp: (actions: RecordedActions, guard: Guard) => ({
+      definitions: [protocolTool(actions, guard, described), boss(guard, ['pay'])],
       root: 'boss',
       replies: calling('pay'),
     }),
@@ -173,8 +184,8 @@ export const WAYS: readonly Way[] = [
   ...(['tool', 'body'] as const).map((kind) => ({
     name: `a ${kind} in code as a tool of an agent`,
     gatings: ALL,
-    stage: (deeds: Deeds, guard: Guard) => ({
-      definitions: [inCode(deeds, guard, kind), boss(guard, ['pay'])],
+    setUp: (actions: RecordedActions, guard: Guard) => ({
+      definitions: [inCode(actions, guard, kind), boss(guard, ['pay'])],
       root: 'boss',
       replies: calling('pay'),
     }),
@@ -182,13 +193,13 @@ export const WAYS: readonly Way[] = [
   ...(['tool', 'body'] as const).map((kind) => ({
     name: `a turn of a ${kind} in code`,
     gatings: ['own'] as const,
-    stage: (deeds: Deeds, guard: Guard) => ({ definitions: [inCode(deeds, guard, kind)], root: 'pay' }),
+    setUp: (actions: RecordedActions, guard: Guard) => ({ definitions: [inCode(actions, guard, kind)], root: 'pay' }),
   })),
   {
     name: 'code that calls the tool',
     gatings: ['own'],
-    stage: (deeds, guard) => {
-      const inner = inCode(deeds, guard, 'tool');
+    setUp: (actions, guard) => {
+      const inner = inCode(actions, guard, 'tool');
       const body = (input: unknown, scope: Scope) => scope.call(inner, input);
       return { definitions: [defineLoop({ id: 'root', input: true, output: true, body } as never)], root: 'root' };
     },
@@ -196,8 +207,8 @@ export const WAYS: readonly Way[] = [
   ...(['tool', 'body'] as const).map((kind) => ({
     name: `code that calls a ${kind} in code, below an agent`,
     gatings: kind === 'tool' ? ALL : (['named', 'all'] as const),
-    stage: (deeds: Deeds, guard: Guard) => {
-      const inner = inCode(deeds, guard, kind);
+    setUp: (actions: RecordedActions, guard: Guard) => {
+      const inner = inCode(actions, guard, kind);
       const body = (input: unknown, scope: Scope) => scope.call(inner, input);
       const code = defineLoop({ id: 'code', input: true, output: true, body } as never);
       return { definitions: [code, inner, boss(guard, ['code', 'pay'])], root: 'boss', replies: calling('code') };
@@ -206,12 +217,12 @@ export const WAYS: readonly Way[] = [
   {
     name: 'a tool of the AI SDK, of an agent in code',
     gatings: ['own', 'named', 'all'],
-    stage: (deeds, guard) => ({
+    setUp: (actions, guard) => ({
       definitions: [
         defineAgent({
           id: 'boss',
-          model: 'told',
-          tools: { pay: aiSdkTool(deeds, guard, true) },
+          model: 'replies',
+          tools: { pay: aiSdkTool(actions, guard, true) },
           ...guard.approvals('pay'),
         }),
       ],
@@ -220,11 +231,11 @@ export const WAYS: readonly Way[] = [
     }),
   },
   {
-    name: 'a tool of the AI SDK that says when to ask',
+    name: 'a tool of the AI SDK with a needsApproval function',
     gatings: ['own'],
-    stage: (deeds, guard) => ({
+    setUp: (actions, guard) => ({
       definitions: [
-        defineAgent({ id: 'boss', model: 'told', tools: { pay: aiSdkTool(deeds, guard, async () => true) } }),
+        defineAgent({ id: 'boss', model: 'replies', tools: { pay: aiSdkTool(actions, guard, async () => true) } }),
       ],
       root: 'boss',
       replies: calling('pay'),
@@ -233,11 +244,11 @@ export const WAYS: readonly Way[] = [
   {
     name: 'an agent in code below an agent in code',
     gatings: ['named', 'all'],
-    stage: (deeds, guard) => {
-      const inner = defineAgent({ id: 'helper', model: 'help', tools: [inCode(deeds, guard, 'tool')] });
+    setUp: (actions, guard) => {
+      const inner = defineAgent({ id: 'helper', model: 'help', tools: [inCode(actions, guard, 'tool')] });
       const outer = defineAgent({
         id: 'boss',
-        model: 'told',
+        model: 'replies',
         tools: [inner as DefinedLoop],
         ...guard.approvals('pay'),
       });
@@ -245,9 +256,9 @@ export const WAYS: readonly Way[] = [
     },
   },
   {
-    name: 'a composite that guards itself',
+    name: 'a composite with its own policy',
     gatings: ['own'],
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [tool('leaf', 'builtin:act'), composite('pay', [step('leaf')], guard.own)],
       root: 'pay',
     }),
@@ -255,7 +266,7 @@ export const WAYS: readonly Way[] = [
   {
     name: 'a composite, guarded by its name',
     gatings: ['named', 'all'],
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [tool('leaf', 'builtin:act'), composite('pay', [step('leaf')]), boss(guard, ['pay'])],
       root: 'boss',
       replies: calling('pay'),
@@ -264,7 +275,7 @@ export const WAYS: readonly Way[] = [
   {
     name: 'a composite below a composite, guarded by its name',
     gatings: ['named', 'all'],
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [
         tool('leaf', 'builtin:act'),
         composite('pay', [step('leaf')]),
@@ -278,7 +289,7 @@ export const WAYS: readonly Way[] = [
   {
     name: 'an agent below a composite, guarded by its name',
     gatings: ['named', 'all'],
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [
         tool('leaf', 'builtin:act'),
         agentDef('pay', { backend: { id: 'help' }, tools: ['leaf'] }),
@@ -293,25 +304,25 @@ export const WAYS: readonly Way[] = [
   {
     name: 'a prompt as a tool of an agent',
     gatings: ALL,
-    stage: (_, guard) => ({
+    setUp: (_, guard) => ({
       definitions: [prompt('pay', 'Pay.', { ...guard.own, backend: { id: 'acting' } }), boss(guard, ['pay'])],
       root: 'boss',
       replies: calling('pay'),
     }),
   },
   {
-    name: 'a tool that an agent asks for through its second backend',
+    name: 'a tool that an agent calls through its fallback model',
     gatings: ALL,
-    stage: (_, guard) => {
-      const policy = { fallback: [{ id: 'told' }] };
+    setUp: (_, guard) => {
+      const policy = { fallback: [{ id: 'replies' }] };
       const agent = { ...boss(guard, ['pay'], 'pay', { backend: { id: 'broken' } }), policy };
       return { definitions: [pay(guard), agent], root: 'boss', replies: calling('pay') };
     },
   },
   {
-    name: 'a tool that is tried again',
+    name: 'a tool with retries',
     gatings: ALL,
-    stage: (_, guard) => {
+    setUp: (_, guard) => {
       const policy = { ...guard.own.policy, retry: { attempts: 3, backoffMs: 0, jitter: 0 }, cache: {} };
       return {
         definitions: [tool('pay', 'builtin:act', { policy }), boss(guard, ['pay'])],
@@ -322,20 +333,20 @@ export const WAYS: readonly Way[] = [
   },
 ];
 
-/** A backend whose answers are deeds: what it is asked went out. */
-function acting(deeds: Deeds) {
-  const backend = told([{ text: 'paid' }, { text: 'paid' }, { text: 'paid' }], 'acting');
-  const open: typeof backend.open = async (ref, asking) => {
-    const model = await backend.open(ref, asking);
+/** A provider whose calls count as actions. */
+function actingProvider(actions: RecordedActions) {
+  const provider = replyProvider([{ text: 'paid' }, { text: 'paid' }, { text: 'paid' }], 'acting');
+  const open: typeof provider.open = async (ref, options) => {
+    const model = await provider.open(ref, options);
     return {
       ...model,
       doStream: (call) => {
-        deeds.done.push('asked');
+        actions.performed.push('called');
         return model.doStream(call);
       },
     };
   };
-  return { ...backend, open };
+  return { ...provider, open };
 }
 
 const BROKEN = {
@@ -346,10 +357,10 @@ const BROKEN = {
   },
 };
 
-/** A host for one way, and what is to be run. */
-export function hostFor(way: Way, deeds: Deeds, guard: Guard, store: Store, seed = 1): [Host, TurnRequest] {
-  const { definitions, root, replies = [], helper = [] } = way.stage(deeds, guard);
-  const backends = [told(replies), told(helper, 'help'), acting(deeds), BROKEN];
-  const host = hostOf(definitions, { store, backends, tools: { act: deeds.act }, seed });
+/** Creates a host for one way and the request to run. */
+export function hostFor(way: Way, actions: RecordedActions, guard: Guard, store: Store, seed = 1): [Host, TurnRequest] {
+  const { definitions, root, replies = [], helper = [] } = way.setUp(actions, guard);
+  const providers = [replyProvider(replies), replyProvider(helper, 'help'), actingProvider(actions), BROKEN];
+  const host = hostOf(definitions, { store, providers, tools: { act: actions.act }, seed });
   return [host, { loop: root, input: INPUT, sessionId: 's' }];
 }

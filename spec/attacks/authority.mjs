@@ -1,20 +1,20 @@
-// Attacks on approvals, trust and identities. See README.md.
+// Attacks on approvals, trust, permits and identities. See README.md.
 
-import { World } from './authority/world.mjs';
+import { ExpectationError, show } from '../support/store-attack.mjs';
+import { AuthorityFixture } from './authority/fixture.mjs';
 import { runAttacks } from './runner.mjs';
-import { Broken, show } from './stage.mjs';
 
-const approvals = ['programs', 'arguments', 'races', 'answers', 'gates', 'kills', 'grants', 'files'];
+const approvals = ['programs', 'arguments', 'races', 'answers', 'approval-policies', 'kills', 'grants', 'files'];
 const display = ['display', 'terminal'];
-const trust = ['clones', 'journals', 'reads', 'trusting', 'owner-file', 'settings'];
-const others = ['sends', 'hosts', 'chats', 'keys'];
+const trust = ['untrusted-clone', 'journals', 'reads', 'trusted-directories', 'trust-file', 'settings'];
+const network = ['sends', 'hosts', 'chats', 'keys'];
 
 await runAttacks({
   areas: ['approvals', 'grants', 'targets', 'display', 'trust', 'sends', 'identity'],
-  modules: [...approvals, ...display, ...trust, ...others].map((name) => `authority/${name}`),
+  modules: [...approvals, ...display, ...trust, ...network].map((name) => `authority/${name}`),
   caseMs: 90_000,
-  subject: (seed, id) => new World(seed, id),
+  subject: (seed, id) => new AuthorityFixture(seed, id),
   options: { lanes: { type: 'string', default: '2' } },
   lanes: (cases, { lanes }) => Array.from({ length: Number(lanes) }, () => cases),
-  flawOf: (error) => (error instanceof Broken ? error.message : show(error.stack ?? error.message)),
+  describeFailure: (error) => (error instanceof ExpectationError ? error.message : show(error.stack ?? error.message)),
 });

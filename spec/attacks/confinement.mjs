@@ -1,15 +1,16 @@
-// Attacks on what tools and commands may reach, on their limits, and on where secrets and escape sequences end up. See README.md.
+// Attacks on the confinement of tools and sandboxed commands: data directories, the sandbox, limits, keyrings, secrets
+// and terminal output. See README.md.
 
-import { Scene } from './confinement/scene.mjs';
+import { ConfinementFixture } from './confinement/fixture.mjs';
 import { runAttacks } from './runner.mjs';
 
 const data = ['data-tools', 'data-commands', 'data-races', 'data-verbs'];
-const commands = ['sandbox', 'resources', 'keyring', 'swaps'];
-const texts = ['secrets-http', 'secrets-others', 'sinks', 'screens', 'hidden'];
+const commands = ['sandbox', 'command-limits', 'keyring', 'mount-races'];
+const output = ['secrets-http', 'secrets-models-programs', 'lost-output', 'terminal-output', 'approval-cards'];
 
 await runAttacks({
   areas: ['data', 'sandbox', 'limits', 'keyring', 'secrets', 'output', 'terminal'],
-  modules: [...data, ...commands, ...texts].map((name) => `confinement/${name}`),
+  modules: [...data, ...commands, ...output].map((name) => `confinement/${name}`),
   caseMs: 90_000,
-  subject: (seed, id) => new Scene(seed, id),
+  subject: (seed, id) => new ConfinementFixture(seed, id),
 });

@@ -1,11 +1,13 @@
-// A process that is killed, stopped, held up or refused by the system at each step of opening, committing and closing.
+// A process is killed, stopped or delayed, or an operation of it fails, at each step of opening, committing and
+// closing.
 
-import { assertAll } from './records.mjs';
-import { Broken, expect, expectFault, sleep } from './stage.mjs';
+import { ExpectationError, expect, expectFault, sleep } from '../support/store-attack.mjs';
+import { assertAckedStored } from './owner-files.mjs';
 
-/** A takeover takes this long at most; the start of a process is not counted. */
+/** The maximum duration of a takeover, without the start of the process. */
 const TAKEOVER_MS = 2000;
-const ANY = [
+/** The codes of Faults that an injected error may cause. */
+const ERROR_CODES = [
   'STORE_FAILED',
   'STORE_FULL',
   'STORE_READ_ONLY',
@@ -18,58 +20,65 @@ const ANY = [
   'STALE_WRITER',
 ];
 
-/** @param {import('./stage.mjs').Actor} actor @param {number} step */
+/**
+ * Skips the case if the process did not reach the step.
+ * @param {import('../support/store-attack.mjs').Actor} actor
+ * @param {number} step
+ */
 function assertReached(actor, step) {
-  if (actor.at === undefined) throw new Broken(`skipped: there is no step ${step}`);
+  if (actor.at === undefined) throw new ExpectationError(`skipped: the process has no step ${step}`);
 }
 
-/** A store of before, left by a process that was killed or closed it. @param {import('./stage.mjs').Stage} stage @param {string} before */
-async function prepared(stage, before) {
+/**
+ * Creates the store of an earlier process, which was killed or closed it; creates none for `fresh`.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {string} before
+ */
+async function prepareStore(fixture, before) {
   const acked = new Map();
   if (before === 'fresh') return acked;
-  const maker = await stage.actor();
-  const { next } = await maker.fill(stage.path, 'before', 3);
-  if (before === 'closed') await maker.must('close');
-  await maker.kill();
+  const creator = await fixture.actor();
+  const { next } = await creator.fill(fixture.path, 'before', 3);
+  if (before === 'closed') await creator.must('close');
+  await creator.kill();
   return acked.set('before', next);
 }
 
-/** The next process opens the store in time, finds all that was acknowledged, and can write. */
-async function assertTakenOver(stage, acked, actor) {
-  const next = actor ?? (await stage.actor());
+/** Asserts that another process opens the store in time and can write, and that all acknowledged values are stored. */
+async function assertTakeover(fixture, acked, actor) {
+  const next = actor ?? (await fixture.actor());
   const at = Date.now();
-  const answer = await next.do('open', { path: stage.path });
+  const answer = await next.do('open', { path: fixture.path });
   expect(answer.ok !== undefined, 'the next process to open the store', answer);
   const took = Date.now() - at;
   expect(took < TAKEOVER_MS, `a takeover within ${TAKEOVER_MS} ms`, `${took} ms`);
   const { fence, next: first } = await next.must('claim', { session: 'next' });
   await next.must('append', { session: 'next', fence, first });
   await next.kill();
-  await assertAll(stage, stage.path, new Map([...acked, ['next', first + 1]]));
+  await assertAckedStored(fixture, fixture.path, new Map([...acked, ['next', first + 1]]));
 }
 
-/** Killed while it opens. */
-async function killedOpening(stage, before, step) {
-  const acked = await prepared(stage, before);
-  const first = await stage.actor({ plan: { how: 'kill' } });
-  await first.must('go', { at: step });
-  await first.do('open', { path: stage.path });
+/** A process is killed while it opens the store. */
+async function killedOpening(fixture, before, step) {
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how: 'kill' } });
+  await first.must('armFault', { at: step });
+  await first.do('open', { path: fixture.path });
   assertReached(first, step);
   await first.closed;
-  await assertTakenOver(stage, acked);
+  await assertTakeover(fixture, acked);
 }
 
-/** Killed while it commits, alone and for a client; the client goes on. */
-async function killedCommitting(stage, step) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how: 'kill' } });
-  const own = await owner.fill(path, 'own', 1);
-  const client = await stage.actor();
-  const theirs = await client.fill(path, 'theirs', 1);
-  await owner.must('go', { at: step });
+/** The owner is killed while it commits its own appends and those of a client. The client continues. */
+async function killedCommitting(fixture, step) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how: 'kill' } });
+  const ownerFill = await owner.fill(path, 'own', 1);
+  const client = await fixture.actor();
+  const clientFill = await client.fill(path, 'theirs', 1);
+  await owner.must('armFault', { at: step });
   const acked = new Map([
-    ['own', own.next],
-    ['theirs', theirs.next],
+    ['own', ownerFill.next],
+    ['theirs', clientFill.next],
   ]);
   const write = async (actor, session, { fence, next }) => {
     for (let n = 0; n < 6; n++) {
@@ -78,90 +87,93 @@ async function killedCommitting(stage, step) {
       acked.set(session, next + n + 1);
     }
   };
-  const [, flaw] = await Promise.all([write(owner, 'own', own), write(client, 'theirs', theirs)]);
+  const [, failure] = await Promise.all([write(owner, 'own', ownerFill), write(client, 'theirs', clientFill)]);
   assertReached(owner, step);
-  expect(flaw === undefined, 'every append of the client to succeed', flaw);
+  expect(failure === undefined, 'every append of the client to succeed', failure);
   const values = await client.must('values', { session: 'theirs' });
-  expect(new Set(values).size === values.length && values.length === theirs.next + 6, 'each append once', values);
+  expect(new Set(values).size === values.length && values.length === clientFill.next + 6, 'each append once', values);
   await client.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** Killed while it closes, with a client at it. */
-async function killedClosing(stage, step) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how: 'kill' } });
-  const own = await owner.fill(path, 'own', 2);
-  const client = await stage.actor();
-  const theirs = await client.fill(path, 'theirs', 1);
-  await owner.must('go', { at: step });
+/** The owner is killed while it closes the store. Its client continues. */
+async function killedClosing(fixture, step) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how: 'kill' } });
+  const ownerFill = await owner.fill(path, 'own', 2);
+  const client = await fixture.actor();
+  const clientFill = await client.fill(path, 'theirs', 1);
+  await owner.must('armFault', { at: step });
   void owner.do('close').catch(() => undefined);
   await Promise.race([owner.closed, sleep(1500)]);
   assertReached(owner, step);
   const at = Date.now();
-  await client.must('append', { session: 'theirs', fence: theirs.fence, first: theirs.next });
-  expect(Date.now() - at < TAKEOVER_MS, 'the client to go on within 2 s', Date.now() - at);
+  await client.must('append', { session: 'theirs', fence: clientFill.fence, first: clientFill.next });
+  expect(Date.now() - at < TAKEOVER_MS, 'the client to continue within 2 s', Date.now() - at);
   await client.kill();
-  await assertAll(
-    stage,
+  await assertAckedStored(
+    fixture,
     path,
     new Map([
-      ['own', own.next],
-      ['theirs', theirs.next + 1],
+      ['own', ownerFill.next],
+      ['theirs', clientFill.next + 1],
     ]),
   );
 }
 
-/** Held up for a moment while it opens or closes, and two others come. */
-async function held(stage, before, what, step) {
-  const { path } = stage;
-  const acked = await prepared(stage, before);
-  const first = await stage.actor({ plan: { how: 'pause', ms: 700 } });
-  const others = [await stage.actor(), await stage.actor()];
-  if (what === 'close') acked.set('first', (await first.fill(path, 'first', 1)).next);
-  await first.must('go', { at: step });
-  const doing = first.do(what, { path });
+/** A process is delayed while it opens or closes the store, and two other processes open it. */
+async function delayed(fixture, before, operation, step) {
+  const { path } = fixture;
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how: 'pause', ms: 700 } });
+  const others = [await fixture.actor(), await fixture.actor()];
+  if (operation === 'close') acked.set('first', (await first.fill(path, 'first', 1)).next);
+  await first.must('armFault', { at: step });
+  const pending = first.do(operation, { path });
   await sleep(100);
   const opened = await Promise.all(others.map((other) => other.must('open', { path })));
-  const mine = await doing;
+  const result = await pending;
   assertReached(first, step);
-  expect('ok' in mine, `${what} to succeed`, mine);
-  const all = [...opened, ...(what === 'open' ? [mine.ok] : [])];
-  const writers = what === 'open' ? [first, ...others] : others;
-  const now = await Promise.all(writers.map((writer) => writer.must('owner')));
-  expect(now.filter(({ here }) => here).length <= 1, 'one owner at most', { all, now });
+  expect('ok' in result, `${operation} to succeed`, result);
+  const all = [...opened, ...(operation === 'open' ? [result.ok] : [])];
+  const writers = operation === 'open' ? [first, ...others] : others;
+  const owners = await Promise.all(writers.map((writer) => writer.must('owner')));
+  expect(owners.filter(({ here }) => here).length <= 1, 'one owner at most', { all, owners });
   for (const [n, writer] of writers.entries()) {
     const { fence, next } = await writer.must('claim', { session: `w${n}` });
     await writer.must('append', { session: `w${n}`, fence, first: next });
     acked.set(`w${n}`, next + 1);
   }
   for (const writer of [first, ...others]) await writer.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** Stopped while it opens: others are told who it is, or go on without it; continued, it does no harm. */
-async function stopped(stage, before, step) {
-  const { path } = stage;
-  const acked = await prepared(stage, before);
-  const first = await stage.actor({ plan: { how: 'stop' } });
-  await first.must('go', { at: step });
-  const doing = first.do('open', { path }, 40_000);
+/**
+ * A process is stopped while it opens the store. Another process opens the store, or throws a Fault with the pid of the
+ * stopped one. After SIGCONT, the first process continues without damage.
+ */
+async function stoppedOpening(fixture, before, step) {
+  const { path } = fixture;
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how: 'stop' } });
+  await first.must('armFault', { at: step });
+  const pending = first.do('open', { path }, 40_000);
   await sleep(400);
   assertReached(first, step);
-  const second = await stage.actor();
+  const second = await fixture.actor();
   const answer = await second.do('open', { path });
   if (answer.fault !== undefined) {
     expectFault(answer, ['STORE_OWNED']);
     expect(answer.fault.data?.pid === first.pid, `the pid ${first.pid} of the stopped process`, answer.fault);
-    expect(/stopped|CONT/.test(answer.fault.message), 'that it is stopped to be told', answer.fault.message);
+    expect(/stopped|CONT/.test(answer.fault.message), 'a message that the process is stopped', answer.fault.message);
   } else {
     const { fence, next } = await second.must('claim', { session: 'second' });
     await second.must('append', { session: 'second', fence, first: next });
     acked.set('second', next + 1);
   }
   first.signalled('SIGCONT');
-  const late = await doing;
-  expect('ok' in late || late.fault?.name === 'Fault', 'the process that was stopped to go on', late);
+  const late = await pending;
+  expect('ok' in late || late.fault?.name === 'Fault', 'the stopped process to continue', late);
   if ('ok' in late) {
     const { fence, next } = await first.must('claim', { session: 'first' });
     await first.must('append', { session: 'first', fence, first: next });
@@ -169,53 +181,55 @@ async function stopped(stage, before, step) {
   }
   await first.kill();
   await second.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** The system refuses a step of the opening: it is told as a Fault, and neither this process nor another is kept out afterwards. */
-async function failedOpening(stage, before, step, how) {
-  const { path } = stage;
-  const acked = await prepared(stage, before);
-  const first = await stage.actor({ plan: { how } });
-  await first.must('go', { at: step });
+/**
+ * A step of the opening fails: the process throws a Fault, and this and other processes can open the store afterwards.
+ */
+async function failedOpening(fixture, before, step, how) {
+  const { path } = fixture;
+  const acked = await prepareStore(fixture, before);
+  const first = await fixture.actor({ plan: { how } });
+  await first.must('armFault', { at: step });
   const answer = await first.do('open', { path });
   assertReached(first, step);
-  if (answer.fault !== undefined) expectFault(answer, ANY);
+  if (answer.fault !== undefined) expectFault(answer, ERROR_CODES);
   else await first.must('close');
-  const second = await stage.actor();
-  await assertTakenOver(stage, acked, second);
-  const again = await first.do('open', { path, store: 'again' });
-  expect(again.ok !== undefined, 'the same process to open it again', again);
+  const second = await fixture.actor();
+  await assertTakeover(fixture, acked, second);
+  const reopened = await first.do('open', { path, store: 'again' });
+  expect(reopened.ok !== undefined, 'the same process to open the store again', reopened);
 }
 
-/** The system refuses a step of a commit: what was acknowledged is there. */
-async function failedCommitting(stage, step, how) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how } });
+/** A step of a commit fails: all acknowledged values are stored. */
+async function failedCommitting(fixture, step, how) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how } });
   const { fence, next } = await owner.fill(path, 'own', 1);
-  await owner.must('go', { at: step });
+  await owner.must('armFault', { at: step });
   const acked = new Map([['own', next]]);
   for (let n = 0; n < 6; n++) {
     const answer = await owner.do('append', { session: 'own', fence, first: acked.get('own') });
     if (answer.fault === undefined) acked.set('own', (acked.get('own') ?? 0) + 1);
-    else expectFault(answer, ANY);
+    else expectFault(answer, ERROR_CODES);
     if (answer.fault?.code === 'STALE_WRITER') break;
   }
   assertReached(owner, step);
   await owner.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** The system refuses a step of the closing: another process, or this one again, can use the store. */
-async function failedClosing(stage, step, how) {
-  const { path } = stage;
-  const owner = await stage.actor({ plan: { how } });
+/** A step of the closing fails: another process can use the store. */
+async function failedClosing(fixture, step, how) {
+  const { path } = fixture;
+  const owner = await fixture.actor({ plan: { how } });
   const { next } = await owner.fill(path, 'own', 2);
-  await owner.must('go', { at: step });
+  await owner.must('armFault', { at: step });
   const answer = await owner.do('close');
   assertReached(owner, step);
-  if (answer.fault !== undefined) expectFault(answer, ANY);
-  await assertTakenOver(stage, new Map([['own', next]]));
+  if (answer.fault !== undefined) expectFault(answer, ERROR_CODES);
+  await assertTakeover(fixture, new Map([['own', next]]));
 }
 
 /** @param {number} from @param {number} to @param {number} by */
@@ -224,18 +238,20 @@ const range = (from, to, by = 1) => Array.from({ length: Math.floor((to - from) 
 export function cases() {
   const all = [];
   const add = (id, run, more = {}) => all.push({ id: `takeover.${id}`, run, ...more });
-  for (const step of range(1, 117, 3)) add(`killed.open.fresh.${step}`, (stage) => killedOpening(stage, 'fresh', step));
-  for (const step of range(2, 120, 3)) add(`killed.open.left.${step}`, (stage) => killedOpening(stage, 'killed', step));
-  for (const step of range(1, 18)) add(`killed.commit.${step}`, (stage) => killedCommitting(stage, step));
-  for (const step of range(1, 41, 2)) add(`killed.close.${step}`, (stage) => killedClosing(stage, step));
+  for (const step of range(1, 117, 3))
+    add(`killed.open.fresh.${step}`, (fixture) => killedOpening(fixture, 'fresh', step));
+  for (const step of range(2, 120, 3))
+    add(`killed.open.left.${step}`, (fixture) => killedOpening(fixture, 'killed', step));
+  for (const step of range(1, 18)) add(`killed.commit.${step}`, (fixture) => killedCommitting(fixture, step));
+  for (const step of range(1, 41, 2)) add(`killed.close.${step}`, (fixture) => killedClosing(fixture, step));
   for (const step of range(3, 117, 9))
-    add(`held-up.open.fresh.${step}`, (stage) => held(stage, 'fresh', 'open', step), { waits: true });
+    add(`held-up.open.fresh.${step}`, (fixture) => delayed(fixture, 'fresh', 'open', step), { waits: true });
   for (const step of range(6, 120, 9))
-    add(`held-up.open.left.${step}`, (stage) => held(stage, 'killed', 'open', step), { waits: true });
+    add(`held-up.open.left.${step}`, (fixture) => delayed(fixture, 'killed', 'open', step), { waits: true });
   for (const step of range(1, 41, 4))
-    add(`held-up.close.${step}`, (stage) => held(stage, 'fresh', 'close', step), { waits: true });
+    add(`held-up.close.${step}`, (fixture) => delayed(fixture, 'fresh', 'close', step), { waits: true });
   for (const step of range(4, 118, 10))
-    add(`stopped.open.${step}`, (stage) => stopped(stage, 'fresh', step), { waits: true });
+    add(`stopped.open.${step}`, (fixture) => stoppedOpening(fixture, 'fresh', step), { waits: true });
   for (const [how, by] of [
     ['fail EIO', 2],
     ['fail ENOSPC', 7],
@@ -244,23 +260,25 @@ export function cases() {
   ]) {
     const name = how.slice(5);
     for (const step of range(1, 55, by))
-      add(`refused.open.${name}.${step}`, (stage) => failedOpening(stage, 'fresh', step, how), { waits: true });
+      add(`refused.open.${name}.${step}`, (fixture) => failedOpening(fixture, 'fresh', step, how), { waits: true });
     for (const step of range(2, 40, by * 2))
-      add(`refused.open-left.${name}.${step}`, (stage) => failedOpening(stage, 'killed', step, how), { waits: true });
+      add(`refused.open-left.${name}.${step}`, (fixture) => failedOpening(fixture, 'killed', step, how), {
+        waits: true,
+      });
     for (const step of range(1, 6))
-      add(`refused.commit.${name}.${step}`, (stage) => failedCommitting(stage, step, how));
+      add(`refused.commit.${name}.${step}`, (fixture) => failedCommitting(fixture, step, how));
     for (const step of range(1, 15))
-      add(`refused.close.${name}.${step}`, (stage) => failedClosing(stage, step, how), { waits: true });
+      add(`refused.close.${name}.${step}`, (fixture) => failedClosing(fixture, step, how), { waits: true });
   }
   for (const code of [5, 10, 11, 13]) {
     for (const step of range(1, 25, code === 10 ? 1 : 3))
-      add(`sqlite.open.${code}.${step}`, (stage) => failedOpening(stage, 'fresh', step, `sqlite ${code}`), {
+      add(`sqlite.open.${code}.${step}`, (fixture) => failedOpening(fixture, 'fresh', step, `sqlite ${code}`), {
         waits: true,
       });
     for (const step of [1, 2, 3])
-      add(`sqlite.commit.${code}.${step}`, (stage) => failedCommitting(stage, step, `sqlite ${code}`));
+      add(`sqlite.commit.${code}.${step}`, (fixture) => failedCommitting(fixture, step, `sqlite ${code}`));
     for (const step of [1, 2])
-      add(`sqlite.close.${code}.${step}`, (stage) => failedClosing(stage, step, `sqlite ${code}`), { waits: true });
+      add(`sqlite.close.${code}.${step}`, (fixture) => failedClosing(fixture, step, `sqlite ${code}`), { waits: true });
   }
   return all;
 }

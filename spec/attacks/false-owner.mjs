@@ -1,14 +1,14 @@
-// Something that listens in place of the owner, without the secret or with it: the client learns that it is no owner, or is told in
-// time that it does not answer; it neither tells the secret nor crashes nor waits for ever.
+// A process that listens in place of the owner, with or without the secret. The client refuses it or reports in time
+// that it does not answer; the client does not reveal the secret, crash or wait forever.
 
 import { readFileSync } from 'node:fs';
-import { Broken, expect, expectFault, LONGEST_MS, sleep } from './stage.mjs';
-import { falseOwner, proofOf, proveAsOwner, startOf } from './wire.mjs';
+import { ExpectationError, expect, expectFault, LONGEST_MS, sleep } from '../support/store-attack.mjs';
+import { authenticateAsOwner, falseOwner, proofOf, startOf } from './wire.mjs';
 
-const N = '00112233445566778899aabbccddeeff';
-const SOON = { pid: process.pid, start: startOf(process.pid) };
+const NONCE = '00112233445566778899aabbccddeeff';
+const OWN_PROCESS = { pid: process.pid, start: startOf(process.pid) };
 
-/** What is said before any proof. */
+/** Invalid greetings. */
 const greetings = {
   mute: () => {},
   'hangs-up': (wire) => wire.socket.destroy(),
@@ -24,17 +24,17 @@ const greetings = {
   'bytes-ff': (wire) => wire.send(Buffer.alloc(3000, 0xff)),
   'deep-json': (wire) => wire.send(`${'['.repeat(900)}\n`),
   'byte-by-byte': async (wire) => {
-    for (const byte of `{"rondo":1,"nonce":"${N}"   `) {
+    for (const byte of `{"rondo":1,"nonce":"${NONCE}"   `) {
       wire.send(byte);
       await sleep(400);
     }
   },
   'no-nonce': (wire) => wire.send({ rondo: 1 }),
   'nonce-short': (wire) => wire.send({ rondo: 1, nonce: 'ab' }),
-  'nonce-list': (wire) => wire.send({ rondo: 1, nonce: [N] }),
+  'nonce-list': (wire) => wire.send({ rondo: 1, nonce: [NONCE] }),
   'nonce-number': (wire) => wire.send({ rondo: 1, nonce: 5 }),
-  'nonce-newline': (wire) => wire.send({ rondo: 1, nonce: `${N}\n` }),
-  'nonce-upper': (wire) => wire.send({ rondo: 1, nonce: N.toUpperCase() }),
+  'nonce-newline': (wire) => wire.send({ rondo: 1, nonce: `${NONCE}\n` }),
+  'nonce-upper': (wire) => wire.send({ rondo: 1, nonce: NONCE.toUpperCase() }),
   http: (wire) => wire.send('HTTP/1.1 400 Bad Request\r\n\r\n'),
 };
 for (const [name, version] of Object.entries({
@@ -46,10 +46,10 @@ for (const [name, version] of Object.entries({
   object: { toString: '1' },
   long: 'x'.repeat(900),
 })) {
-  greetings[`version-${name}`] = (wire) => wire.send({ rondo: version, nonce: N });
+  greetings[`version-${name}`] = (wire) => wire.send({ rondo: version, nonce: NONCE });
 }
 
-/** What is said in place of the owner's proof. Each is given what the client sent. */
+/** Invalid messages in place of the owner's proof. Each function receives the message of the client and the secret. */
 const proofs = {
   mute: () => {},
   'hangs-up': (wire) => wire.socket.destroy(),
@@ -60,53 +60,53 @@ const proofs = {
   missing: (wire) => wire.send({}),
   null: (wire) => wire.send('null\n'),
   reflected: (wire, { proof }) => wire.send({ proof }),
-  'nonce-as-proof': (wire, { nonce: theirs }) => wire.send({ proof: theirs + theirs }),
-  'of-other-secret': (wire, { nonce: theirs }) => wire.send({ proof: proofOf('00'.repeat(32), 'owner', N, theirs) }),
-  'of-empty-secret': (wire, { nonce: theirs }) => wire.send({ proof: proofOf('', 'owner', N, theirs) }),
-  'second-greeting': (wire) => wire.send({ rondo: 1, nonce: N }),
+  'nonce-as-proof': (wire, { nonce: clientNonce }) => wire.send({ proof: clientNonce + clientNonce }),
+  'of-other-secret': (wire, { nonce: clientNonce }) =>
+    wire.send({ proof: proofOf('00'.repeat(32), 'owner', NONCE, clientNonce) }),
+  'of-empty-secret': (wire, { nonce: clientNonce }) => wire.send({ proof: proofOf('', 'owner', NONCE, clientNonce) }),
+  'second-greeting': (wire) => wire.send({ rondo: 1, nonce: NONCE }),
   'hello-answered': (wire) => wire.send('{"i":1,"ok":{"report":{"damage":[]}}}\n'),
   'request-at-once': (wire) => wire.send('{"a":1,"session":"x","request":{}}\n'),
-  'cut-proof': (wire, _, secret, theirs) => wire.send({ proof: proofOf(secret, 'owner', N, theirs).slice(0, 63) }),
-  'client-proof': (wire, _, secret, theirs) => wire.send({ proof: proofOf(secret, 'client', N, theirs) }),
-  'swapped-proof': (wire, _, secret, theirs) => wire.send({ proof: proofOf(secret, 'owner', theirs, N) }),
+  'cut-proof': (wire, _, secret, clientNonce) =>
+    wire.send({ proof: proofOf(secret, 'owner', NONCE, clientNonce).slice(0, 63) }),
+  'client-proof': (wire, _, secret, clientNonce) => wire.send({ proof: proofOf(secret, 'client', NONCE, clientNonce) }),
+  'swapped-proof': (wire, _, secret, clientNonce) => wire.send({ proof: proofOf(secret, 'owner', clientNonce, NONCE) }),
   'proof-of-the-last': (() => {
     let last;
-    return (wire, _, secret, theirs) => {
+    return (wire, _, secret, clientNonce) => {
       wire.send({ proof: last ?? '0'.repeat(64) });
-      last = proofOf(secret, 'owner', N, theirs);
+      last = proofOf(secret, 'owner', NONCE, clientNonce);
     };
   })(),
 };
 
-/** It is no owner: the client says so in time, names the pid, and has told nothing but a nonce and a proof. */
-async function unproved(stage, behave) {
-  const { path } = stage;
+/** The client refuses the impostor in time, reports its pid, and sends only a nonce and a proof. */
+async function assertImpostorRefused(fixture, behave) {
+  const { path } = fixture;
   const owner = await falseOwner(path, behave);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   const at = Date.now();
   const answer = await actor.do('open', { path });
   expectFault(answer, ['STORE_OWNED']);
   expect(answer.fault.message.includes(String(process.pid)), 'the pid of the listener', answer.fault.message);
   expect(Date.now() - at < LONGEST_MS, 'an answer in time', Date.now() - at);
-  for (const { said } of owner.wires) {
-    expect(!said.includes(owner.secret), 'the secret not to be sent', said);
-    const keys = said
+  for (const { received } of owner.wires) {
+    expect(!received.includes(owner.secret), 'the client not to send the secret', received);
+    const keys = received
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => Object.keys(JSON.parse(line)).join(','));
     expect(
       keys.every((key) => key === 'nonce,proof'),
       'a nonce and a proof and nothing else',
-      said,
+      received,
     );
   }
   expect(owner.wires.length < 1500, 'no flood of connections', owner.wires.length);
 }
 
-const readRecord = (path) => readFileSync(`${path}.owner`, 'utf8');
-
-/** What a hostile owner answers to the hello. */
+/** Answers of a hostile owner to hello. */
 const hellos = {
   mute: () => {},
   'ok-null': (wire) => wire.send({ i: 1, ok: null }),
@@ -121,37 +121,37 @@ const hellos = {
   null: (wire) => wire.send('null\n'),
   'hangs-up': (wire) => wire.socket.destroy(),
   'no-json': (wire) => wire.send('x\n'),
-  heartbeat: (wire) => beat(wire, {}),
+  heartbeat: (wire) => sendHeartbeats(wire, {}),
   'piece-first': (wire) => wire.send('{"i":1,"piece":1}\n{"i":1,"asked":null}\n{"i":1,"ack":true}\n'),
 };
 
-/** Something is said all the time that answers nothing. */
-async function beat(wire, message) {
+/** Sends a message that answers no request every 500 ms. */
+async function sendHeartbeats(wire, message) {
   while (!wire.ended) {
     wire.send(message);
     await sleep(500);
   }
 }
 
-/** The client ends its opening in time, whatever comes of it. */
-async function hostileHello(stage, behave) {
-  const { path } = stage;
+/** The client finishes its opening in time: it succeeds or throws a Fault. */
+async function hostileHello(fixture, behave) {
+  const { path } = fixture;
   let secret = '';
   const owner = await falseOwner(path, async (wire) => {
-    await proveAsOwner(wire, secret);
+    await authenticateAsOwner(wire, secret);
     await wire.next(20_000);
     await behave(wire);
   });
   ({ secret } = owner);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   const answer = await actor.do('open', { path });
   if (answer.ok === undefined) expectFault(answer, ['STORE_OWNED', 'STORE_FAILED', 'STORE_FULL']);
   const open = owner.wires.filter(({ ended }) => !ended).length;
-  expect(open <= 1, 'connections that are of no use to be closed', `${open} are open`);
+  expect(open <= 1, 'unused connections to be closed', `${open} are open`);
 }
 
-/** What a hostile owner answers to an operation: for each of them what is said, and the operation that is asked for. */
+/** Answers of a hostile owner to an operation: the command of the client, and the messages of the owner. */
 const answers = {
   'claim-null': ['claim', () => ({ ok: null })],
   'claim-text': ['claim', () => ({ ok: 'x' })],
@@ -182,45 +182,48 @@ const answers = {
   'asked-null': ['ask', () => ({ asked: null })],
   'asked-empty': ['ask', () => ({ asked: {} })],
   'asked-text': ['ask', () => ({ asked: { pid: 'x', start: 5 } })],
-  'asked-self-then-ack': ['ask', () => [{ asked: SOON }, { ack: true }, { ok: { status: 'answered', value: 1 } }]],
+  'asked-self-then-ack': [
+    'ask',
+    () => [{ asked: OWN_PROCESS }, { ack: true }, { ok: { status: 'answered', value: 1 } }],
+  ],
   'asked-null-ack': ['ask', () => [{ asked: null }, { ack: true }]],
   'asked-empty-ack': ['ask', () => [{ asked: {} }, { ack: true }]],
   'asked-pid-only-ack': ['ask', () => [{ asked: { pid: 1 } }, { ack: true }]],
-  'ack-first': ['ask', () => [{ ack: true }, { ok: { status: 'nobody' } }]],
+  'ack-first': ['ask', () => [{ ack: true }, { ok: { status: 'not-held' } }]],
   'reply-null': ['ask', () => ({ ok: null })],
   'reply-number': ['ask', () => ({ ok: 5 })],
   twice: ['list', () => [{ ok: [] }, { ok: [] }, { error: { family: 'fault', code: 'STORE_FULL', message: 'x' } }]],
   'hangs-up': ['list', (_, wire) => wire.socket.destroy()],
   mute: ['list', () => []],
-  heartbeat: ['list', (_, wire) => void beat(wire, { i: 12_345, ok: 1 })],
+  heartbeat: ['list', (_, wire) => void sendHeartbeats(wire, { i: 12_345, ok: 1 })],
 };
 
-/** An honest opening, then a hostile answer: the operation ends in time, and the process lives on. */
-async function hostileAnswer(stage, [op, say]) {
-  const { path } = stage;
+/** After a valid opening and a hostile answer, the operation ends in time and the client process keeps running. */
+async function hostileAnswer(fixture, [op, answersTo]) {
+  const { path } = fixture;
   let secret = '';
   const owner = await falseOwner(path, async (wire) => {
-    await proveAsOwner(wire, secret);
+    await authenticateAsOwner(wire, secret);
     for (let message = await wire.next(60_000); message !== undefined; message = await wire.next(60_000)) {
       const { i } = message;
       if (message.op === 'hello') wire.send({ i, ok: { report: { checked: 'heads', damage: [] } } });
-      else if (i !== undefined) for (const one of [say(i, wire) ?? []].flat()) wire.send({ i, ...one });
+      else if (i !== undefined) for (const reply of [answersTo(i, wire) ?? []].flat()) wire.send({ i, ...reply });
     }
   });
   ({ secret } = owner);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   await actor.must('open', { path });
   const answer = await actor
     .do(op, { session: 'a' }, 11_500)
-    .catch((thrown) => ({ late: thrown instanceof Broken ? thrown.message : thrown }));
+    .catch((thrown) => ({ late: thrown instanceof ExpectationError ? thrown.message : thrown }));
   await sleep(700);
-  expect(actor.crash === undefined && !actor.ended, 'the client to live on', actor.crash ?? answer);
+  expect(actor.crash === undefined && !actor.ended, 'the client to keep running', actor.crash ?? answer);
   if (op !== 'ask') expect(answer.late === undefined, 'an answer in time', answer.late);
 }
 
-/** Requests of other processes that a hostile owner makes up. */
-const demands = {
+/** Forwarded requests that a hostile owner invents. */
+const forwardedRequests = {
   'no-session': { a: 1 },
   'session-number': { a: 1, session: 5, request: {} },
   'a-text': { a: 'x', session: 'h', request: {} },
@@ -231,13 +234,14 @@ const demands = {
   'not-held': { a: 1, session: 'never', request: {} },
 };
 
-async function hostileDemand(stage, message) {
-  const { path } = stage;
+/** The client survives invented forwarded requests. */
+async function hostileForwardedRequest(fixture, message) {
+  const { path } = fixture;
   let secret = '';
   const owner = await falseOwner(path, async (wire) => {
-    await proveAsOwner(wire, secret);
-    for (let got = await wire.next(60_000); got !== undefined; got = await wire.next(60_000)) {
-      const { i, op } = got;
+    await authenticateAsOwner(wire, secret);
+    for (let request = await wire.next(60_000); request !== undefined; request = await wire.next(60_000)) {
+      const { i, op } = request;
       if (op === 'hello') wire.send({ i, ok: { report: { checked: 'heads', damage: [] } } });
       else if (op === 'acquire') {
         wire.send({ i, ok: true });
@@ -246,8 +250,8 @@ async function hostileDemand(stage, message) {
     }
   });
   ({ secret } = owner);
-  stage.atEnd(owner.close);
-  const actor = await stage.actor();
+  fixture.atEnd(owner.close);
+  const actor = await fixture.actor();
   await actor.must('open', { path });
   await actor.must('acquire', { session: 'h' });
   await sleep(200);
@@ -258,23 +262,23 @@ export function cases() {
   const all = [];
   const add = (id, run) => all.push({ id: `socket.${id}`, run, waits: true });
   for (const [name, behave] of Object.entries(greetings))
-    add(`false-owner.greeting.${name}`, (stage) => unproved(stage, behave));
+    add(`false-owner.greeting.${name}`, (fixture) => assertImpostorRefused(fixture, behave));
   for (const [name, prove] of Object.entries(proofs)) {
-    add(`false-owner.proof.${name}`, (stage) => {
+    add(`false-owner.proof.${name}`, (fixture) => {
       const behave = async (wire) => {
-        wire.send({ rondo: 1, nonce: N });
+        wire.send({ rondo: 1, nonce: NONCE });
         const answer = await wire.next(20_000);
-        const { secret } = JSON.parse(readRecord(stage.path));
+        const { secret } = JSON.parse(readFileSync(`${fixture.path}.owner`, 'utf8'));
         if (answer !== undefined) await prove(wire, answer, secret, answer.nonce);
       };
-      return unproved(stage, behave);
+      return assertImpostorRefused(fixture, behave);
     });
   }
   for (const [name, behave] of Object.entries(hellos))
-    add(`hostile-owner.hello.${name}`, (stage) => hostileHello(stage, behave));
-  for (const [name, one] of Object.entries(answers))
-    add(`hostile-owner.answer.${name}`, (stage) => hostileAnswer(stage, one));
-  for (const [name, message] of Object.entries(demands))
-    add(`hostile-owner.demand.${name}`, (stage) => hostileDemand(stage, message));
+    add(`hostile-owner.hello.${name}`, (fixture) => hostileHello(fixture, behave));
+  for (const [name, answer] of Object.entries(answers))
+    add(`hostile-owner.answer.${name}`, (fixture) => hostileAnswer(fixture, answer));
+  for (const [name, message] of Object.entries(forwardedRequests))
+    add(`hostile-owner.demand.${name}`, (fixture) => hostileForwardedRequest(fixture, message));
   return all;
 }

@@ -1,8 +1,12 @@
-// A rollback journal of SQLite as a crash would leave it, with the name of a "super-journal" at its end. SQLite deletes the file of
-// that name once it has rolled back.
+// Builds a hot rollback journal of SQLite, as a crash leaves it, that names a super-journal at its end. SQLite deletes
+// the file of that name after the rollback.
 
-/** @param {Buffer} database @param {string} victim */
-export function hotJournal(database, victim) {
+/**
+ * Returns a hot journal for the database.
+ * @param {Buffer} database
+ * @param {string} superJournal the path of the file to delete
+ */
+export function hotJournal(database, superJournal) {
   const pageSize = database.readUInt16BE(16) === 1 ? 65_536 : database.readUInt16BE(16);
   const magic = Buffer.from('d9d505f920a163d7', 'hex');
   const nonce = 7;
@@ -21,7 +25,7 @@ export function hotJournal(database, victim) {
   let sum = nonce;
   for (let at = pageSize - 200; at > 0; at -= 200) sum += page[at] ?? 0;
   record.writeUInt32BE(sum >>> 0, pageSize + 4);
-  const name = Buffer.from(victim);
+  const name = Buffer.from(superJournal);
   const tail = Buffer.alloc(4 + name.length + 16);
   tail.writeUInt32BE(Math.floor(0x40000000 / pageSize) + 1, 0);
   name.copy(tail, 4);

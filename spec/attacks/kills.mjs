@@ -1,15 +1,19 @@
-// Owners that are killed, stopped or closed at random moments, while others write, join and take over.
+// Owners are killed, stopped or closed at random moments while other processes write, open the store and take over.
 
 import { rmSync } from 'node:fs';
-import { assertAll } from './records.mjs';
-import { expect, expectFault, sleep } from './stage.mjs';
+import { expect, expectFault, sleep } from '../support/store-attack.mjs';
+import { assertAckedStored } from './owner-files.mjs';
 
 const TAKEOVER_MS = 2000;
 
-/** Opens the store in so many processes, which write all the time. @param {import('./stage.mjs').Stage} stage @param {number} count */
-async function crew(stage, count) {
-  const actors = await Promise.all(Array.from({ length: count }, () => stage.actor()));
-  for (const actor of actors) await actor.must('open', { path: stage.path });
+/**
+ * Starts `count` processes that open the store and append continuously.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
+ * @param {number} count
+ */
+async function startWriters(fixture, count) {
+  const actors = await Promise.all(Array.from({ length: count }, () => fixture.actor()));
+  for (const actor of actors) await actor.must('open', { path: fixture.path });
   for (const [n, actor] of actors.entries()) {
     actor.session = `p${n}`;
     actor.pumped = actor.do('pump', { session: actor.session, pause: 2 }, 60_000);
@@ -18,7 +22,7 @@ async function crew(stage, count) {
   return actors;
 }
 
-/** @param {readonly import('./stage.mjs').Actor[]} actors */
+/** Returns the process that owns the store. @param {readonly import('../support/store-attack.mjs').Actor[]} actors */
 async function ownerAmong(actors) {
   for (const actor of actors) {
     if (actor.ended) continue;
@@ -28,29 +32,29 @@ async function ownerAmong(actors) {
   return undefined;
 }
 
-/** Everybody that lives has written something new within the time of a takeover. */
-async function assertGoesOn(actors, since) {
-  const living = actors.filter(({ ended }) => !ended);
-  const before = living.map(({ acked }) => acked.length);
+/** Asserts that every running process appends a new value within the time of a takeover. */
+async function assertContinues(actors, since) {
+  const running = actors.filter(({ ended }) => !ended);
+  const before = running.map(({ acked }) => acked.length);
   for (;;) {
-    if (living.every(({ acked }, n) => acked.length > (before[n] ?? 0))) return;
+    if (running.every(({ acked }, n) => acked.length > (before[n] ?? 0))) return;
     expect(
       Date.now() - since < TAKEOVER_MS,
-      'all to go on within 2 s',
-      living.map(({ acked, crash, pid }, n) => ({ pid, crash, more: acked.length - (before[n] ?? 0) })),
+      'all processes to continue within 2 s',
+      running.map(({ acked, crash, pid }, n) => ({ pid, crash, more: acked.length - (before[n] ?? 0) })),
     );
     await sleep(10);
   }
 }
 
-/** What each process was told is stored once, in its order. */
-async function assertPumped(stage, actors) {
-  const told = new Map(actors.map(({ session, acked }) => [session, (acked.at(-1)?.acked ?? -1) + 1]));
+/** Asserts that the acknowledged values of each process are stored once and in order. */
+async function assertPumped(fixture, actors) {
+  const ackedCounts = new Map(actors.map(({ session, acked }) => [session, (acked.at(-1)?.acked ?? -1) + 1]));
   for (const actor of actors) await actor.kill();
-  const reader = await stage.actor();
-  const { damage } = await reader.must('open', { path: stage.path });
+  const reader = await fixture.actor();
+  const { damage } = await reader.must('open', { path: fixture.path });
   expect(damage.length === 0, 'a store without damage', damage);
-  for (const [session, count] of told) {
+  for (const [session, count] of ackedCounts) {
     const values = await reader.must('values', { session });
     expect(
       values.every((value, n) => value === `${session}-${n}`),
@@ -62,55 +66,57 @@ async function assertPumped(stage, actors) {
   await reader.kill();
 }
 
-/** Owners are killed one after the other, at random moments. */
-async function chain(stage, count, kills) {
-  const actors = await crew(stage, count);
+/** Owners are killed one after another, at random moments. */
+async function killOwners(fixture, count, kills) {
+  const actors = await startWriters(fixture, count);
   for (let n = 0; n < kills; n++) {
-    await sleep(20 + stage.random() * 120);
+    await sleep(20 + fixture.random() * 120);
     const owner = await ownerAmong(actors);
     expect(owner !== undefined, 'an owner', 'none');
     await owner.kill();
-    await assertGoesOn(actors, Date.now());
+    await assertContinues(actors, Date.now());
   }
-  await assertPumped(stage, actors);
+  await assertPumped(fixture, actors);
 }
 
-/** The owner is killed while it is stopped; the others were waiting for it. */
-async function stoppedAndKilled(stage, ms) {
-  const actors = await crew(stage, 3);
+/** The owner is stopped while other processes wait for it, and then killed. */
+async function stoppedAndKilled(fixture, ms) {
+  const actors = await startWriters(fixture, 3);
   const owner = await ownerAmong(actors);
   owner.signalled('SIGSTOP');
   await sleep(ms);
   await owner.kill();
-  await assertGoesOn(actors, Date.now());
-  await assertPumped(stage, actors);
+  await assertContinues(actors, Date.now());
+  await assertPumped(fixture, actors);
 }
 
-/** A stop that is shorter than anybody's patience disturbs nobody. */
-async function stoppedShortly(stage, who, ms) {
-  const actors = await crew(stage, 3);
+/** All processes continue after one is stopped for less than the timeouts. */
+async function stoppedShortly(fixture, role, ms) {
+  const actors = await startWriters(fixture, 3);
   const owner = await ownerAmong(actors);
-  const one = who === 'owner' ? owner : actors.find((actor) => actor !== owner);
-  one.signalled('SIGSTOP');
+  const target = role === 'owner' ? owner : actors.find((actor) => actor !== owner);
+  target.signalled('SIGSTOP');
   await sleep(ms);
-  one.signalled('SIGCONT');
-  await assertGoesOn(actors, Date.now());
-  await assertPumped(stage, actors);
+  target.signalled('SIGCONT');
+  await assertContinues(actors, Date.now());
+  await assertPumped(fixture, actors);
 }
 
-/** The owner is stopped and another takes its place by force; continued, it cannot write. */
-async function deposed(stage, how) {
-  const { path } = stage;
-  const first = await stage.actor();
+/**
+ * The files of a stopped owner are removed and another process opens the store. After SIGCONT, the first cannot write.
+ */
+async function deposed(fixture, how) {
+  const { path } = fixture;
+  const first = await fixture.actor();
   const { fence, next } = await first.fill(path);
-  if (how.includes('dropped')) await first.must('read', { path });
-  const late = how.includes('queued') ? first.do('stall', { ms: 300, gap: 0, times: 1 }) : undefined;
-  await late;
+  if (how.includes('dropped')) await first.must('readStoreFiles', { path });
+  const blocking = how.includes('queued') ? first.do('blockRepeatedly', { ms: 300, gap: 0, times: 1 }) : undefined;
+  await blocking;
   const queued = how.includes('queued') ? first.do('append', { session: 'a', fence, first: next }, 30_000) : undefined;
   first.signalled('SIGSTOP');
   await sleep(50);
   for (const name of ['.owner', '.lock', '.sock']) if (how.includes(name)) rmSync(path + name, { force: true });
-  const second = await stage.actor();
+  const second = await fixture.actor();
   const opened = await second.do('open', { path });
   const acked = new Map([['a', next]]);
   if (opened.ok !== undefined) {
@@ -120,60 +126,60 @@ async function deposed(stage, how) {
   } else expectFault(opened, ['STORE_OWNED']);
   first.signalled('SIGCONT');
   const answer = (await queued) ?? (await first.do('append', { session: 'a', fence, first: next }, 30_000));
-  if (opened.ok !== undefined) expect(!('ok' in answer), 'the deposed process to write nothing', answer);
+  if (opened.ok !== undefined) expect(!('ok' in answer), 'the former owner to write nothing', answer);
   else if ('ok' in answer) acked.set('a', next + 1);
   if (answer.fault !== undefined)
     expectFault(answer, ['OWNERSHIP_LOST', 'STALE_WRITER', 'STORE_MISSING', 'STORE_OWNED', 'STORE_CLOSED']);
   const values = opened.ok === undefined ? undefined : await second.must('values', { session: 'a' });
   if (values !== undefined)
-    expect(values.at(-1) === 'second' || values.includes('second'), 'what the second wrote', values);
+    expect(values.at(-1) === 'second' || values.includes('second'), 'the value of the second process', values);
   await first.kill();
   await second.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** The owner closes while others join and write. */
-async function closing(stage, joiners, round) {
-  const { path } = stage;
-  const owner = await stage.actor();
-  const others = await Promise.all(Array.from({ length: joiners }, () => stage.actor()));
+/** The owner closes the store while other processes open it and write. */
+async function closeWhileOthersOpen(fixture, joiners, round) {
+  const { path } = fixture;
+  const owner = await fixture.actor();
+  const others = await Promise.all(Array.from({ length: joiners }, () => fixture.actor()));
   const { fence, next } = await owner.fill(path, 'own', 1);
   const last = owner.do('append', { session: 'own', fence, first: next });
   const opening = others.map(async (other, n) => {
-    await sleep(stage.random() * 8 * round);
+    await sleep(fixture.random() * 8 * round);
     await other.must('open', { path });
     const claim = await other.must('claim', { session: `j${n}` });
     await other.must('append', { session: `j${n}`, fence: claim.fence, first: claim.next });
     return [`j${n}`, claim.next + 1];
   });
-  await sleep(stage.random() * 8 * round);
+  await sleep(fixture.random() * 8 * round);
   await owner.must('close');
   const acked = new Map(await Promise.all(opening));
   acked.set('own', 'ok' in (await last) ? next + 1 : next);
   const owners = await Promise.all(others.map((other) => other.must('owner')));
   expect(owners.filter(({ here }) => here).length === 1, 'one owner', owners);
   for (const other of others) await other.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** How an owner may end without being killed. */
-async function ends(stage, how) {
-  const actors = await crew(stage, 3);
+/** The owner ends by a signal, or because its input ends. */
+async function ownerEnds(fixture, how) {
+  const actors = await startWriters(fixture, 3);
   const owner = await ownerAmong(actors);
   if (how === 'stdin') owner.child.stdin.end();
   else owner.signalled(how);
   await owner.closed;
-  await assertGoesOn(actors, Date.now());
+  await assertContinues(actors, Date.now());
   Object.assign(owner, { code: 0 });
-  await assertPumped(stage, actors);
+  await assertPumped(fixture, actors);
 }
 
-/** Sessions that are held by a process stay with it when the owner goes, and requests reach it. */
-async function leases(stage, holders) {
-  const { path } = stage;
-  const owner = await stage.actor();
+/** Leases survive the end of the owner, and requests reach their holders. */
+async function leasesSurvive(fixture, holders) {
+  const { path } = fixture;
+  const owner = await fixture.actor();
   await owner.must('open', { path });
-  const actors = await Promise.all(Array.from({ length: holders }, () => stage.actor()));
+  const actors = await Promise.all(Array.from({ length: holders }, () => fixture.actor()));
   for (const [n, actor] of actors.entries()) {
     await actor.must('open', { path });
     expect(await actor.must('acquire', { session: `h${n}`, pieces: 3 }), 'a lease', 'none');
@@ -181,42 +187,42 @@ async function leases(stage, holders) {
   await owner.kill();
   const at = Date.now();
   for (const [n] of actors.entries()) {
-    const asker = actors[(n + 1) % actors.length];
+    const requester = actors[(n + 1) % actors.length];
     expect(
-      (await asker.must('acquire', { session: `h${n}` })) === (holders === 1),
+      (await requester.must('acquire', { session: `h${n}` })) === (holders === 1),
       'a session to stay with its holder',
       n,
     );
     if (holders === 1) continue;
-    const reply = await asker.must('ask', { session: `h${n}`, request: { n } });
+    const reply = await requester.must('ask', { session: `h${n}`, request: { n } });
     expect(
       reply.status === 'answered' && reply.value.from === actors[n].pid && reply.pieces === 3,
-      'an answer of the holder',
+      'an answer from the holder',
       reply,
     );
   }
   const took = Date.now() - at;
-  expect(took < TAKEOVER_MS, 'leases to be settled within 2 s', took);
+  expect(took < TAKEOVER_MS, 'the leases to be restored within 2 s', took);
   const list = await actors[0].must('holdings');
-  expect(list.length === holders, `${holders} sessions that are held`, list);
+  expect(list.length === holders, `${holders} leases`, list);
 }
 
-/** A holder is killed, stopped or gone: its sessions become free, or the one who asks is told. */
-async function holderGone(stage, how) {
-  const { path } = stage;
-  const owner = await stage.actor();
+/** The lease of an ended holder is released; a request to a stopped holder throws SESSION_BUSY. */
+async function holderEnds(fixture, how) {
+  const { path } = fixture;
+  const owner = await fixture.actor();
   await owner.must('open', { path });
-  const [holder, asker] = [await stage.actor(), await stage.actor()];
+  const [holder, requester] = [await fixture.actor(), await fixture.actor()];
   await holder.must('open', { path });
-  await asker.must('open', { path });
+  await requester.must('open', { path });
   await holder.must('acquire', { session: 'h' });
   if (how === 'stopped') {
     holder.signalled('SIGSTOP');
-    const answer = await asker.do('ask', { session: 'h' });
+    const answer = await requester.do('ask', { session: 'h' });
     expectFault(answer, ['SESSION_BUSY']);
     expect(
       answer.fault.data?.pid === holder.pid && /stopped/.test(answer.fault.message),
-      'the pid and that it is stopped',
+      'the pid and a message that the process is stopped',
       answer.fault,
     );
     return;
@@ -224,20 +230,20 @@ async function holderGone(stage, how) {
   if (how === 'closed') await holder.must('close');
   else await holder.kill();
   const at = Date.now();
-  while (!(await asker.must('acquire', { session: 'h' }))) {
-    expect(Date.now() - at < TAKEOVER_MS, 'the session to be free within 2 s', Date.now() - at);
+  while (!(await requester.must('acquire', { session: 'h' }))) {
+    expect(Date.now() - at < TAKEOVER_MS, 'the lease to be released within 2 s', Date.now() - at);
     await sleep(20);
   }
 }
 
-/** The owner blocks its event loop again and again: nobody waits for ten seconds without a word. */
-async function blocked(stage, ms, times) {
-  const { path } = stage;
-  const owner = await stage.actor();
+/** The owner blocks its event loop repeatedly: a client opens the store or throws STORE_OWNED in time. */
+async function blockedOwner(fixture, ms, times) {
+  const { path } = fixture;
+  const owner = await fixture.actor();
   await owner.fill(path);
-  await owner.must('stall', { ms, gap: 30, times });
+  await owner.must('blockRepeatedly', { ms, gap: 30, times });
   await sleep(40);
-  const client = await stage.actor();
+  const client = await fixture.actor();
   const answer = await client.do('open', { path });
   if (answer.fault !== undefined) {
     expectFault(answer, ['STORE_OWNED']);
@@ -249,31 +255,32 @@ export function cases() {
   const all = [];
   const add = (id, run, more = {}) => all.push({ id: `takeover.${id}`, run, ...more });
   for (const count of [2, 3, 5])
-    for (let round = 1; round <= 4; round++) add(`chain.${count}.${round}`, (stage) => chain(stage, count, count - 1));
-  add('chain.9.1', (stage) => chain(stage, 9, 8));
+    for (let round = 1; round <= 4; round++)
+      add(`chain.${count}.${round}`, (fixture) => killOwners(fixture, count, count - 1));
+  add('chain.9.1', (fixture) => killOwners(fixture, 9, 8));
   for (const ms of [0, 20, 100, 500, 2000, 4500])
-    add(`stopped-and-killed.${ms}`, (stage) => stoppedAndKilled(stage, ms), { waits: true });
-  for (const who of ['owner', 'client'])
+    add(`stopped-and-killed.${ms}`, (fixture) => stoppedAndKilled(fixture, ms), { waits: true });
+  for (const role of ['owner', 'client'])
     for (const ms of [50, 1000, 4000])
-      add(`stopped-shortly.${who}.${ms}`, (stage) => stoppedShortly(stage, who, ms), { waits: true });
+      add(`stopped-shortly.${role}.${ms}`, (fixture) => stoppedShortly(fixture, role, ms), { waits: true });
   for (const files of ['', '.owner', '.owner.lock', '.owner.lock.sock', '.lock', '.owner.sock']) {
     for (const more of ['', '-dropped', '-queued', '-dropped-queued'])
-      add(`deposed${files}${more}`, (stage) => deposed(stage, `${files}${more}`), { waits: true });
+      add(`deposed${files}${more}`, (fixture) => deposed(fixture, `${files}${more}`), { waits: true });
   }
   for (const joiners of [1, 2, 4])
     for (let round = 1; round <= 4; round++)
-      add(`closing.${joiners}.${round}`, (stage) => closing(stage, joiners, round));
+      add(`closing.${joiners}.${round}`, (fixture) => closeWhileOthersOpen(fixture, joiners, round));
   for (const how of ['stdin', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGABRT', 'SIGSEGV', 'SIGUSR2'])
-    add(`ends.${how}`, (stage) => ends(stage, how));
-  for (const holders of [1, 2, 4]) add(`leases.${holders}`, (stage) => leases(stage, holders));
+    add(`ends.${how}`, (fixture) => ownerEnds(fixture, how));
+  for (const holders of [1, 2, 4]) add(`leases.${holders}`, (fixture) => leasesSurvive(fixture, holders));
   for (const how of ['killed', 'closed', 'stopped'])
-    add(`holder.${how}`, (stage) => holderGone(stage, how), { waits: true });
+    add(`holder.${how}`, (fixture) => holderEnds(fixture, how), { waits: true });
   for (const [ms, times] of [
     [1000, 4],
     [4000, 4],
     [6000, 4],
     [9500, 2],
   ])
-    add(`blocked.${ms}`, (stage) => blocked(stage, ms, times), { waits: true });
+    add(`blocked.${ms}`, (fixture) => blockedOwner(fixture, ms, times), { waits: true });
   return all;
 }

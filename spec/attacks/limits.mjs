@@ -1,14 +1,15 @@
-// Paths that are long or odd, file systems that are full or read-only, and limits of the process.
+// Long and unusual paths, full and read-only file systems, and resource limits of the process.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { assertAll } from './records.mjs';
-import { Broken, expect, expectFault, sleep } from './stage.mjs';
+import { ExpectationError, expect, expectFault, sleep } from '../support/store-attack.mjs';
+import { assertAckedStored } from './owner-files.mjs';
 
 const sh = (command, ...args) => execFileSync(command, args, { stdio: 'ignore' });
-const ANY = [
+/** The codes of Faults that a limit may cause. */
+const ERROR_CODES = [
   'STORE_FAILED',
   'STORE_FULL',
   'STORE_READ_ONLY',
@@ -20,29 +21,29 @@ const ANY = [
   'STALE_WRITER',
 ];
 
-/** An owner and a client share a store at this path, and it is there afterwards; or it is refused with a Fault. */
-async function usable(stage, path, mayRefuse = false) {
-  const owner = await stage.actor();
+/** An owner and a client can use a store at this path; with `mayRefuse`, it may throw a Fault instead. */
+async function assertUsable(fixture, path, mayRefuse = false) {
+  const owner = await fixture.actor();
   const opened = await owner.do('open', { path });
   if (opened.fault !== undefined && mayRefuse) {
-    expectFault(opened, ANY);
+    expectFault(opened, ERROR_CODES);
     return expect(
       /too long|longer/i.test(opened.fault.message),
-      'that the path is too long to be told',
+      'a message that the path is too long',
       opened.fault.message.slice(-200),
     );
   }
   expect(opened.ok?.owner.here === true, 'an owner', opened);
   const { fence } = await owner.must('claim', { session: 'a' });
   await owner.must('append', { session: 'a', fence, first: 0 });
-  const client = await stage.actor();
+  const client = await fixture.actor();
   expect((await client.fill(path, 'b', 1)).owner.here === false, 'a client', 'an owner');
   await owner.kill();
   await client.must('append', { session: 'b', fence: 1, first: 1 });
   await client.must('close');
   await client.kill();
-  await assertAll(
-    stage,
+  await assertAckedStored(
+    fixture,
     path,
     new Map([
       ['a', 1],
@@ -51,7 +52,11 @@ async function usable(stage, path, mayRefuse = false) {
   );
 }
 
-/** A path of exactly so many bytes, with the end of the socket's name. @param {string} folder @param {number} length */
+/**
+ * Returns a path whose socket path has exactly `length` bytes; undefined if the folder is too long.
+ * @param {string} folder
+ * @param {number} length
+ */
 function pathOf(folder, length) {
   let path = folder;
   while (length - Buffer.byteLength(path) > 220) path = join(path, 'x'.repeat(200));
@@ -59,24 +64,27 @@ function pathOf(folder, length) {
   return left < 1 ? undefined : join(path, 'y'.repeat(left), 'j.db');
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {number} length */
-async function long(stage, length) {
-  const path = pathOf(stage.folder, length);
-  if (path === undefined) throw new Broken('skipped: the temporary directory has a long path itself');
-  await usable(stage, path, length > 500);
+/** A store works at a long path. @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {number} length */
+async function longPath(fixture, length) {
+  const path = pathOf(fixture.folder, length);
+  if (path === undefined) throw new ExpectationError('skipped: the path of the temporary directory is too long');
+  await assertUsable(fixture, path, length > 500);
 }
 
-/** A store at a long path whose directory was removed and made anew, while its owner rests. */
-async function longAndReplaced(stage, length) {
-  const path = pathOf(stage.folder, length) ?? stage.path;
-  const owner = await stage.actor();
+/**
+ * The directory of a store at a long path is removed while its owner is idle: another process can create a new store.
+ */
+async function longPathReplaced(fixture, length) {
+  const path = pathOf(fixture.folder, length) ?? fixture.path;
+  const owner = await fixture.actor();
   await owner.fill(path);
   rmSync(dirname(path), { recursive: true });
-  const other = await stage.actor();
+  const other = await fixture.actor();
   await other.fill(path, 'b', 1);
 }
 
-const odd = {
+/** Unusual file names. */
+const unusualNames = {
   space: 'a b.db',
   spaces: '   ',
   dot: '.db',
@@ -107,20 +115,24 @@ const odd = {
   long: 'n'.repeat(230),
 };
 
-/** A small file system of its own. @param {import('./stage.mjs').Stage} stage @param {string} options */
-function small(stage, options) {
-  const directory = dirname(stage.path);
+/**
+ * Mounts a small file system at the data directory.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
+ * @param {string} options
+ */
+function mountSmall(fixture, options) {
+  const directory = dirname(fixture.path);
   mkdirSync(directory, { mode: 0o700 });
   try {
     sh('mount', '-t', 'tmpfs', '-o', options, 'tmpfs', directory);
   } catch {
-    throw new Broken('skipped: no file system can be mounted');
+    throw new ExpectationError('skipped: a file system cannot be mounted');
   }
-  stage.atEnd(() => sh('umount', '-l', directory));
+  fixture.atEnd(() => sh('umount', '-l', directory));
 }
 
-/** So many appends of some size, up to the first refusal. */
-async function fillUp(actor, fence, acked, count, size) {
+/** Appends `count` values of `size` characters; returns the first Fault. */
+async function appendUntilRefused(actor, fence, acked, count, size) {
   for (let n = 0; n < count; n++) {
     const first = acked.get('a') ?? 0;
     const answer = await actor.do('append', { session: 'a', fence, first, value: 'x'.repeat(size) });
@@ -131,51 +143,55 @@ async function fillUp(actor, fence, acked, count, size) {
   return undefined;
 }
 
-/** The disk is full after a while; then there is room again. @param {import('./stage.mjs').Stage} stage @param {number} kib */
-async function full(stage, kib) {
-  small(stage, `size=${kib}k`);
-  const { path } = stage;
-  const actor = await stage.actor();
+/**
+ * The disk becomes full, and later has space again.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
+ * @param {number} kib
+ */
+async function fullDisk(fixture, kib) {
+  mountSmall(fixture, `size=${kib}k`);
+  const { path } = fixture;
+  const actor = await fixture.actor();
   const opened = await actor.do('open', { path });
-  if (opened.ok === undefined) expectFault(opened, ANY);
+  if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
   const acked = new Map();
   const claim = opened.ok === undefined ? opened : await actor.do('claim', { session: 'a' });
-  if (claim.ok === undefined) expectFault(claim, ANY);
-  const refused = claim.ok === undefined ? claim : await fillUp(actor, claim.ok.fence, acked, 400, 20_000);
+  if (claim.ok === undefined) expectFault(claim, ERROR_CODES);
+  const refused = claim.ok === undefined ? claim : await appendUntilRefused(actor, claim.ok.fence, acked, 400, 20_000);
   expect(refused?.fault !== undefined, 'the disk to be full', refused);
-  expectFault(refused, ANY);
+  expectFault(refused, ERROR_CODES);
   sh('mount', '-o', 'remount,size=64m', dirname(path));
   if (claim.ok !== undefined && refused.fault.code === 'STORE_FULL') {
-    const more = await fillUp(actor, claim.ok.fence, acked, 3, 20_000);
-    if (more !== undefined) expectFault(more, ANY);
+    const more = await appendUntilRefused(actor, claim.ok.fence, acked, 3, 20_000);
+    if (more !== undefined) expectFault(more, ERROR_CODES);
   }
   await actor.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** There are no inodes left. */
-async function inodes(stage, count) {
-  small(stage, `size=16m,nr_inodes=${count}`);
-  const { path } = stage;
-  const actor = await stage.actor();
+/** The file system runs out of inodes. */
+async function noInodes(fixture, count) {
+  mountSmall(fixture, `size=16m,nr_inodes=${count}`);
+  const { path } = fixture;
+  const actor = await fixture.actor();
   const opened = await actor.do('open', { path });
   const acked = new Map();
-  if (opened.ok === undefined) expectFault(opened, ANY);
+  if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
   else {
     const { fence } = await actor.must('claim', { session: 'a' });
-    const refused = await fillUp(actor, fence, acked, 30, 20_000);
-    if (refused !== undefined) expectFault(refused, ANY);
+    const refused = await appendUntilRefused(actor, fence, acked, 30, 20_000);
+    if (refused !== undefined) expectFault(refused, ERROR_CODES);
   }
   sh('mount', '-o', 'remount,nr_inodes=1000', dirname(path));
   await actor.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
 /** The file system becomes read-only. */
-async function readOnly(stage, when) {
-  small(stage, 'size=16m');
-  const { path } = stage;
-  const actor = await stage.actor();
+async function readOnly(fixture, when) {
+  mountSmall(fixture, 'size=16m');
+  const { path } = fixture;
+  const actor = await fixture.actor();
   const acked = new Map();
   if (when === 'open') {
     const { fence, next } = await actor.fill(path);
@@ -186,14 +202,14 @@ async function readOnly(stage, when) {
     } catch {
       sh('mount', '--bind', dirname(path), dirname(path));
       sh('mount', '-o', 'remount,bind,ro', dirname(path));
-      stage.atEnd(() => sh('umount', '-l', dirname(path)));
+      fixture.atEnd(() => sh('umount', '-l', dirname(path)));
     }
     const answer = await actor.do('append', { session: 'a', fence, first: next });
     if (answer.fault === undefined) acked.set('a', next + 1);
-    else expectFault(answer, ANY);
-    const client = await stage.actor();
+    else expectFault(answer, ERROR_CODES);
+    const client = await fixture.actor();
     const joined = await client.do('open', { path });
-    if (joined.ok === undefined) expectFault(joined, ANY);
+    if (joined.ok === undefined) expectFault(joined, ERROR_CODES);
     await actor.kill();
     await client.kill();
     try {
@@ -201,7 +217,7 @@ async function readOnly(stage, when) {
     } catch {
       sh('mount', '-o', 'remount,bind,rw', dirname(path));
     }
-    return assertAll(stage, path, acked);
+    return assertAckedStored(fixture, path, acked);
   }
   if (when === 'closed') {
     acked.set('a', (await actor.fill(path)).next);
@@ -209,83 +225,90 @@ async function readOnly(stage, when) {
   }
   await actor.kill();
   sh('mount', '-o', 'remount,ro', dirname(path));
-  const other = await stage.actor();
+  const other = await fixture.actor();
   const opened = await other.do('open', { path });
   expectFault(opened, ['STORE_READ_ONLY', 'STORE_FAILED']);
   sh('mount', '-o', 'remount,rw', dirname(path));
   await other.must('open', { path });
   await other.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {number} bytes */
-async function fileSize(stage, bytes) {
-  const { path } = stage;
-  const actor = await stage.actor({ as: ['prlimit', `--fsize=${bytes}`] });
+/**
+ * The process has a limit for the size of files.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
+ * @param {number} bytes
+ */
+async function fileSizeLimit(fixture, bytes) {
+  const { path } = fixture;
+  const actor = await fixture.actor({ as: ['prlimit', `--fsize=${bytes}`] });
   const opened = await actor.do('open', { path });
   const acked = new Map();
-  if (opened.ok === undefined) expectFault(opened, ANY);
+  if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
   else {
     const claim = await actor.do('claim', { session: 'a' });
-    if (claim.ok === undefined) expectFault(claim, ANY);
+    if (claim.ok === undefined) expectFault(claim, ERROR_CODES);
     else {
-      const refused = await fillUp(actor, claim.ok.fence, acked, 200, 20_000);
-      expect(refused !== undefined, 'a refusal', 'none');
-      expectFault(refused, ANY);
+      const refused = await appendUntilRefused(actor, claim.ok.fence, acked, 200, 20_000);
+      expect(refused !== undefined, 'a Fault', 'none');
+      expectFault(refused, ERROR_CODES);
     }
   }
   await actor.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** Few descriptors, and strangers that take them. @param {import('./stage.mjs').Stage} stage @param {number} count @param {number} strangers */
-async function descriptors(stage, count, strangers) {
-  const { path } = stage;
-  const actor = await stage.actor({ as: ['prlimit', `--nofile=${count}`] });
-  if (actor.ended) throw new Broken('skipped: no process starts with so few descriptors');
+/**
+ * The process has a limit for descriptors, and unauthenticated connections use some of them.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {number} count @param {number} connections
+ */
+async function descriptorLimit(fixture, count, connections) {
+  const { path } = fixture;
+  const actor = await fixture.actor({ as: ['prlimit', `--nofile=${count}`] });
+  if (actor.ended) throw new ExpectationError('skipped: a process cannot start with so few descriptors');
   const opened = await actor.do('open', { path });
   const acked = new Map();
-  if (opened.ok === undefined) expectFault(opened, ANY);
+  if (opened.ok === undefined) expectFault(opened, ERROR_CODES);
   else {
     const { fence } = await actor.must('claim', { session: 'a' });
-    const sockets = Array.from({ length: strangers }, () =>
+    const sockets = Array.from({ length: connections }, () =>
       connect({ path: `${path}.sock` }).on('error', () => undefined),
     );
-    stage.atEnd(() => {
+    fixture.atEnd(() => {
       for (const socket of sockets) socket.destroy();
     });
     await sleep(200);
-    const refused = await fillUp(actor, fence, acked, 20, 2000);
-    if (refused !== undefined) expectFault(refused, ANY);
+    const refused = await appendUntilRefused(actor, fence, acked, 20, 2000);
+    if (refused !== undefined) expectFault(refused, ERROR_CODES);
     for (const socket of sockets) socket.destroy();
     await sleep(100);
-    const client = await stage.actor();
+    const client = await fixture.actor();
     await client.fill(path, 'b', 1);
     await client.kill();
   }
-  expect(!actor.ended, 'the process to live', { code: actor.code, crash: actor.crash, stderr: actor.stderr });
+  expect(!actor.ended, 'the process to keep running', { code: actor.code, crash: actor.crash, stderr: actor.stderr });
   await actor.kill();
-  await assertAll(stage, path, acked);
+  await assertAckedStored(fixture, path, acked);
 }
 
-/** The process runs out of descriptors while it opens the store; later it has enough. */
-async function exhausted(stage, left, isFirst) {
-  const actor = await stage.actor({ as: ['prlimit', '--nofile=80'] });
-  mkdirSync(dirname(stage.path), { mode: 0o700 });
-  if (!isFirst) await actor.must('cycle', { path: `${stage.path}-before.db`, times: 1 });
-  const { first, here } = await actor.must('exhausted', { path: stage.path, left });
+/** The process runs out of descriptors while it opens the store, and opens it later with enough of them. */
+async function noDescriptors(fixture, left, isFirst) {
+  const actor = await fixture.actor({ as: ['prlimit', '--nofile=80'] });
+  mkdirSync(dirname(fixture.path), { mode: 0o700 });
+  if (!isFirst) await actor.must('reopen', { path: `${fixture.path}-before.db`, times: 1 });
+  const { first, here } = await actor.must('openWithFewDescriptors', { path: fixture.path, left });
   expect(here && /^(opened|Fault)/.test(first), 'a Fault, and then an owner', { first, here });
 }
 
-/** Nothing is left behind that has no use. */
-async function leftovers(stage, rounds) {
-  const { path } = stage;
+/** Killed owners leave no useless files behind. */
+async function leftoverFiles(fixture, rounds) {
+  const { path } = fixture;
   for (let n = 0; n < rounds; n++) {
-    const actor = await stage.actor();
+    const actor = await fixture.actor();
     await actor.fill(path, 'a', 1);
     await actor.kill();
   }
-  const last = await stage.actor();
+  const last = await fixture.actor();
   await last.must('open', { path });
   await last.must('close');
   const names = readdirSync(dirname(path)).sort();
@@ -299,20 +322,21 @@ export function cases() {
   for (const length of [
     60, 80, 90, 95, 99, 100, 101, 103, 104, 107, 108, 109, 120, 200, 300, 1000, 3000, 4050, 4090, 5000,
   ])
-    add(`long.${length}`, (stage) => long(stage, length));
+    add(`long.${length}`, (fixture) => longPath(fixture, length));
   for (const length of [80, 200])
-    add(`long-and-replaced.${length}`, (stage) => longAndReplaced(stage, length), { waits: true });
-  for (const [name, file] of Object.entries(odd))
-    add(`name.${name}`, (stage) => usable(stage, join(stage.folder, 'd', file)));
+    add(`long-and-replaced.${length}`, (fixture) => longPathReplaced(fixture, length), { waits: true });
+  for (const [name, file] of Object.entries(unusualNames))
+    add(`name.${name}`, (fixture) => assertUsable(fixture, join(fixture.folder, 'd', file)));
   for (const name of ['n'.repeat(245), 'n'.repeat(250), 'n'.repeat(255), 'n'.repeat(256)])
-    add(`name.of-${name.length}`, (stage) => usable(stage, join(stage.folder, 'd', name), true));
-  for (const kib of [4, 16, 40, 64, 100, 128, 160, 256, 512, 1024]) add(`full.${kib}k`, (stage) => full(stage, kib));
-  for (const count of [2, 3, 4, 5, 6, 7, 8, 9]) add(`inodes.${count}`, (stage) => inodes(stage, count));
+    add(`name.of-${name.length}`, (fixture) => assertUsable(fixture, join(fixture.folder, 'd', name), true));
+  for (const kib of [4, 16, 40, 64, 100, 128, 160, 256, 512, 1024])
+    add(`full.${kib}k`, (fixture) => fullDisk(fixture, kib));
+  for (const count of [2, 3, 4, 5, 6, 7, 8, 9]) add(`inodes.${count}`, (fixture) => noInodes(fixture, count));
   for (const when of ['open', 'closed', 'fresh'])
-    add(`read-only.${when}`, (stage) => readOnly(stage, when), { waits: true });
+    add(`read-only.${when}`, (fixture) => readOnly(fixture, when), { waits: true });
   for (const bytes of [1, 1000, 10_000, 33_000, 70_000, 150_000, 500_000])
-    add(`file-size.${bytes}`, (stage) => fileSize(stage, bytes));
-  for (const [count, strangers] of [
+    add(`file-size.${bytes}`, (fixture) => fileSizeLimit(fixture, bytes));
+  for (const [count, connections] of [
     [24, 0],
     [26, 0],
     [28, 0],
@@ -322,10 +346,12 @@ export function cases() {
     [60, 100],
     [90, 200],
   ])
-    add(`descriptors.${count}.${strangers}`, (stage) => descriptors(stage, count, strangers), { waits: true });
+    add(`descriptors.${count}.${connections}`, (fixture) => descriptorLimit(fixture, count, connections), {
+      waits: true,
+    });
   for (let left = 0; left <= 10; left++)
-    add(`exhausted.${left}`, (stage) => exhausted(stage, left, false), { waits: true });
-  for (const left of [3, 4]) add(`exhausted-first.${left}`, (stage) => exhausted(stage, left, true));
-  add('leftovers', (stage) => leftovers(stage, 8));
+    add(`exhausted.${left}`, (fixture) => noDescriptors(fixture, left, false), { waits: true });
+  for (const left of [3, 4]) add(`exhausted-first.${left}`, (fixture) => noDescriptors(fixture, left, true));
+  add('leftovers', (fixture) => leftoverFiles(fixture, 8));
   return all;
 }

@@ -1,18 +1,20 @@
-// Attacks on how several processes share one store. See README.md.
+// Attacks on a SQLite store that several processes share. See README.md.
 
+import { StoreFixture } from '../support/store-attack.mjs';
 import { runAttacks } from './runner.mjs';
-import { Stage } from './stage.mjs';
 
-/** Cases that mostly wait are run beside the others. */
+/** The number of lanes for cases that mostly wait. They run in parallel with the lane of the other cases. */
 const WAITING_LANES = 8;
 
-const modules = ['strangers', 'insiders', 'false-owner', 'planted', 'gone', 'limits', 'users', 'records', 'owners'];
+const socketModules = ['unauthenticated-peers', 'authenticated-peers', 'false-owner'];
+const fileModules = ['planted-files', 'changed-files', 'limits', 'users', 'owner-files', 'multiple-owners'];
+const takeoverModules = ['crashes', 'kills', 'verbs', 'tools', 'owner-changes'];
 
 await runAttacks({
   areas: ['ownership', 'takeover', 'socket', 'files'],
-  modules: [...modules, 'crashes', 'kills', 'verbs', 'tools', 'lives'],
+  modules: [...socketModules, ...fileModules, ...takeoverModules],
   caseMs: 60_000,
-  subject: (seed, id) => new Stage(seed, id),
+  subject: (seed, id) => new StoreFixture(seed, id),
   lanes: (cases) => {
     const waiting = cases.filter(({ waits }) => waits === true);
     const busy = cases.filter(({ waits }) => waits !== true);

@@ -1,66 +1,77 @@
-// Runs the cases of one subject and counts them by area: options, lanes, report and exit code.
+// Runs the cases of an attack script and counts them by area: options, lanes, report and exit code.
 
 import { rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { root, show, within } from './stage.mjs';
+import { root, show, within } from '../support/store-attack.mjs';
 
-/** @typedef {{ id: string, run: (subject: any) => unknown, waits?: boolean, ms?: number }} Case */
+/** @typedef {{ id: string, run: (fixture: any) => unknown, waits?: boolean, ms?: number }} Case */
+/** @typedef {{ end(): Promise<unknown>, assertSound?(): void }} Fixture */
 
 /**
  * @typedef {object} Attacks
- * @property {readonly string[]} areas What the ids of cases begin with.
- * @property {readonly string[]} modules Files that export `cases(seed)`, without their extension.
- * @property {number} caseMs How long a case may take if it does not say so itself.
- * @property {(seed: number, id: string) => { end(): Promise<unknown>, assertSound?(): void }} subject What a case is given.
- * @property {Record<string, { type: 'string', default: string }>} [options] Options beside the common ones.
- * @property {(cases: Case[], values: any) => Case[][]} [lanes] The queue of each lane; lanes may share one. @default one lane
- * @property {(error: Error) => string} [flawOf] What an error says of a case. @default its message
+ * @property {readonly string[]} areas The first segments of the ids of cases.
+ * @property {readonly string[]} modules The files that export `cases(seed)`, without their extension.
+ * @property {number} caseMs The time limit of a case without a limit of its own.
+ * @property {(seed: number, id: string) => Fixture} subject Creates the fixture that a case receives.
+ * @property {Record<string, { type: 'string', default: string }>} [options] Command line options of this script.
+ * @property {(cases: Case[], values: any) => Case[][]} [lanes] The queue of each lane; lanes may share a queue. By
+ *   default, there is one lane.
+ * @property {(error: Error) => string} [describeFailure] The printed text of an error. By default, its
+ *   message.
  */
 
-/** @param {Attacks} attacks @param {number} seed @param {Case} one @returns {Promise<string | undefined>} */
-async function attempt({ subject, caseMs, flawOf = ({ message }) => message }, seed, { id, run, ms = caseMs }) {
-  const made = subject(seed, id);
+/**
+ * Runs one case. Returns the failure, or undefined if the case holds.
+ * @param {Attacks} attacks @param {number} seed @param {Case} attackCase @returns {Promise<string | undefined>}
+ */
+async function runCase(attacks, seed, { id, run, ms = attacks.caseMs }) {
+  const { subject: createFixture, describeFailure = ({ message }) => message } = attacks;
+  const fixture = createFixture(seed, id);
   try {
-    await within(Promise.resolve(run(made)), ms, 'the case to end');
-    made.assertSound?.();
+    await within(Promise.resolve(run(fixture)), ms, 'the case to end');
+    fixture.assertSound?.();
     return undefined;
   } catch (thrown) {
-    return thrown instanceof Error ? flawOf(thrown) : show(thrown);
+    return thrown instanceof Error ? describeFailure(thrown) : show(thrown);
   } finally {
-    await made.end().catch((thrown) => console.log(`${id}: cleaning up failed: ${show(String(thrown))}`));
+    await fixture.end().catch((thrown) => console.log(`${id}: the cleanup failed: ${show(String(thrown))}`));
   }
 }
 
-/** @param {Map<string, { held: number, failed: number, skipped: number }>} results @param {string} id @param {string | undefined} flaw */
-function count(results, id, flaw) {
+/**
+ * Adds the result of a case to the counts of its area, and prints it if the case did not hold.
+ * @param {Map<string, { held: number, failed: number, skipped: number }>} results @param {string} id
+ * @param {string | undefined} failure
+ */
+function addResult(results, id, failure) {
   const result = results.get(id.split('.')[0] ?? '');
-  if (result === undefined) throw new TypeError(`${id} has no area.`);
-  if (flaw === undefined) result.held += 1;
-  else if (flaw.startsWith('skipped')) {
+  if (result === undefined) throw new TypeError(`${id} belongs to no area.`);
+  if (failure === undefined) result.held += 1;
+  else if (failure.startsWith('skipped')) {
     result.skipped += 1;
-    console.log(`${id}: ${flaw}`);
+    console.log(`${id}: ${failure}`);
   } else {
     result.failed += 1;
-    console.log(`FAILED ${id}: ${flaw}`);
+    console.log(`FAILED ${id}: ${failure}`);
   }
 }
 
-/** Prints the counts. @returns {number} how many cases failed */
+/** Prints the counts. @returns {number} the number of failed cases */
 function report(results, seconds) {
   const total = { held: 0, failed: 0, skipped: 0 };
   for (const [area, { held, failed, skipped }] of results) {
     total.held += held;
     total.failed += failed;
     total.skipped += skipped;
-    const left = skipped > 0 ? `, ${skipped} skipped` : '';
-    console.log(`${area}: ${held + failed} cases: ${held} held, ${failed} failed${left}`);
+    const skippedText = skipped > 0 ? `, ${skipped} skipped` : '';
+    console.log(`${area}: ${held + failed} cases: ${held} held, ${failed} failed${skippedText}`);
   }
   const { held, failed, skipped } = total;
   console.log(`${held + failed} cases: ${held} held, ${failed} failed (${skipped} skipped, ${seconds} s)`);
   return failed;
 }
 
-/** Runs what the command line asks for, and ends the process. @param {Attacks} attacks */
+/** Runs the cases that the command line selects, then exits the process. @param {Attacks} attacks */
 export async function runAttacks(attacks) {
   const { areas, modules, options = {}, lanes = (cases) => [cases] } = attacks;
   const { values } = parseArgs({
@@ -80,7 +91,7 @@ export async function runAttacks(attacks) {
     .flatMap((module) => module.cases(seed))
     .filter(({ id }, n) => id.startsWith(values.only) && n % parts === part - 1);
   const ids = new Set(cases.map(({ id }) => id));
-  if (ids.size !== cases.length) throw new TypeError('Two cases have one id.');
+  if (ids.size !== cases.length) throw new TypeError('Two cases have the same id.');
   if (values.list) {
     for (const id of ids) console.log(id);
     rmSync(root, { recursive: true, force: true });
@@ -89,8 +100,8 @@ export async function runAttacks(attacks) {
   const results = new Map(areas.map((area) => [area, { held: 0, failed: 0, skipped: 0 }]));
   const started = performance.now();
   const run = async (queue) => {
-    for (let one = queue.shift(); one !== undefined; one = queue.shift())
-      count(results, one.id, await attempt(attacks, seed, one));
+    for (let next = queue.shift(); next !== undefined; next = queue.shift())
+      addResult(results, next.id, await runCase(attacks, seed, next));
   };
   await Promise.all(lanes(cases, values).map(run));
   rmSync(root, { recursive: true, force: true });

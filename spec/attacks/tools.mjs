@@ -1,18 +1,18 @@
-// Tools in the process that owns a store, and commands in their sandbox: no path leads them to a file of the store, and the owner
-// keeps its locks.
+// Tools in the process that owns a store, and sandboxed commands: no path gives them access to a file of the store, and
+// the owner keeps its locks.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { assertAll } from './records.mjs';
-import { Broken, expect, show } from './stage.mjs';
+import { ExpectationError, expect, show } from '../support/store-attack.mjs';
+import { assertAckedStored } from './owner-files.mjs';
 
 const FILES = ['', '-wal', '-shm', '.anchor', '.lock', '.owner'];
 const MARK = 'marked-value-of-the-journal';
 
-/** Other paths to a file of the store, inside of the root. Each gives the path that a tool is asked for. */
-const ways = {
+/** Paths to a file of the store that start in the root of the tools. Each function returns the path for the tool. */
+const paths = {
   direct: (_, file) => file,
   dots: ({ folder }, file) => join(folder, 'w') + file.slice(join(folder, 'w').length).replace(/^/, '/./x/..'),
   'double-slash': (_, file) => file.replace(/\/(?=[^/]*$)/, '//'),
@@ -33,11 +33,11 @@ const ways = {
     linkSync(file, join(folder, 'w', 'hard'));
     return join(folder, 'w', 'hard');
   },
-  'bind-mount': (stage, file) => {
-    const target = join(stage.folder, 'w', 'bound');
+  'bind-mount': (fixture, file) => {
+    const target = join(fixture.folder, 'w', 'bound');
     writeFileSync(target, '');
     execFileSync('mount', ['--bind', file, target]);
-    stage.atEnd(() => execFileSync('umount', ['-l', target]));
+    fixture.atEnd(() => execFileSync('umount', ['-l', target]));
     return target;
   },
   proc: (_, file) => `/proc/self/root${file}`,
@@ -48,38 +48,43 @@ const ways = {
   },
 };
 
-/** An owner whose store lies in the root of its tools. @param {import('./stage.mjs').Stage} stage @param {string} directory */
-async function staged(stage, directory) {
-  const root = join(stage.folder, 'w');
+/**
+ * Starts an owner whose store is inside the root of its tools.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
+ * @param {string} directory
+ */
+async function startOwner(fixture, directory) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(join(root, 'x'), { recursive: true });
   writeFileSync(join(root, 'harmless.txt'), 'harmless\n');
-  stage.path = join(root, directory, 'journal.db');
-  const owner = await stage.actor();
-  const { fence } = await owner.fill(stage.path, 'a', 0);
+  fixture.path = join(root, directory, 'journal.db');
+  const owner = await fixture.actor();
+  const { fence } = await owner.fill(fixture.path, 'a', 0);
   await owner.must('append', { session: 'a', fence, first: 0, value: MARK });
-  const { secret } = JSON.parse(execFileSync('cat', [`${stage.path}.owner`], { encoding: 'utf8' }));
+  const { secret } = JSON.parse(execFileSync('cat', [`${fixture.path}.owner`], { encoding: 'utf8' }));
   return { root, owner, fence, secret };
 }
 
-/** The owner still has its locks. @param {string} path @param {number} pid */
-function locked(path, pid) {
+/** True if the process holds a lock on the file. @param {string} path @param {number} pid */
+function isLocked(path, pid) {
   const { ino } = statSync(path);
   return readFileSync('/proc/locks', 'utf8')
     .split('\n')
     .some((line) => line.includes(` ${pid} `) && line.includes(`:${ino} `));
 }
 
-const sum = (path) =>
+/** Returns the digest of a file, read in another process to keep the locks. */
+const digestOf = (path) =>
   createHash('sha256')
     .update(execFileSync('cat', [path]))
     .digest('hex');
 
-/** Each tool is refused, says nothing of the file, and changes nothing. */
-async function refused(stage, directory, suffix, way) {
-  const { root, owner, fence, secret } = await staged(stage, directory);
-  const file = stage.path + suffix;
-  const path = way(stage, file);
-  const before = [sum(file), locked(stage.path, owner.pid), locked(`${stage.path}.lock`, owner.pid)];
+/** Each tool refuses the path, reveals nothing of the file and changes nothing. */
+async function toolsRefuse(fixture, directory, suffix, pathTo) {
+  const { root, owner, fence, secret } = await startOwner(fixture, directory);
+  const file = fixture.path + suffix;
+  const path = pathTo(fixture, file);
+  const before = [digestOf(file), isLocked(fixture.path, owner.pid), isLocked(`${fixture.path}.lock`, owner.pid)];
   const tries = [
     ['view_file', { path }],
     ['search_files', { path, query: 'e', hidden: true }],
@@ -90,33 +95,33 @@ async function refused(stage, directory, suffix, way) {
   for (const [name, input] of tries) {
     const answer = await owner.do('tool', { root, name, input });
     expect(answer.fault !== undefined, `${name} to be refused`, answer);
-    expect(!show(answer).includes(secret) && !show(answer).includes(MARK), 'nothing of the file', answer);
+    expect(!show(answer).includes(secret) && !show(answer).includes(MARK), 'no content of the file', answer);
   }
-  const after = [sum(file), locked(stage.path, owner.pid), locked(`${stage.path}.lock`, owner.pid)];
+  const after = [digestOf(file), isLocked(fixture.path, owner.pid), isLocked(`${fixture.path}.lock`, owner.pid)];
   expect(JSON.stringify(after) === JSON.stringify(before), 'the file and the locks as before', { before, after });
   await owner.must('append', { session: 'a', fence, first: 1 });
   await owner.kill();
-  await assertAll(stage, stage.path, new Map([['a', 2]]));
+  await assertAckedStored(fixture, fixture.path, new Map([['a', 2]]));
 }
 
-/** Tools that look at everything see nothing of the store. */
-async function sweep(stage, directory, name, input) {
-  const { root, owner, secret } = await staged(stage, directory);
+/** Tools that traverse the root reveal nothing of the store. */
+async function traverse(fixture, directory, name, input) {
+  const { root, owner, secret } = await startOwner(fixture, directory);
   const answer = await owner.do('tool', { root, name, input: { path: root, ...input } });
   const text = JSON.stringify(answer);
   expect(
     !text.includes(secret) && !text.includes(MARK) && !/journal\.db-wal/.test(text),
-    'nothing of the store',
+    'no content of the store',
     text.slice(0, 300),
   );
   expect(
-    locked(stage.path, owner.pid) && locked(`${stage.path}.lock`, owner.pid),
+    isLocked(fixture.path, owner.pid) && isLocked(`${fixture.path}.lock`, owner.pid),
     'the locks to be held',
-    'they are not',
+    'they are not held',
   );
 }
 
-/** Commands in the sandbox. S is the store, D its directory. */
+/** Commands for the sandbox. S stands for the path of the store, D for its directory, P for the pid of the owner. */
 const commands = {
   cat: 'cat S* 2>/dev/null; cat D/* 2>/dev/null; cat D/.* 2>/dev/null',
   grep: 'grep -ra . / --include="journal.db*" -s | head -c 2000',
@@ -134,44 +139,48 @@ const commands = {
   kill: 'kill -STOP P; kill -9 P',
 };
 
-async function sandboxed(stage, directory, command) {
-  const { root, owner, fence, secret } = await staged(stage, directory);
-  const names = (text) =>
+/** A sandboxed command reveals nothing of the store and does not affect its owner. */
+async function runSandboxed(fixture, directory, command) {
+  const { root, owner, fence, secret } = await startOwner(fixture, directory);
+  const substitute = (text) =>
     text
-      .replace(/\bS(?=\b|[*.-])/g, stage.path)
-      .replace(/\bD\b/g, dirname(stage.path))
+      .replace(/\bS(?=\b|[*.-])/g, fixture.path)
+      .replace(/\bD\b/g, dirname(fixture.path))
       .replace(/\bP\b/g, String(owner.pid));
-  const answer = await owner.do('tool', { root, name: 'run_command', input: { command: names(command) } }, 30_000);
+  const answer = await owner.do('tool', { root, name: 'run_command', input: { command: substitute(command) } }, 30_000);
   const text = JSON.stringify(answer);
-  if (/bubblewrap|sandbox/i.test(answer.fault?.message ?? '')) throw new Broken('skipped: there is no sandbox');
+  if (/bubblewrap|sandbox/i.test(answer.fault?.message ?? ''))
+    throw new ExpectationError('skipped: the sandbox is not available');
   expect(
     !text.includes(secret) && !text.includes(MARK) && !/"rondo\\*":1/.test(text),
-    'nothing of the store',
+    'no content of the store',
     text.slice(0, 300),
   );
   await owner.must('append', { session: 'a', fence, first: 1 });
-  expect(locked(stage.path, owner.pid), 'the locks to be held', 'they are not');
-  const client = await stage.actor();
-  expect((await client.must('open', { path: stage.path })).owner.pid === owner.pid, 'the same owner', 'another');
+  expect(isLocked(fixture.path, owner.pid), 'the locks to be held', 'they are not held');
+  const client = await fixture.actor();
+  expect((await client.must('open', { path: fixture.path })).owner.pid === owner.pid, 'the same owner', 'another');
   await owner.kill();
   await client.kill();
-  await assertAll(stage, stage.path, new Map([['a', 2]]));
+  await assertAckedStored(fixture, fixture.path, new Map([['a', 2]]));
 }
 
 export function cases() {
   const all = [];
   const add = (id, run) => all.push({ id: `files.tool.${id}`, run });
   for (const directory of ['.rondo', 'data']) {
-    for (const [name, way] of Object.entries(ways)) {
+    for (const [name, pathTo] of Object.entries(paths)) {
       if (directory === '.rondo' && /dots|slash|twice|renamed|proc/.test(name)) continue;
       for (const suffix of name === 'direct' || name === 'hard-link' ? FILES : ['', '.owner']) {
-        add(`${directory}.${name}.journal.db${suffix}`, (stage) => refused(stage, directory, suffix, way));
+        add(`${directory}.${name}.journal.db${suffix}`, (fixture) => toolsRefuse(fixture, directory, suffix, pathTo));
       }
     }
-    add(`${directory}.sweep.list`, (stage) => sweep(stage, directory, 'list_files', { hidden: true, depth: 5 }));
-    add(`${directory}.sweep.search`, (stage) => sweep(stage, directory, 'search_files', { query: MARK, hidden: true }));
+    add(`${directory}.sweep.list`, (fixture) => traverse(fixture, directory, 'list_files', { hidden: true, depth: 5 }));
+    add(`${directory}.sweep.search`, (fixture) =>
+      traverse(fixture, directory, 'search_files', { query: MARK, hidden: true }),
+    );
     for (const [name, command] of Object.entries(commands))
-      add(`${directory}.command.${name}`, (stage) => sandboxed(stage, directory, command));
+      add(`${directory}.command.${name}`, (fixture) => runSandboxed(fixture, directory, command));
   }
   return all;
 }

@@ -1,14 +1,15 @@
-// The command line in front of an owner that does not answer: each verb ends in time, says which process it is, and shows no stack.
+// The command line with an owner that does not answer: each verb ends in time, names the process, and prints no stack
+// trace.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, root, show, sleep } from './stage.mjs';
-import { falseOwner, recordOf } from './wire.mjs';
+import { expect, root, show, sleep } from '../support/store-attack.mjs';
+import { falseOwner, readOwnerFile } from './wire.mjs';
 
 const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
-/** Ten seconds, and the start of a process on a busy machine. */
+/** The time limit of a verb: ten seconds, plus the start of a process on a busy machine. */
 const VERB_MS = 12_000;
 
 const hello = {
@@ -23,7 +24,7 @@ const hello = {
 };
 const INPUT = '{"name":"Ada"}';
 
-/** Verbs that need the store, and what they are given; T is a turn that is there. */
+/** The arguments of verbs that use the store. T stands for the id of an existing turn. */
 const verbs = {
   run: ['run', 'hello', '--input', INPUT],
   'run-key': ['run', 'hello', '--input', INPUT, '--key', 'k1'],
@@ -44,143 +45,158 @@ const verbs = {
   doctor: ['doctor'],
 };
 
-/** Runs one command line. @param {string} folder @param {readonly string[]} args */
+/** Runs the command line. @param {string} folder @param {readonly string[]} args */
 export async function rondo(folder, args) {
   const at = Date.now();
   const child = spawn(process.execPath, [bin, ...args], { cwd: folder, stdio: ['pipe', 'pipe', 'pipe'] });
   child.stdin.on('error', () => undefined);
   child.stdin.end('hello\n');
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr']) {
-    child[name].on('data', (piece) => {
-      said[name] += piece;
+    child[name].on('data', (chunk) => {
+      output[name] += chunk;
     });
   }
-  const late = setTimeout(() => child.kill('SIGKILL'), VERB_MS + 3000);
-  const [code, signal] = await new Promise((resolve) => child.once('close', (...how) => resolve(how)));
-  clearTimeout(late);
-  return { code, signal, ms: Date.now() - at, ...said };
+  const timer = setTimeout(() => child.kill('SIGKILL'), VERB_MS + 3000);
+  const [code, signal] = await new Promise((resolve) => child.once('close', (...status) => resolve(status)));
+  clearTimeout(timer);
+  return { code, signal, ms: Date.now() - at, ...output };
 }
 
-/** A project with one turn that has ended, made once and copied for each case. */
-const made = { folder: '', making: undefined };
+/** The template of the projects, with one ended turn. It is created once and copied for each case. */
+const template = { folder: '', created: undefined };
 
-async function make() {
-  made.folder = join(root, 'project');
-  mkdirSync(join(made.folder, 'loops'), { recursive: true });
-  writeFileSync(join(made.folder, 'loops', 'hello.json'), JSON.stringify(hello));
-  const ran = await rondo(made.folder, ['run', 'hello', '--input', INPUT, '--key', 'first', '--json']);
+/** Creates the template; returns the id of its turn. */
+async function createTemplate() {
+  template.folder = join(root, 'project');
+  mkdirSync(join(template.folder, 'loops'), { recursive: true });
+  writeFileSync(join(template.folder, 'loops', 'hello.json'), JSON.stringify(hello));
+  const ran = await rondo(template.folder, ['run', 'hello', '--input', INPUT, '--key', 'first', '--json']);
   expect(ran.code === 0, 'a turn', ran);
   return JSON.parse(ran.stdout).turnId;
 }
 
-/** @param {import('./stage.mjs').Stage} stage */
-async function project(stage) {
-  made.making ??= make();
-  const turn = await made.making;
-  cpSync(made.folder, stage.folder, { recursive: true });
-  stage.path = join(stage.folder, '.rondo', 'journal.db');
+/**
+ * Creates the project of a case; returns the id of its turn.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture
+ */
+async function createProject(fixture) {
+  template.created ??= createTemplate();
+  const turn = await template.created;
+  cpSync(template.folder, fixture.folder, { recursive: true });
+  fixture.path = join(fixture.folder, '.rondo', 'journal.db');
   return turn;
 }
 
-/** Owners that do not answer; each gives the pid that has to be told. */
-const states = {
-  stopped: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+/** Owners that do not answer. Each function returns the pid that the message must name. */
+const unresponsiveOwners = {
+  stopped: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
     owner.signalled('SIGSTOP');
     return owner.pid;
   },
-  blocked: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+  blocked: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
     owner.do('block', { ms: 25_000 }).catch(() => undefined);
     await sleep(50);
     return owner.pid;
   },
-  mute: async (stage) => {
-    const { close } = await falseOwner(stage.path, () => {});
-    stage.atEnd(close);
+  mute: async (fixture) => {
+    const { close } = await falseOwner(fixture.path, () => {});
+    fixture.atEnd(close);
     return process.pid;
   },
-  garbage: async (stage) => {
-    const { close } = await falseOwner(stage.path, (wire) => wire.send('garbage\n'));
-    stage.atEnd(close);
+  garbage: async (fixture) => {
+    const { close } = await falseOwner(fixture.path, (wire) => wire.send('garbage\n'));
+    fixture.atEnd(close);
     return process.pid;
   },
-  'no-socket': async (stage) => {
-    const { close } = await falseOwner(stage.path, () => {});
+  'no-socket': async (fixture) => {
+    const { close } = await falseOwner(fixture.path, () => {});
     await close();
     return process.pid;
   },
 };
 
-/** @param {Awaited<ReturnType<typeof rondo>>} ended */
-function assertTold(ended) {
+/**
+ * Asserts that a verb ends in time, without a stack trace or internal text.
+ * @param {Awaited<ReturnType<typeof rondo>>} ended
+ */
+function assertReadableEnd(ended) {
   const { code, signal, ms, stdout, stderr } = ended;
   expect(signal === null && ms < VERB_MS, `an end within ${VERB_MS} ms`, { code, signal, ms, stderr });
   const text = stdout + stderr;
-  expect(!/\n\s+at .*\d+:\d+/.test(text), 'no stack', text);
-  expect(!/Something is wrong inside|undefined|\[object/.test(text), 'words for people', text);
+  expect(!/\n\s+at .*\d+:\d+/.test(text), 'no stack trace', text);
+  expect(!/Internal error|undefined|\[object/.test(text), 'a readable message', text);
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {readonly string[]} args @param {(stage: any) => Promise<number>} state */
-async function unanswered(stage, args, state) {
-  const turn = await project(stage);
-  const pid = await state(stage);
+/**
+ * A verb names the process of an owner that does not answer.
+ * @param {import('../support/store-attack.mjs').StoreFixture} fixture @param {readonly string[]} args
+ * @param {(fixture: any) => Promise<number>} startOwner
+ */
+async function namesOwner(fixture, args, startOwner) {
+  const turn = await createProject(fixture);
+  const pid = await startOwner(fixture);
   const ended = await rondo(
-    stage.folder,
-    args.map((word) => word.replace(/^T\b/, turn)),
+    fixture.folder,
+    args.map((arg) => arg.replace(/^T\b/, turn)),
   );
-  assertTold(ended);
+  assertReadableEnd(ended);
   const { code, stdout, stderr } = ended;
-  expect((stdout + stderr).includes(String(pid)), `the pid ${pid}`, { code, stderr, stdout });
+  expect((stdout + stderr).includes(String(pid)), `the pid ${pid} in the output`, { code, stderr, stdout });
   if (args[0] !== 'doctor' && args[0] !== 'check') expect(code === 70, 'exit code 70', { code, stderr });
 }
 
-/** What is left by an owner that is gone keeps no verb from its work. */
-const leftBehind = {
-  killed: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+/** Files of an ended owner, or a responsive owner: neither blocks a verb. */
+const leftovers = {
+  killed: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
     await owner.kill();
   },
-  'record-garbage': async (stage) => writeFileSync(`${stage.path}.owner`, '\0garbage', { mode: 0o600 }),
-  'record-wide': async (stage) => {
-    writeFileSync(`${stage.path}.owner`, '{}');
-    chmodSync(`${stage.path}.owner`, 0o666);
+  'record-garbage': async (fixture) => writeFileSync(`${fixture.path}.owner`, '\0garbage', { mode: 0o600 }),
+  'record-wide': async (fixture) => {
+    writeFileSync(`${fixture.path}.owner`, '{}');
+    chmodSync(`${fixture.path}.owner`, 0o666);
   },
-  'socket-file': async (stage) => writeFileSync(`${stage.path}.sock`, 'x'),
-  living: async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
+  'socket-file': async (fixture) => writeFileSync(`${fixture.path}.sock`, 'x'),
+  living: async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
   },
-  'record-garbage-of-living': async (stage) => {
-    const owner = await stage.actor();
-    await owner.must('open', { path: stage.path });
-    const record = recordOf(stage.path);
-    writeFileSync(`${stage.path}.owner`, JSON.stringify({ ...record, socket: 'beside' }));
+  'record-garbage-of-living': async (fixture) => {
+    const owner = await fixture.actor();
+    await owner.must('open', { path: fixture.path });
+    const content = readOwnerFile(fixture.path);
+    writeFileSync(`${fixture.path}.owner`, JSON.stringify({ ...content, socket: 'beside' }));
   },
 };
 
-async function works(stage, args, leave) {
-  const turn = await project(stage);
-  await leave(stage);
+/** A verb works in spite of the leftovers. */
+async function works(fixture, args, createLeftover) {
+  const turn = await createProject(fixture);
+  await createLeftover(fixture);
   const ended = await rondo(
-    stage.folder,
-    args.map((word) => word.replace(/^T\b/, turn)),
+    fixture.folder,
+    args.map((arg) => arg.replace(/^T\b/, turn)),
   );
-  assertTold(ended);
+  assertReadableEnd(ended);
   expect(ended.ms < 5000, 'an answer within 5 s', ended.ms);
-  expect(ended.code !== 70 && ended.code !== null, 'no fault', { code: ended.code, stderr: ended.stderr });
+  expect(ended.code !== 70 && ended.code !== null, 'an exit code other than 70', {
+    code: ended.code,
+    stderr: ended.stderr,
+  });
 }
 
-/** With --json the fault is a document on stdout. */
-async function asJson(stage, verb) {
-  const turn = await project(stage);
-  const pid = await states.stopped(stage);
-  const ended = await rondo(stage.folder, [...verbs[verb].map((word) => word.replace(/^T\b/, turn)), '--json']);
-  assertTold(ended);
+/** With --json, the Fault is a document on stdout. */
+async function printsJson(fixture, verb) {
+  const turn = await createProject(fixture);
+  const pid = await unresponsiveOwners.stopped(fixture);
+  const ended = await rondo(fixture.folder, [...verbs[verb].map((arg) => arg.replace(/^T\b/, turn)), '--json']);
+  assertReadableEnd(ended);
   const { error } = JSON.parse(ended.stdout);
   expect(
     error?.code === 'STORE_OWNED' && JSON.stringify(error).includes(String(pid)),
@@ -189,31 +205,36 @@ async function asJson(stage, verb) {
   );
 }
 
-/** A run that was given up did what it said: nothing, or a turn that it named. */
-async function honest(stage) {
-  await project(stage);
-  const owner = await stage.actor();
-  await owner.must('open', { path: stage.path });
+/** A run that timed out has started no turn, or its message says how to resume the turn. */
+async function reportsStartedTurn(fixture) {
+  await createProject(fixture);
+  const owner = await fixture.actor();
+  await owner.must('open', { path: fixture.path });
   owner.signalled('SIGSTOP');
-  const ended = await rondo(stage.folder, ['run', 'hello', '--input', INPUT, '--key', 'second']);
-  assertTold(ended);
+  const ended = await rondo(fixture.folder, ['run', 'hello', '--input', INPUT, '--key', 'second']);
+  assertReadableEnd(ended);
   owner.signalled('SIGCONT');
   await sleep(500);
-  const { runs } = JSON.parse((await rondo(stage.folder, ['runs', '--json'])).stdout);
-  const more = runs.filter(({ turnId }) => !show(turnId).includes('first')).length - 1;
-  expect(more <= 0 || /resume/.test(ended.stderr), 'no turn, or one that was named', { ended: ended.stderr, runs });
+  const { runs } = JSON.parse((await rondo(fixture.folder, ['runs', '--json'])).stdout);
+  const startedTurns = runs.filter(({ turnId }) => !show(turnId).includes('first')).length - 1;
+  expect(startedTurns <= 0 || /resume/.test(ended.stderr), 'no turn, or a message that names it', {
+    ended: ended.stderr,
+    runs,
+  });
 }
 
-/** A data directory that is refused is told in words. */
-async function refused(stage, make) {
-  const { folder } = stage;
+/** The message about a refused data directory is readable. */
+async function refusesData(fixture, create) {
+  const { folder } = fixture;
   mkdirSync(join(folder, 'loops'));
   writeFileSync(join(folder, 'loops', 'hello.json'), JSON.stringify(hello));
-  make(folder);
-  for (const args of [['runs'], ['run', 'hello', '--input', INPUT], ['doctor']]) assertTold(await rondo(folder, args));
+  create(folder);
+  for (const args of [['runs'], ['run', 'hello', '--input', INPUT], ['doctor']])
+    assertReadableEnd(await rondo(folder, args));
 }
 
-const refusals = {
+/** Data directories that are refused. */
+const refusedData = {
   'data-is-a-link': (folder) => symlinkSync('/tmp', join(folder, '.rondo')),
   'data-is-a-file': (folder) => writeFileSync(join(folder, '.rondo'), 'x'),
   'data-is-a-fifo': (folder) => spawnSync('mkfifo', [join(folder, '.rondo')]),
@@ -235,18 +256,20 @@ const refusals = {
 export function cases() {
   const all = [];
   const add = (id, run) => all.push({ id: `takeover.verb.${id}`, run, waits: true });
-  for (const [state, make] of Object.entries(states)) {
+  for (const [state, startOwner] of Object.entries(unresponsiveOwners)) {
     for (const [verb, args] of Object.entries(verbs)) {
       if (state !== 'stopped' && !['run', 'resume', 'cancel', 'runs', 'status', 'doctor'].includes(verb)) continue;
-      add(`${state}.${verb}`, (stage) => unanswered(stage, args, make));
+      add(`${state}.${verb}`, (fixture) => namesOwner(fixture, args, startOwner));
     }
   }
-  for (const [left, leave] of Object.entries(leftBehind)) {
-    for (const verb of ['run', 'status', 'doctor']) add(`${left}.${verb}`, (stage) => works(stage, verbs[verb], leave));
+  for (const [leftover, createLeftover] of Object.entries(leftovers)) {
+    for (const verb of ['run', 'status', 'doctor'])
+      add(`${leftover}.${verb}`, (fixture) => works(fixture, verbs[verb], createLeftover));
   }
   for (const verb of ['run', 'runs', 'status', 'cancel', 'resume', 'approve', 'resolve'])
-    add(`json.${verb}`, (stage) => asJson(stage, verb));
-  for (const [name, make] of Object.entries(refusals)) add(`refused.${name}`, (stage) => refused(stage, make));
-  add('honest.run', honest);
+    add(`json.${verb}`, (fixture) => printsJson(fixture, verb));
+  for (const [name, create] of Object.entries(refusedData))
+    add(`refused.${name}`, (fixture) => refusesData(fixture, create));
+  add('honest.run', reportsStartedTurn);
   return all;
 }

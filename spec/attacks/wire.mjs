@@ -1,28 +1,34 @@
-// The protocol of the socket, written a second time from its description, so that it can be broken at any point.
+// An independent implementation of the socket protocol that can deviate from it at any point.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { Actor, expect, root, sleep, within } from './stage.mjs';
+import { Actor, expect, root, sleep, within } from '../support/store-attack.mjs';
 
-/** @param {string} secret @param {'owner' | 'client'} role @param {string} owner @param {string} client */
-export function proofOf(secret, role, owner, client) {
+/**
+ * Returns the proof of one side.
+ * @param {string} secret
+ * @param {'owner' | 'client'} role
+ * @param {string} ownerNonce
+ * @param {string} clientNonce
+ */
+export function proofOf(secret, role, ownerNonce, clientNonce) {
   return createHmac('sha256', Buffer.from(secret, 'hex'))
-    .update(`rondo.store.v1 ${role} ${owner} ${client}`)
+    .update(`rondo.store.v1 ${role} ${ownerNonce} ${clientNonce}`)
     .digest('hex');
 }
 
 export const nonce = () => randomBytes(16).toString('hex');
 
-/** @param {string} path */
-export function recordOf(path) {
-  const record = JSON.parse(readFileSync(`${path}.owner`, 'utf8'));
-  return { ...record, socket: record.socket === 'beside' ? `${path}.sock` : record.socket };
+/** Reads the owner file of a store, with the path of the socket. @param {string} path */
+export function readOwnerFile(path) {
+  const content = JSON.parse(readFileSync(`${path}.owner`, 'utf8'));
+  return { ...content, socket: content.socket === 'beside' ? `${path}.sock` : content.socket };
 }
 
-/** When a process started, in the terms of the record. @param {number} pid */
+/** Returns the start of a process in the format of the owner file. @param {number} pid */
 export function startOf(pid) {
   const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const started = text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
@@ -30,22 +36,23 @@ export function startOf(pid) {
   return `${boot} ${readlinkSync(`/proc/${pid}/ns/pid`)} ${started}`;
 }
 
-/** A record that is right in every respect. @param {string} path @param {number} pid @param {string} secret */
-export function recordFor(path, pid, secret) {
+/** Returns the content of a valid owner file. @param {string} path @param {number} pid @param {string} secret */
+export function validOwnerFile(path, pid, secret) {
   const { dev, ino, birthtimeMs } = statSync(dirname(path));
   return { pid, start: startOf(pid), socket: 'beside', secret, directory: `${dev}:${ino}:${birthtimeMs}` };
 }
 
-/** @param {string} path @param {unknown} record */
-export function plantRecord(path, record) {
+/** Writes the owner file of a store. @param {string} path @param {unknown} content */
+export function writeOwnerFile(path, content) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileSync(`${path}.owner`, typeof record === 'string' ? record : JSON.stringify(record), { mode: 0o600 });
+  writeFileSync(`${path}.owner`, typeof content === 'string' ? content : JSON.stringify(content), { mode: 0o600 });
   chmodSync(`${path}.owner`, 0o600);
 }
 
-/** One end of a connection, in lines. */
+/** One end of a connection, which transfers one JSON document per line. */
 export class Wire {
-  said = '';
+  /** The text received so far; only its end if it is long. */
+  received = '';
   ended = false;
   #lines = [];
   #waiting = [];
@@ -54,96 +61,96 @@ export class Wire {
     this.socket = socket;
     socket.setEncoding('utf8');
     socket.on('error', () => undefined);
-    socket.on('data', (piece) => this.#take(piece));
+    socket.on('data', (chunk) => this.#receive(chunk));
     this.closed = new Promise((resolve) => {
       socket.on('close', () => {
         this.ended = true;
-        for (const one of this.#waiting) one(undefined);
+        for (const resolveLine of this.#waiting) resolveLine(undefined);
         resolve(undefined);
       });
     });
     socket.on('end', () => socket.destroy());
   }
 
-  #take(piece) {
-    this.said += piece;
-    const parts = ((this.rest ?? '') + piece).split('\n');
-    this.rest = parts.pop();
-    for (const line of parts) {
-      const one = this.#waiting.shift();
-      if (one === undefined) this.#lines.push(line);
-      else one(line);
+  #receive(chunk) {
+    this.received += chunk;
+    const lines = ((this.partialLine ?? '') + chunk).split('\n');
+    this.partialLine = lines.pop();
+    for (const line of lines) {
+      const resolveLine = this.#waiting.shift();
+      if (resolveLine === undefined) this.#lines.push(line);
+      else resolveLine(line);
     }
-    if (this.said.length > 1_000_000) this.said = this.said.slice(-1000);
+    if (this.received.length > 1_000_000) this.received = this.received.slice(-1000);
   }
 
-  /** @param {string} path */
-  static async to(path) {
+  /** Connects to a socket. @param {string} path */
+  static async connect(path) {
     const socket = connect({ path });
     await within(once(socket, 'connect'), 5000, 'a connection');
     return new Wire(socket);
   }
 
-  /** @param {unknown} message */
+  /** Sends a document, or a string or buffer as it is. @param {unknown} message */
   send(message) {
     const isRaw = typeof message === 'string' || Buffer.isBuffer(message);
     this.socket.write(isRaw ? message : `${JSON.stringify(message)}\n`);
   }
 
-  /** The next document; undefined once the other side has hung up. @param {number} [ms] */
+  /** Returns the next document, or undefined after the connection has ended. @param {number} [ms] */
   async next(ms = 5000) {
     const line = this.#lines.shift();
     if (line !== undefined) return JSON.parse(line);
     if (this.ended) return undefined;
-    const got = await within(
+    const received = await within(
       new Promise((resolve) => this.#waiting.push(resolve)),
       ms,
       'a line or the end of the connection',
     );
-    return got === undefined ? undefined : JSON.parse(got);
+    return received === undefined ? undefined : JSON.parse(received);
   }
 
-  /** The answer under a number; what else comes is left out. @param {number} i */
+  /** Returns the response to a request, and discards other messages. @param {number} i the number of the request */
   async answer(i) {
     for (;;) {
       const message = await this.next();
-      // A number alone acknowledges an append.
+      // The acknowledgement of an append is its number alone.
       if (message === i) return { i, ok: null };
       if (message === undefined || (message.i === i && ('ok' in message || 'error' in message))) return message;
     }
   }
 }
 
-/** Connects and proves itself. @param {string} path */
-export async function insider(path) {
-  const { socket, secret } = recordOf(path);
-  const wire = await Wire.to(socket);
-  const { nonce: theirs } = await wire.next();
-  const own = nonce();
-  wire.send({ nonce: own, proof: proofOf(secret, 'client', theirs, own) });
+/** Connects and completes the handshake. @param {string} path */
+export async function connectAuthenticated(path) {
+  const { socket, secret } = readOwnerFile(path);
+  const wire = await Wire.connect(socket);
+  const { nonce: ownerNonce } = await wire.next();
+  const clientNonce = nonce();
+  wire.send({ nonce: clientNonce, proof: proofOf(secret, 'client', ownerNonce, clientNonce) });
   const { proof } = await wire.next();
-  expect(proof === proofOf(secret, 'owner', theirs, own), 'the proof of the owner', proof);
+  expect(proof === proofOf(secret, 'owner', ownerNonce, clientNonce), 'the proof of the owner', proof);
   return wire;
 }
 
-/** Connects, proves itself and says hello. @param {string} path @param {object} [hello] */
-export async function greeted(path, hello = {}) {
-  const wire = await insider(path);
-  const process_ = { pid: process.pid, start: startOf(process.pid) };
-  wire.send({ op: 'hello', i: 0, id: nonce(), process: process_, held: [], ...hello });
+/** Connects, completes the handshake and sends hello. @param {string} path @param {object} [hello] */
+export async function connectClient(path, hello = {}) {
+  const wire = await connectAuthenticated(path);
+  const processId = { pid: process.pid, start: startOf(process.pid) };
+  wire.send({ op: 'hello', i: 0, id: nonce(), process: processId, held: [], ...hello });
   const answer = await wire.answer(0);
   expect(answer?.ok !== undefined, 'an answer to hello', answer);
   return wire;
 }
 
-/** An owner and an honest client that go on while many cases attack the socket. */
+/** An owner and a valid client that keep working while many cases attack the socket. */
 export class SharedOwner {
-  #count = 0;
-  #starting;
+  #appendCount = 0;
+  #started;
 
   async get() {
-    this.#starting ??= this.#start();
-    await this.#starting;
+    this.#started ??= this.#start();
+    await this.#started;
     return this;
   }
 
@@ -157,37 +164,40 @@ export class SharedOwner {
       this.first.owner,
       this.second.owner,
     ]);
-    this.record = recordOf(this.path);
-    this.#count = 1;
+    this.ownerFile = readOwnerFile(this.path);
+    this.#appendCount = 1;
   }
 
-  /** Both go on as if nothing had happened, and no session was made that they did not make. @param {readonly string[]} [allowed] */
-  async assertWell(allowed = []) {
+  /**
+   * Asserts that owner and client still work and that no unexpected session exists.
+   * @param {readonly string[]} [allowed] names of further sessions that may exist
+   */
+  async assertUnaffected(allowed = []) {
     const { owner, client } = this;
     try {
-      expect(!owner.ended && !client.ended, 'owner and client to live', {
+      expect(!owner.ended && !client.ended, 'owner and client to be running', {
         owner: owner.crash ?? owner.code,
         client: client.crash ?? client.code,
       });
-      const first = this.#count++;
+      const first = this.#appendCount++;
       await owner.must('append', { session: 'honest-owner', fence: this.first.fence, first }, 3000);
       await client.must('append', { session: 'honest-client', fence: this.second.fence, first }, 3000);
       const sessions = (await client.must('list', {}, 3000)).map(({ session }) => session);
-      const odd = sessions.filter((session) => !session.startsWith('honest-') && !allowed.includes(session));
-      expect(odd.length === 0, 'no other sessions', odd);
+      const unexpected = sessions.filter((session) => !session.startsWith('honest-') && !allowed.includes(session));
+      expect(unexpected.length === 0, 'no other sessions', unexpected);
     } catch (thrown) {
-      this.#starting = undefined;
+      this.#started = undefined;
       await Promise.all([owner.kill(), client.kill()]);
       throw thrown;
     }
   }
 }
 
-/** Something that listens in place of an owner. @param {string} path @param {(wire: Wire) => unknown} behave */
+/** Listens in place of an owner. @param {string} path @param {(wire: Wire) => unknown} behave handles a connection */
 export async function falseOwner(path, behave) {
   const secret = randomBytes(32).toString('hex');
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  plantRecord(path, recordFor(path, process.pid, secret));
+  writeOwnerFile(path, validOwnerFile(path, process.pid, secret));
   const wires = [];
   const server = createServer((socket) => {
     const wire = new Wire(socket);
@@ -205,10 +215,10 @@ export async function falseOwner(path, behave) {
   return { secret, wires, close };
 }
 
-/** The owner's part of the handshake, done right. @param {Wire} wire @param {string} secret */
-export async function proveAsOwner(wire, secret) {
-  const own = nonce();
-  wire.send({ rondo: 1, nonce: own });
-  const { nonce: theirs } = await wire.next(20_000);
-  wire.send({ proof: proofOf(secret, 'owner', own, theirs) });
+/** Performs the owner's side of the handshake correctly. @param {Wire} wire @param {string} secret */
+export async function authenticateAsOwner(wire, secret) {
+  const ownerNonce = nonce();
+  wire.send({ rondo: 1, nonce: ownerNonce });
+  const { nonce: clientNonce } = await wire.next(20_000);
+  wire.send({ proof: proofOf(secret, 'owner', ownerNonce, clientNonce) });
 }

@@ -1,6 +1,6 @@
-// Hostile clones: an operator clones a repository and tries every verb in it, except for those that give authority (`trust`) or
-// write where they are told (`init`, `--out`). Nothing of the clone may run, no secret may be sent, and no file may
-// change outside of the project's data directory. See README.md.
+// Hostile clones: an operator clones a repository and uses every verb in it, except for those that grant authority
+// (`trust`) or write to a given path (`init`, `--out`). No code of the clone may run, no secret may be sent, and no
+// file may change outside of the project's data directory. See README.md.
 
 import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { seededRandom } from 'rondo/testing';
 import { leakIn } from '../support/operator.mjs';
 import { definitions } from './clones/definitions.mjs';
 import { journalKinds, plantJournal } from './clones/journals.mjs';
-import { configs, surroundings } from './clones/surroundings.mjs';
+import { configs, projectFiles } from './clones/project-files.mjs';
 import { changes, Victim } from './clones/victim.mjs';
 
 /** @typedef {import('./clones/definitions.mjs').Clone} Clone */
@@ -24,12 +24,22 @@ const { values } = parseArgs({
   },
 });
 
-const NOT_TRIED = ['trust', 'init', 'help'];
+const EXCLUDED_VERBS = ['trust', 'init', 'help'];
 
-/** @typedef {{ loops: readonly string[], turns: readonly string[], approvals: readonly string[], effects: readonly string[] }} Known */
+/**
+ * The ids in a clone, for the arguments of the verbs.
+ * @typedef {object} CloneIds
+ * @property {readonly string[]} loops
+ * @property {readonly string[]} turns
+ * @property {readonly string[]} approvals
+ * @property {readonly string[]} effects
+ */
 
-/** How each verb is used on what the clone holds. @type {{ readonly [verb: string]: (known: Known) => readonly (readonly string[])[] }} */
-const uses = {
+/**
+ * Returns the command lines of each verb for the ids of a clone.
+ * @type {{ readonly [verb: string]: (ids: CloneIds) => readonly (readonly string[])[] }}
+ */
+const argumentsByVerb = {
   run: ({ loops }) => loops.map((loop) => ['run', '--json', '--', loop]),
   chat: ({ loops }) => [['chat', '--', loops.at(-1) ?? 'agent']],
   resume: ({ turns }) => [['resume', '--all'], ...turns.map((turn) => ['resume', turn])],
@@ -64,8 +74,8 @@ const uses = {
   demo: () => [['demo']],
 };
 
-/** @param {number} n */
-function pickOf(n) {
+/** Returns the random functions of a clone. @param {number} n */
+function randomFor(n) {
   const random = seededRandom(Number(values.seed) * 100_003 + n);
   const pick = /** @type {import('./clones/definitions.mjs').Pick} */ (
     (all) => /** @type {(typeof all)[number]} */ (all[Math.floor(random() * all.length)])
@@ -73,8 +83,11 @@ function pickOf(n) {
   return { random, pick };
 }
 
-/** The operator has trusted other places, or allows this server, or has said nothing. @param {Victim} victim @param {string} kind */
-function plantOperator({ home, base, listener }, kind) {
+/**
+ * Writes the operator's trust file: none, with another directory, or with a permit for the attacker's server.
+ * @param {Victim} victim @param {string} kind
+ */
+function writeOperatorTrust({ home, base, listener }, kind) {
   if (kind === 'nothing') return;
   const folder = join(home, '.config', 'rondo');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -85,9 +98,9 @@ function plantOperator({ home, base, listener }, kind) {
   writeFileSync(join(folder, 'trust.toml'), text, { mode: 0o600 });
 }
 
-/** Makes one clone. @param {Victim} victim @param {number} n */
-async function make(victim, n) {
-  const { random, pick } = pickOf(n);
+/** Creates one clone. @param {Victim} victim @param {number} n */
+async function createClone(victim, n) {
+  const { random, pick } = randomFor(n);
   /** @type {Clone} */
   const clone = { loops: [] };
   /** @type {string[]} */
@@ -98,7 +111,7 @@ async function make(victim, n) {
     kinds.push(kind);
   }
   const operator = pick(['nothing', 'nothing', 'other', 'destination']);
-  plantOperator(victim, operator);
+  writeOperatorTrust(victim, operator);
   const add = (/** @type {typeof configs} */ table, /** @type {number} */ count) => {
     for (let i = 0; i < count; i++) {
       const name = pick(Object.keys(table));
@@ -107,7 +120,7 @@ async function make(victim, n) {
       try {
         table[name]?.(victim, clone, pick);
       } catch (error) {
-        // Two of them want the same place: the second one is left out.
+        // Two hostile parts need the same path. The second one is left out.
         if (
           !['EEXIST', 'ENOTDIR', 'ENOENT', 'EACCES', 'EPERM', 'EISDIR', 'ENXIO', 'ELOOP', 'EROFS', 'EINVAL'].includes(
             String(/** @type {NodeJS.ErrnoException} */ (error).code),
@@ -118,20 +131,23 @@ async function make(victim, n) {
     }
   };
   add(definitions, 1 + Math.floor(random() * 3));
-  // Settings that are refused stop every verb that reads them: most clones have none.
+  // A refused configuration stops every verb that reads it, so half of the clones have none.
   if (random() < 0.5) add(configs, 1);
-  add(surroundings, Math.floor(random() * 2.5));
+  add(projectFiles, Math.floor(random() * 2.5));
   return { clone, operator, kinds };
 }
 
-/** The directories that Rondo may write to. @param {Victim} victim */
+/** Returns the directories that Rondo may write to. @param {Victim} victim */
 function dataDirectories({ project }) {
   return ['.rondo', 'state']
     .map((name) => join(project, name))
     .filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true);
 }
 
-/** @param {string} text @param {(document: any) => readonly string[]} from */
+/**
+ * Parses JSON output and returns the ids in it, or none.
+ * @param {string} text @param {(document: any) => readonly string[]} from
+ */
 function idsIn(text, from) {
   try {
     return from(JSON.parse(text));
@@ -140,18 +156,25 @@ function idsIn(text, from) {
   }
 }
 
-/** @param {Victim} victim @param {Clone} clone @returns {Promise<Known>} */
-async function look(victim, { loops }) {
+/**
+ * Returns the ids of the clone that the verbs are used on.
+ * @param {Victim} victim @param {Clone} clone @returns {Promise<CloneIds>}
+ */
+async function idsOf(victim, { loops }) {
   const runs = await victim.rondo(['runs', '--json']);
-  const waiting = await victim.rondo(['approvals', '--json']);
+  const pending = await victim.rondo(['approvals', '--json']);
   const turns = idsIn(runs.stdout, ({ runs: all }) => all.map((/** @type {any} */ { turnId }) => turnId));
-  const approvals = idsIn(waiting.stdout, (all) => all.map((/** @type {any} */ { id }) => id));
+  const approvals = idsIn(pending.stdout, (all) => all.map((/** @type {any} */ { id }) => id));
   const effects = turns.flatMap((turn) => [`${turn}/0`, `${turn}/1`]);
   return { loops: [...new Set(loops)], turns, approvals, effects };
 }
 
-/** What went wrong with one use. @param {Victim} victim @param {Map<string, string>} before @param {Awaited<ReturnType<Victim['rondo']>>} ended @param {string} operator */
-function wrong(victim, before, ended, operator) {
+/**
+ * Returns the violations of one command.
+ * @param {Victim} victim @param {Map<string, string>} before @param {Awaited<ReturnType<Victim['rondo']>>} ended
+ * @param {string} operator
+ */
+function violationsOf(victim, before, ended, operator) {
   const { requests } = victim.listener;
   const executed = victim.executed();
   const changed = changes(before, victim.snapshot(dataDirectories(victim)));
@@ -162,43 +185,43 @@ function wrong(victim, before, ended, operator) {
     ...(changed.length === 0 ? [] : [`changed: ${changed.slice(0, 5).join(', ')}`]),
     ...(sent === undefined ? [] : [`sent ${leakIn(sent)}`]),
     ...(requests.length > 0 && operator !== 'destination'
-      ? [`reached this machine: ${requests[0]?.slice(0, 100)}`]
+      ? [`sent a request to this machine: ${requests[0]?.slice(0, 100)}`]
       : []),
     ...(printed === undefined ? [] : [`printed ${printed}`]),
     ...(ended.late ? ['did not end'] : []),
-    ...(ended.code === null && !ended.late ? ['was ended by a signal'] : []),
-    ...(/\n\s+at .*\.js:\d+/.test(ended.stderr) ? [`showed a stack: ${ended.stderr.slice(0, 200)}`] : []),
+    ...(ended.code === null && !ended.late ? ['exited by a signal'] : []),
+    ...(/\n\s+at .*\.js:\d+/.test(ended.stderr) ? [`printed a stack trace: ${ended.stderr.slice(0, 200)}`] : []),
   ];
 }
 
 const summary = { clones: 0, commands: 0, kinds: new Set(), violations: /** @type {string[]} */ ([]) };
 
-/** @param {number} n */
+/** Creates a clone, uses every verb in it and records the violations. @param {number} n */
 async function attack(n) {
   const victim = new Victim();
   await victim.open();
   try {
-    const { clone, operator, kinds } = await make(victim, n);
+    const { clone, operator, kinds } = await createClone(victim, n);
     for (const kind of kinds) summary.kinds.add(kind);
     let before = victim.snapshot(dataDirectories(victim));
-    const known = await look(victim, clone);
-    const lines = Object.values(uses).flatMap((use) => use(known));
-    for (const args of lines) {
+    const ids = await idsOf(victim, clone);
+    const commandLines = Object.values(argumentsByVerb).flatMap((argumentsFor) => argumentsFor(ids));
+    for (const args of commandLines) {
       const ended = await victim.rondo(args);
       summary.commands += 1;
-      const flaws = wrong(victim, before, ended, operator);
+      const found = violationsOf(victim, before, ended, operator);
       if (values.verbose)
         console.log(
           `${n} [${kinds.join(', ')}; ${operator}] ${args.join(' ')} -> ${ended.code} ${(ended.stderr || ended.stdout).trim().split('\n')[0]?.slice(0, 160)}`,
         );
-      for (const flaw of flaws) {
-        const violation = `clone ${n} (${kinds.join(', ')}; operator: ${operator}): rondo ${args.join(' ')}: ${flaw}`;
+      for (const text of found) {
+        const violation = `clone ${n} (${kinds.join(', ')}; operator: ${operator}): rondo ${args.join(' ')}: ${text}`;
         summary.violations.push(violation);
         console.log(violation);
       }
-      if (flaws.length > 0) {
+      if (found.length > 0) {
         victim.listener.requests.length = 0;
-        rmSync(victim.mark, { force: true });
+        rmSync(victim.executionLog, { force: true });
         before = victim.snapshot(dataDirectories(victim));
       }
     }
@@ -208,19 +231,19 @@ async function attack(n) {
   }
 }
 
-/** A verb that nobody tried would be a hole in this campaign. */
-async function assertAllVerbs() {
+/** Throws if the help lists a verb that this campaign does not use. */
+async function assertAllVerbsAreUsed() {
   const victim = new Victim();
   await victim.open();
   const { stdout } = await victim.rondo(['--help']);
   victim.close();
   const verbs = [...stdout.matchAll(/^ {2}([a-z][a-z-]*)(?: \[| <|\s{2})/gm)].map(([, verb = '']) => verb);
-  const missing = verbs.filter((verb) => !(verb in uses) && !NOT_TRIED.includes(verb));
+  const missing = verbs.filter((verb) => !(verb in argumentsByVerb) && !EXCLUDED_VERBS.includes(verb));
   if (verbs.length < 15 || missing.length > 0)
-    throw new Error(`These verbs are not tried: ${missing.join(', ') || 'all of them'}.`);
+    throw new Error(`The campaign does not use these verbs: ${missing.join(', ') || 'all of them'}.`);
 }
 
-await assertAllVerbs();
+await assertAllVerbsAreUsed();
 const queue =
   values.only === undefined
     ? Array.from({ length: Number(values.clones) }, (_, n) => n)

@@ -1,4 +1,4 @@
-// What the turns of a campaign do: a plan of steps, drawn at random, and the loops that carry it out.
+// The turns of a campaign: random plans of steps, and the loops that run a plan.
 
 import { defineLoop } from 'rondo';
 import { effectValue } from './sink.mjs';
@@ -7,8 +7,11 @@ import { effectValue } from './sink.mjs';
 /** @typedef {{ readonly op: Op, readonly step: string, readonly ms: number }} Step */
 /** @typedef {{ readonly turn: string, readonly parallel: boolean, readonly steps: readonly Step[] }} Plan */
 
-/** The loop of each kind, and what its steps are drawn from. @type {Readonly<Record<string, readonly Op[]>>} */
-const KINDS = {
+/**
+ * The loops, and the kinds of steps from which each plan is chosen at random.
+ * @type {Readonly<Record<string, readonly Op[]>>}
+ */
+const STEP_KINDS = {
   'once-steps': ['once'],
   'keyed-steps': ['keyed'],
   'idempotent-steps': ['idempotent'],
@@ -19,13 +22,17 @@ const KINDS = {
   'parallel-steps': ['once', 'keyed', 'idempotent'],
 };
 
-const anything = /** @type {const} */ ({});
+/** A schema without restrictions. */
+const anySchema = /** @type {const} */ ({});
 
-/** @param {() => number} random @param {string} turn @returns {{ loop: string, plan: Plan }} */
+/**
+ * Returns a random loop and plan.
+ * @param {() => number} random @param {string} turn @returns {{ loop: string, plan: Plan }}
+ */
 export function randomPlan(random, turn) {
-  const names = Object.keys(KINDS);
+  const names = Object.keys(STEP_KINDS);
   const loop = names[Math.floor(random() * names.length)] ?? 'once-steps';
-  const ops = KINDS[loop] ?? ['once'];
+  const ops = STEP_KINDS[loop] ?? ['once'];
   const steps = Array.from({ length: 1 + Math.floor(random() * 6) }, (_, i) => {
     const op = ops[i === 0 ? 0 : Math.floor(random() * ops.length)] ?? 'once';
     return { op, step: `${i}-${op}`, ms: Math.floor(random() * 200) };
@@ -33,49 +40,53 @@ export function randomPlan(random, turn) {
   return { loop, plan: { turn, parallel: loop === 'parallel-steps', steps } };
 }
 
-/** What a plan returns when all its steps are done. @param {Plan} plan */
+/** Returns the output of a plan whose steps are all done. @param {Plan} plan */
 export function outputOf({ turn, steps }) {
   return steps.map(({ op, step }) => (op === 'sleep' ? step : effectValue({ turn, step })));
 }
 
-/** Whether the sink sees a step. @param {Step} step */
-export const isOutside = ({ op }) => op !== 'pure' && op !== 'sleep';
+/** True if a step performs an effect in the sink. @param {Step} step */
+export const isExternal = ({ op }) => op !== 'pure' && op !== 'sleep';
 
-/** The loops of all kinds. @param {import('./sink-client.mjs').Perform} perform */
+/** Returns the loops of all kinds. @param {import('./sink-client.mjs').Perform} perform */
 export function loopsOf(perform) {
   const ask = defineLoop({
     id: 'ask',
-    input: anything,
-    output: anything,
+    input: anySchema,
+    output: anySchema,
     policy: { approval: 'ask' },
     safety: 'once',
     tool: (input, { idempotencyKey: key }) => {
-      const { turn, step } = /** @type {import('./sink.mjs').Place} */ (input);
+      const { turn, step } = /** @type {import('./sink.mjs').StepId} */ (input);
       return perform({ turn, step, safety: 'once', key });
     },
   });
-  /** @param {Step} item @param {string} turn @param {import('rondo').Scope} scope @returns {Promise<unknown>} */
-  const carryOut = async ({ op, step, ms }, turn, scope) => {
-    const place = { turn, step };
-    if (op === 'ask') return scope.call(ask, place);
+  /**
+   * Runs one step.
+   * @param {Step} item @param {string} turn @param {import('rondo').Scope} scope @returns {Promise<unknown>}
+   */
+  const runStep = async ({ op, step, ms }, turn, scope) => {
+    const stepId = { turn, step };
+    if (op === 'ask') return scope.call(ask, stepId);
     if (op === 'sleep') return scope.sleep(ms).then(() => step);
     return scope.effect({
       kind: 'campaign',
       name: step,
-      input: place,
+      input: stepId,
       safety: op,
       perform: (_, { idempotencyKey: key }) =>
-        op === 'pure' ? effectValue(place) : perform({ ...place, safety: op, key }),
+        op === 'pure' ? effectValue(stepId) : perform({ ...stepId, safety: op, key }),
     });
   };
   /** @param {unknown} input @param {import('rondo').Scope} scope @returns {Promise<unknown>} */
   const body = async (input, scope) => {
     const { turn, parallel, steps } = /** @type {Plan} */ (input);
-    if (parallel) return scope.all(steps.map((item) => (/** @type {typeof scope} */ own) => carryOut(item, turn, own)));
-    const done = [];
-    for (const item of steps) done.push(await carryOut(item, turn, scope));
-    return done;
+    if (parallel)
+      return scope.all(steps.map((item) => (/** @type {typeof scope} */ branch) => runStep(item, turn, branch)));
+    const results = [];
+    for (const item of steps) results.push(await runStep(item, turn, scope));
+    return results;
   };
-  const plans = Object.keys(KINDS).map((id) => defineLoop({ id, input: anything, output: anything, body }));
+  const plans = Object.keys(STEP_KINDS).map((id) => defineLoop({ id, input: anySchema, output: anySchema, body }));
   return [ask, ...plans];
 }

@@ -1,4 +1,5 @@
-// Many processes start the same key at the same moment, on a store that does not exist yet: it runs once. See README.md.
+// Many processes start the same key at the same time, on a store that does not exist yet. The turn runs once. See
+// README.md.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,12 +11,12 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openSqlite } from 'rondo/sqlite';
 import { seededRandom } from 'rondo/testing';
-import { eachLine } from './lines.mjs';
-import { CampaignRecord, quantile } from './record.mjs';
+import { CampaignLog, quantile } from './campaign-log.mjs';
+import { eachLine } from './json-lines.mjs';
 import { effectValue, Sink } from './sink.mjs';
 
 const PROGRESS_MS = 5000;
-const LONGEST_MS = 10_000;
+const MAX_MS = 10_000;
 const program = fileURLToPath(new URL('same-key-worker.mjs', import.meta.url));
 
 const { values } = parseArgs({
@@ -28,21 +29,30 @@ const { values } = parseArgs({
 });
 const [rounds = 0, processes = 0, seed = 0] = [values.rounds, values.processes, values.seed].map(Number);
 
-/** @typedef {{ pid: number, turnId?: string, status?: string, output?: unknown, thrown?: unknown, code?: number | null }} Report */
+/**
+ * The report of a process; `code` is its exit code.
+ * @typedef {object} Report
+ * @property {number} pid
+ * @property {string} [turnId]
+ * @property {string} [status]
+ * @property {unknown} [output]
+ * @property {unknown} [thrown]
+ * @property {number | null} [code]
+ */
 
 const folder = mkdtempSync(join(tmpdir(), 'rondo-same-key-'));
-const record = new CampaignRecord(join(folder, 'log.jsonl'));
+const log = new CampaignLog(join(folder, 'log.jsonl'));
 const stderr = openSync(join(folder, 'stderr.log'), 'a');
 const sink = new Sink(seededRandom(seed));
 const socket = join(folder, 'sink.sock');
-/** How long each process took from the word to its end. @type {number[]} */
-const took = [];
+/** The time of each process from the start signal to its exit, in milliseconds. @type {number[]} */
+const durations = [];
 
-/** A process that waits for the word. @param {string} file @param {string} turn */
-function contender(file, turn) {
+/** Starts a process that waits for the start signal. @param {string} file @param {string} turn */
+function startProcess(file, turn) {
   const child = spawn(process.execPath, [program, file, socket, turn], { stdio: ['pipe', 'pipe', stderr] });
   const { stdin, stdout } = child;
-  if (stdin === null || stdout === null) throw new TypeError('A contender has pipes.');
+  if (stdin === null || stdout === null) throw new TypeError('The process has no pipes.');
   stdin.on('error', () => {});
   /** @type {Report} */
   const report = { pid: child.pid ?? 0 };
@@ -58,65 +68,69 @@ function contender(file, turn) {
   return { child, stdin, report, closed, ready: Promise.race([ready, closed]) };
 }
 
-/** Lets one process run to its end, and ends it if it hangs. @param {ReturnType<typeof contender>} one @param {string} turn */
-async function finished({ child, stdin, report, closed }, turn) {
+/**
+ * Sends the start signal and waits until the process exits. Kills it at the time limit.
+ * @param {ReturnType<typeof startProcess>} started @param {string} turn
+ */
+async function runToExit({ child, stdin, report, closed }, turn) {
   const at = Date.now();
   stdin.write('go\n');
-  const late = sleep(LONGEST_MS, 'late', { ref: false });
-  if ((await Promise.race([closed, late])) === 'late') {
-    record.violation(`${turn}: process ${report.pid} did not end within ${LONGEST_MS} ms`);
+  const timeout = sleep(MAX_MS, 'timeout', { ref: false });
+  if ((await Promise.race([closed, timeout])) === 'timeout') {
+    log.violation(`${turn}: process ${report.pid} did not end within ${MAX_MS} ms`);
     child.kill('SIGKILL');
     await closed;
   }
-  took.push(Date.now() - at);
-  record.log('report', { turn, ...report });
+  durations.push(Date.now() - at);
+  log.write('report', { turn, ...report });
 }
 
-/** @param {number} number */
+/** Runs one round and checks it. @param {number} number */
 async function round(number) {
   const turn = `round-${number}`;
   const file = join(folder, turn, 'data', 'journal.db');
-  const all = Array.from({ length: processes }, () => contender(file, turn));
-  await Promise.all(all.map(({ ready }) => ready));
-  await Promise.all(all.map((one) => finished(one, turn)));
-  const place = { turn, step: '0-once' };
-  const output = JSON.stringify([effectValue(place)]);
-  const ids = new Set(all.map(({ report }) => report.turnId));
-  if (ids.size !== 1) record.violation(`${turn}: the processes report ${ids.size} turn ids: ${[...ids].join(', ')}`);
-  for (const { report } of all) {
+  const started = Array.from({ length: processes }, () => startProcess(file, turn));
+  await Promise.all(started.map(({ ready }) => ready));
+  await Promise.all(started.map((contender) => runToExit(contender, turn)));
+  const stepId = { turn, step: '0-once' };
+  const output = JSON.stringify([effectValue(stepId)]);
+  const ids = new Set(started.map(({ report }) => report.turnId));
+  if (ids.size !== 1) log.violation(`${turn}: the processes report ${ids.size} turn ids: ${[...ids].join(', ')}`);
+  for (const { report } of started) {
     const { status, code } = report;
-    const right = status === 'ok' && code === 0 && JSON.stringify(report.output) === output;
-    if (!right) record.violation(`${turn}: a process reports ${JSON.stringify(report)}`);
+    const isCorrect = status === 'ok' && code === 0 && JSON.stringify(report.output) === output;
+    if (!isCorrect) log.violation(`${turn}: a process reports ${JSON.stringify(report)}`);
   }
-  const seen = sink.seen(place);
-  if (seen.length !== 1) record.violation(`${turn}: the effect happened ${seen.length} times: ${JSON.stringify(seen)}`);
+  const attempts = sink.attemptsOf(stepId);
+  if (attempts.length !== 1)
+    log.violation(`${turn}: the effect was performed ${attempts.length} times: ${JSON.stringify(attempts)}`);
   await inspect(file, turn);
-  if (record.violations.length === 0) rmSync(join(folder, turn), { recursive: true });
+  if (log.violations.length === 0) rmSync(join(folder, turn), { recursive: true });
 }
 
-/** The store is whole, and holds one session with one turn. @param {string} file @param {string} turn */
+/** Checks that the store has no damage and one session. @param {string} file @param {string} turn */
 async function inspect(file, turn) {
   const store = await openSqlite(file, { check: 'full' });
   const { report } = /** @type {{ report?: { damage?: readonly unknown[] } }} */ (/** @type {unknown} */ (store));
-  if (report?.damage?.length !== 0) record.violation(`${turn}: the store is damaged: ${JSON.stringify(report)}`);
+  if (report?.damage?.length !== 0) log.violation(`${turn}: the store is damaged: ${JSON.stringify(report)}`);
   const sessions = await store.journal.list();
-  if (sessions.length !== 1) record.violation(`${turn}: the store holds ${sessions.length} sessions`);
+  if (sessions.length !== 1) log.violation(`${turn}: the store has ${sessions.length} sessions`);
   await store.close();
 }
 
 await sink.listen(socket);
 let done = 0;
 const progress = setInterval(() => {
-  console.log(`same-key: ${done} rounds, ${sink.count} effects, ${record.violations.length} violations`);
+  console.log(`same-key: ${done} rounds, ${sink.count} effects, ${log.violations.length} violations`);
 }, PROGRESS_MS);
-while (done < rounds && !record.spent) await round(++done);
+while (done < rounds && !log.isFull) await round(++done);
 clearInterval(progress);
 sink.close();
-const { violations } = record;
+const { violations } = log;
 const failed = violations.length > 0;
 if (failed || values.keep) console.log(`The data directories and the log of all reports: ${folder}`);
 else rmSync(folder, { recursive: true });
-const processMs = { p50: quantile(took, 0.5), p99: quantile(took, 0.99), max: quantile(took, 1) };
+const processMs = { p50: quantile(durations, 0.5), p99: quantile(durations, 0.99), max: quantile(durations, 1) };
 console.log(
   JSON.stringify({ mode: 'same-key', seed, rounds: done, processes, effects: sink.count, processMs, violations }),
 );

@@ -1,4 +1,4 @@
-// A worker's side of the sink.
+// The connection of a worker to the sink.
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -7,7 +7,8 @@ import { createInterface } from 'node:readline';
 /** @typedef {(effect: { turn: string, step: string, safety: string, key: string }) => Promise<string>} Perform */
 
 /**
- * Connects to the sink. The effect is handed to the operating system in the call itself, before the promise is returned.
+ * Connects to the sink. The returned function writes the effect to the socket synchronously, before it returns a
+ * promise.
  * @param {string} path @returns {Promise<Perform>}
  */
 export async function connectSink(path) {
@@ -15,21 +16,21 @@ export async function connectSink(path) {
   await once(socket, 'connect');
   socket.on('error', () => process.exit(3));
   /** @type {Map<number, (value: string) => void>} */
-  const waiting = new Map();
+  const pending = new Map();
   const lines = createInterface({ input: socket });
   const welcome = once(lines, 'line');
   socket.write(`${JSON.stringify({ hello: process.pid })}\n`);
   await welcome;
   lines.on('line', (line) => {
     const { id, value } = JSON.parse(line);
-    waiting.get(id)?.(value);
-    waiting.delete(id);
+    pending.get(id)?.(value);
+    pending.delete(id);
   });
-  let next = 0;
+  let nextId = 0;
   return (effect) =>
     new Promise((resolve) => {
-      const id = next++;
-      waiting.set(id, resolve);
+      const id = nextId++;
+      pending.set(id, resolve);
       socket.write(`${JSON.stringify({ id, ...effect })}\n`);
     });
 }

@@ -1,45 +1,46 @@
-// The sink: receives the effects of all workers and remembers each, so that it can be asked what really happened.
-// A worker reports over one connection for its whole life. When that connection has closed, nothing of it is in flight.
+// The sink receives the effects of all workers and records each attempt, independently of the journal. A worker uses
+// one connection until it exits. Once that connection is closed, no effect of the worker is in flight.
 
 import { createServer } from 'node:net';
-import { eachLine } from './lines.mjs';
+import { eachLine } from './json-lines.mjs';
 
-/** @typedef {{ readonly pid: number, readonly key: string, readonly at: number }} Seen */
-/** @typedef {{ readonly turn: string, readonly step: string }} Place */
+/** @typedef {{ readonly pid: number, readonly key: string, readonly at: number }} Attempt */
+/** @typedef {{ readonly turn: string, readonly step: string }} StepId */
 
-/** What an effect gives back: the same in every attempt. @param {Place} place */
+/** Returns the result of an effect, which is the same in every attempt. @param {StepId} stepId */
 export const effectValue = ({ turn, step }) => `${turn}#${step}`;
 
+/** A server on a Unix socket that records effects. */
 export class Sink {
-  /** All effects, by turn and step. @type {Map<string, Seen[]>} */
+  /** The attempts at each effect, by turn and step. @type {Map<string, Attempt[]>} */
   effects = new Map();
   count = 0;
   /** @type {(turn: string) => void} */
   onEffect = () => {};
-  /** Connections that are open, by pid. @type {Map<number, Promise<void>>} */
+  /** Resolve when the connection of a process closes, by pid. @type {Map<number, Promise<void>>} */
   #open = new Map();
   /** @type {() => number} */
   #random;
   /** @type {import('node:net').Server} */
   #server;
 
-  /** @param {() => number} random decides how long each effect takes */
+  /** @param {() => number} random Determines the duration of each effect. */
   constructor(random) {
     this.#random = random;
     this.#server = createServer((socket) => this.#serve(socket));
   }
 
-  /** @param {string} path of the Unix socket @returns {Promise<void>} */
+  /** Listens on a Unix socket. @param {string} path @returns {Promise<void>} */
   listen(path) {
     return new Promise((resolve) => this.#server.listen(path, 1000, () => resolve()));
   }
 
-  /** @param {Place} place @returns {readonly Seen[]} */
-  seen(place) {
-    return this.effects.get(effectValue(place)) ?? [];
+  /** Returns the attempts at an effect. @param {StepId} stepId @returns {readonly Attempt[]} */
+  attemptsOf(stepId) {
+    return this.effects.get(effectValue(stepId)) ?? [];
   }
 
-  /** Resolves when nothing of this process can arrive any more. @param {number} pid */
+  /** Resolves when no further effect of this process can arrive. @param {number} pid */
   async closed(pid) {
     await this.#open.get(pid);
   }
@@ -48,17 +49,17 @@ export class Sink {
     this.#server.close();
   }
 
-  /** @param {import('node:net').Socket} socket */
+  /** Receives the effects of one worker. @param {import('node:net').Socket} socket */
   #serve(socket) {
     let pid = 0;
     /** @type {() => void} */
-    let end = () => {};
+    let markClosed = () => {};
     socket.on('error', () => {});
     eachLine(socket, (line) => {
       const message = JSON.parse(line);
       if (message.hello !== undefined) {
         pid = message.hello;
-        this.#open.set(pid, new Promise((resolve) => (end = resolve)));
+        this.#open.set(pid, new Promise((resolve) => (markClosed = resolve)));
         socket.write('{"welcome":true}\n');
         return;
       }
@@ -71,7 +72,7 @@ export class Sink {
     });
     socket.on('close', () => {
       this.#open.delete(pid);
-      end();
+      markClosed();
     });
   }
 }

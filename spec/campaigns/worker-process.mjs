@@ -1,64 +1,74 @@
-// A worker as the controller sees it: a process, the operations it was given, and the times in which it was held up.
+// A worker in the controller: its process, its pending operations, and the periods in which the controller paused it.
 
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { eachLine } from './lines.mjs';
+import { eachLine } from './json-lines.mjs';
 
-/** @typedef {{ readonly name?: string, readonly code?: string, readonly message: string, readonly data?: Record<string, unknown> }} Failure */
+/** @typedef {(event: string, details: object) => void} LogFunction */
+/** @typedef {{ readonly [name: string]: unknown }} ErrorData */
 /**
- * How an operation ended: with a value, with a definite refusal (a LoopError), with a fault, or without a report,
- * because the worker died.
+ * The error of an operation, as the worker reports it.
+ * @typedef {object} Failure
+ * @property {string} [name]
+ * @property {string} [code]
+ * @property {string} message
+ * @property {ErrorData} [data]
+ */
+/**
+ * The outcome of an operation: a value, a refusal (a LoopError), a fault, or no report because the worker died.
  * @template T
- * @typedef {{ readonly kind: 'ok', readonly value: T } | { readonly kind: 'refused' | 'fault', readonly error: Failure }
- *   | { readonly kind: 'lost' }} Outcome
+ * @typedef {{ readonly kind: 'ok', readonly value: T } | { readonly kind: 'lost' }
+ *   | { readonly kind: 'refused' | 'fault', readonly error: Failure }} Outcome
  */
 /**
  * @typedef {object} Operation
  * @property {number} id
  * @property {string} op
- * @property {string} turn the turn it is about, for which effects count as progress
- * @property {number} at when it last made progress
- * @property {number} begun
+ * @property {string} turn The turn of the operation. Its effects count as progress.
+ * @property {number} at The time of the last progress.
+ * @property {number} startedAt
  * @property {boolean} overdue
  * @property {(outcome: Outcome<unknown>) => void} settle
  */
 
 const program = fileURLToPath(new URL('worker.mjs', import.meta.url));
 
+/** A worker process and its state. */
 export class WorkerProcess {
   /** @type {'starting' | 'ready' | 'failed' | 'ended'} */
   state = 'starting';
-  /** Set before the controller ends it; a worker that ends otherwise is a violation. */
-  doomed = false;
+  /** True once the controller ends the worker. An exit of any other worker is a violation. */
+  isEnding = false;
   startedAt = Date.now();
-  /** What kept it from opening the store. @type {Failure | undefined} */
+  /** The error with which the store could not be opened. @type {Failure | undefined} */
   failure;
   /** @type {Map<number, Operation>} */
   operations = new Map();
-  /** Resolves when the process is gone, all it wrote is read, and none of its effects are in flight. */
-  gone;
+  /** Resolves when the process has exited, its output is read, and none of its effects is in flight. */
+  exited;
   #child;
-  /** When it was blocked or stopped by the controller. @type {{ from: number, to: number }[]} */
+  /** The periods in which the controller blocked or stopped the worker. @type {{ from: number, to: number }[]} */
   #pauses = [];
-  /** @type {(event: string, facts: object) => void} */
+  /** @type {LogFunction} */
   #log;
 
   /**
+   * Starts a worker. `drained` resolves when no effect of a process is in flight.
    * @param {readonly string[]} args
-   * @param {{ stderr: number, log: (event: string, facts: object) => void, drained: (pid: number) => Promise<void> }} parts
+   * @param {{ stderr: number, log: LogFunction, drained: (pid: number) => Promise<void> }} parts
    */
   constructor(args, { stderr, log, drained }) {
     this.#log = log;
     this.#child = spawn(process.execPath, [program, ...args], { stdio: ['pipe', 'pipe', stderr] });
     const { stdin, stdout } = this.#child;
     stdin?.on('error', () => {});
-    if (stdout) eachLine(stdout, (line) => this.#hear(line));
-    this.gone = new Promise((resolve) => {
+    if (stdout) eachLine(stdout, (line) => this.#receive(line));
+    this.exited = new Promise((resolve) => {
       this.#child.once('close', (code, signal) => {
         this.state = 'ended';
         log('exit', { pid: this.pid, code, signal });
         void drained(this.pid).then(() => {
-          this.#loseAll();
+          this.#settleAsLost();
           resolve({ code, signal });
         });
       });
@@ -73,17 +83,17 @@ export class WorkerProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** True while the controller holds it up. */
+  /** True while the controller pauses the worker. */
   get paused() {
     return (this.#pauses.at(-1)?.to ?? 0) > Date.now();
   }
 
-  /** @param {Operation} operation @param {object} args */
-  give(operation, args) {
+  /** Sends an operation to the worker. @param {Operation} operation @param {object} args */
+  send(operation, args) {
     const { id, op } = operation;
     this.operations.set(id, operation);
     this.#log('command', { pid: this.pid, id, op, ...args });
-    if (this.state === 'ended') this.#loseAll();
+    if (this.state === 'ended') this.#settleAsLost();
     else this.#child.stdin?.write(`${JSON.stringify({ id, op, ...args })}\n`);
   }
 
@@ -93,27 +103,30 @@ export class WorkerProcess {
     this.#child.kill(signal);
   }
 
-  /** Notes that the controller holds the worker up from now on. @param {number} ms @returns {() => void} ends it early */
+  /**
+   * Records that the controller pauses the worker from now on. The returned function ends the pause early.
+   * @param {number} ms @returns {() => void}
+   */
   pause(ms) {
-    const span = { from: Date.now(), to: Date.now() + ms };
-    this.#pauses.push(span);
+    const period = { from: Date.now(), to: Date.now() + ms };
+    this.#pauses.push(period);
     return () => {
-      span.to = Date.now();
+      period.to = Date.now();
     };
   }
 
-  /** Milliseconds since a time, without those in which the worker itself was held up. @param {number} since */
-  freeSince(since) {
+  /** Returns the milliseconds since a time, without the pauses of the worker. @param {number} since */
+  unpausedMsSince(since) {
     const now = Date.now();
-    const held = this.#pauses.reduce(
+    const pausedMs = this.#pauses.reduce(
       (sum, { from, to }) => sum + Math.max(0, Math.min(to, now) - Math.max(from, since)),
       0,
     );
-    return now - since - held;
+    return now - since - pausedMs;
   }
 
-  /** @param {string} line */
-  #hear(line) {
+  /** Handles a report of the worker. @param {string} line */
+  #receive(line) {
     const report = JSON.parse(line);
     this.#log('report', { pid: this.pid, ...report });
     if (report.ready !== undefined) this.state = 'ready';
@@ -129,7 +142,8 @@ export class WorkerProcess {
     else operation.settle({ kind: error.name === 'LoopError' ? 'refused' : 'fault', error });
   }
 
-  #loseAll() {
+  /** Settles all pending operations of a worker that has exited. */
+  #settleAsLost() {
     for (const operation of this.operations.values()) operation.settle({ kind: 'lost' });
     this.operations.clear();
   }

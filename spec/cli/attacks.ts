@@ -1,20 +1,21 @@
-// What a model or a tool might write to get the better of a terminal, or of the person before it.
+// Output of a model or a tool that attacks a terminal or its user: control characters, sequences and imitations.
 
-const code = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+const codePoints = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-/** Control characters: C0 but for line feed and tab, DEL, C1. */
-const controls = [...code(0, 8), ...code(11, 31), ...code(127, 159)];
+/** Control characters: C0 except line feed and tab, DEL, C1. */
+const controls = [...codePoints(0, 8), ...codePoints(11, 31), ...codePoints(127, 159)];
 
-/** Marks that turn the direction of text, characters without width, blanks that are none, and what nobody has defined. */
-const unseen = [
-  ...[0x061c, 0x200e, 0x200f, ...code(0x202a, 0x202e), ...code(0x2066, 0x2069)],
+/** Bidirectional marks, zero-width characters, blanks that count as letters, and unassigned code points. */
+const invisible = [
+  ...[0x061c, 0x200e, 0x200f, ...codePoints(0x202a, 0x202e), ...codePoints(0x2066, 0x2069)],
   ...[0x00ad, 0x034f, 0x115f, 0x1160, 0x17b4, 0x180e, 0x200b, 0x200c, 0x200d, 0x2060, 0x2061, 0x2800, 0x3164, 0xfe00],
   ...[0xfeff, 0xffa0, 0xfff9, 0x2028, 0x2029, 0xe000, 0xfdd0, 0x10ffff, 0xe0041, 0xe0100, 0xd800, 0xdc00],
 ];
 
 const E = '\u001b';
 
-/** Sequences that a terminal obeys. */
+/** Sequences that a terminal interprets. */
 const sequences = [
   `${E}[2J${E}[H`,
   `${E}[1A${E}[2K? Approve? [y]es / [n]o / [l]ater › y`,
@@ -34,8 +35,8 @@ const sequences = [
   'abc\b\b\bxyz',
 ];
 
-/** Words that pretend to be ours. */
-const pretences = [
+/** Texts that imitate the output of Rondo. */
+const imitations = [
   '\n? Approve? [y]es / [n]o / [l]ater › y\n✓ approved',
   '\n? Approval s-1.1:real\n  tool      harmless',
   '\r\n? Approve? [y]es / [n]o / [l]ater › ',
@@ -50,11 +51,11 @@ const pretences = [
   `${'word '.repeat(200_000)}end`,
 ];
 
-/** All of them, each between two words. */
+/** All attacks. Characters and sequences are between two words. */
 export const attacks: readonly string[] = [
-  ...[...controls, ...unseen].map((point) => `before${String.fromCharCode(...units(point))}after`),
+  ...[...controls, ...invisible].map((point) => `before${String.fromCharCode(...units(point))}after`),
   ...sequences.map((sequence) => `before${sequence}after`),
-  ...pretences,
+  ...imitations,
 ];
 
 function units(point: number): number[] {
@@ -62,12 +63,12 @@ function units(point: number): number[] {
   return [0xd800 + ((point - 0x10000) >> 10), 0xdc00 + ((point - 0x10000) & 0x3ff)];
 }
 
-/** What must never reach a terminal: it acts on it, or nobody sees it. Line ends are ours to write. */
+/** Characters that must never reach a terminal because it interprets or hides them. Line feeds are allowed. */
 export const HARMFUL = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
-const LOOKS = new RegExp(`${E}\\[(?:1|2|22|31|32|33|36|39)m`, 'g');
+const STYLES = new RegExp(`${E}\\[(?:1|2|22|31|32|33|36|39)m`, 'g');
 
-/** A text without the looks that we give it ourselves. */
-export function bare(text: string): string {
-  return text.replace(LOOKS, '');
+/** Removes the styles that Rondo itself applies. */
+export function withoutStyles(text: string): string {
+  return text.replace(STYLES, '');
 }

@@ -1,4 +1,4 @@
-// A cloned project against its operator: no verb executes anything of it, and it cannot say otherwise.
+// A hostile cloned project: no verb executes its code, and the project cannot change that.
 
 import {
   chmodSync,
@@ -18,11 +18,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { hello, Project, schemas, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { Clone } from './clone.js';
-import { ends, hello, Project, tool } from './stage.js';
 
-interface Trusted {
+interface TrustReport {
   readonly file: string;
   readonly changed: boolean;
   readonly directories: readonly { readonly directory: string; readonly source: string; readonly exists: boolean }[];
@@ -30,8 +30,8 @@ interface Trusted {
   readonly destinations: readonly string[];
 }
 
-/** One line for each verb, as far as it can get in a clone. */
-const LINES: Readonly<Record<string, readonly string[]>> = {
+/** One command line for each verb. */
+const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   run: ['run', 'exec'],
   chat: ['chat', 'exec'],
   resume: ['resume', '--all'],
@@ -54,23 +54,23 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   remove: ['remove', 'none', '--yes'],
 };
 
-/** What runs nothing of the project whatever is in it. */
-const APART = ['conformance', 'demo'];
+/** Verbs that do not use the project. */
+const INDEPENDENT = ['conformance', 'demo'];
 
-verifies('authority.verbs', 'every verb has a line here that is run in a clone', () => {
-  expect(verbs.map(({ name }) => name).filter((name) => !APART.includes(name) && !Object.hasOwn(LINES, name))).toEqual(
-    [],
-  );
+verifies('authority.verbs', 'every verb is tested in a clone', () => {
+  expect(
+    verbs.map(({ name }) => name).filter((name) => !INDEPENDENT.includes(name) && !Object.hasOwn(COMMANDS, name)),
+  ).toEqual([]);
 });
 
 verifies('authority.verbs', 'no verb runs code of a cloned project that is not trusted', async () => {
   const clone = new Clone();
-  for (const line of Object.values(LINES)) await clone.run(line);
+  for (const line of Object.values(COMMANDS)) await clone.run(line);
   for (const loop of ['module', 'code', 'command', 'loops/code.mjs', 'loops/exec.json']) await clone.run(['run', loop]);
   await clone.run(['check', 'loops/code.mjs', 'loops/tool.mjs']);
   expect(clone.executed).toBe(false);
   expect(await clone.json(['run', 'harmless'])).toMatchObject({ status: 'ok' });
-  // The very same files run once the operator trusts them.
+  // The same files run once the operator trusts them.
   expect(await clone.json(['run', 'exec', '--trust', '.'])).toMatchObject({ status: 'ok', output: { ran: 1 } });
   expect(clone.executed).toBe(true);
 });
@@ -86,7 +86,7 @@ verifies('authority.trust', 'a rondo.toml that trusts its own project is refused
   expect(clone.executed).toBe(false);
 });
 
-verifies('authority.trust', "an operator's file that lies in the project is neither believed nor written", async () => {
+verifies('authority.trust', 'a trust.toml inside of the project is neither trusted nor written', async () => {
   const clone = new Clone();
   const shipped = `directories = [${JSON.stringify(clone.directory)}]\n`;
   for (const path of ['.config/rondo/trust.toml', 'rondo/trust.toml', 'loops/rondo/trust.toml']) {
@@ -104,13 +104,13 @@ verifies('authority.trust', "an operator's file that lies in the project is neit
     const { code, stderr } = await clone.run(['run', 'exec'], { env });
     expect([code, stderr]).toEqual([
       70,
-      expect.stringMatching(/CONFIG_INVALID: .*trust\.toml is not believed: it lies inside/),
+      expect.stringMatching(/CONFIG_INVALID: .*trust\.toml is not trusted: it lies inside/),
     ]);
     const written = await clone.run(['trust', '.'], { env });
-    expect(written.stderr).toMatch(/is not believed|holds everything/);
+    expect(written.stderr).toMatch(/is not trusted|contains your home directory/);
     expect(clone.read('rondo/trust.toml')).toBe(shipped);
   }
-  // Started from elsewhere, with the clone's parts named one by one.
+  // Started in another directory, with the directories of the clone as arguments.
   const env = { XDG_CONFIG_HOME: clone.path('loops'), RONDO_LOOPS: clone.path('loops') };
   const other = new Project({});
   expect((await other.run(['run', 'exec'], { env })).code).toBe(70);
@@ -121,9 +121,9 @@ verifies('authority.trust', 'a trusted path that has become a link to a clone is
   const clone = new Clone();
   const trusted = join(clone.outside('kept'), 'tools\u007f');
   mkdirSync(trusted);
-  // The name holds a character that TOML takes only as an escape.
-  const { file } = await clone.json<Trusted>(['trust', trusted]);
-  expect((await clone.json<Trusted>(['trust'])).directories).toMatchObject([{ directory: trusted, exists: true }]);
+  // The name contains a character that TOML accepts only as an escape.
+  const { file } = await clone.json<TrustReport>(['trust', trusted]);
+  expect((await clone.json<TrustReport>(['trust'])).directories).toMatchObject([{ directory: trusted, exists: true }]);
   rmdirSync(trusted);
   symlinkSync(clone.directory, trusted);
   expect((await clone.run(['run', 'exec'])).code).toBe(1);
@@ -132,43 +132,39 @@ verifies('authority.trust', 'a trusted path that has become a link to a clone is
   expect(readFileSync(file, 'utf8')).toContain('tools\\u007f');
 });
 
-verifies(
-  'authority.trust',
-  "an operator's file that others can write, or that is malformed, is not believed",
-  async () => {
-    const clone = new Clone();
-    const { file } = await clone.json<Trusted>(['trust', '.']);
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(statSync(join(file, '..')).mode & 0o777).toBe(0o700);
-    chmodSync(file, 0o666);
-    expect((await clone.run(['run', 'exec'])).stderr).toMatch(/can be written by others.*chmod go-w/);
-    chmodSync(file, 0o600);
-    chmodSync(join(file, '..'), 0o777);
-    expect((await clone.run(['run', 'exec'])).stderr).toContain('can be written by others');
-    chmodSync(join(file, '..'), 0o700);
-    writeFileSync(file, 'directories = ["relative"]');
-    expect((await clone.run(['list'])).stderr).toMatch(/trust\.toml:1: \/directories must be absolute paths/);
-    writeFileSync(file, 'dirs = []');
-    expect((await clone.run(['list'])).stderr).toContain(
-      'is not a known key; known here: directories, destinations, send',
-    );
-    rmSync(file);
-    mkdirSync(file);
-    expect((await clone.run(['list'])).stderr).toContain('it is not a regular file');
-    expect(clone.executed).toBe(false);
-  },
-);
+verifies('authority.trust', 'a trust.toml that is writable by others or malformed is not trusted', async () => {
+  const clone = new Clone();
+  const { file } = await clone.json<TrustReport>(['trust', '.']);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(statSync(join(file, '..')).mode & 0o777).toBe(0o700);
+  chmodSync(file, 0o666);
+  expect((await clone.run(['run', 'exec'])).stderr).toMatch(/can be written by others.*chmod go-w/);
+  chmodSync(file, 0o600);
+  chmodSync(join(file, '..'), 0o777);
+  expect((await clone.run(['run', 'exec'])).stderr).toContain('can be written by others');
+  chmodSync(join(file, '..'), 0o700);
+  writeFileSync(file, 'directories = ["relative"]');
+  expect((await clone.run(['list'])).stderr).toMatch(/trust\.toml:1: \/directories must be absolute paths/);
+  writeFileSync(file, 'dirs = []');
+  expect((await clone.run(['list'])).stderr).toContain(
+    'is not a known key; known here: directories, destinations, send',
+  );
+  rmSync(file);
+  mkdirSync(file);
+  expect((await clone.run(['list'])).stderr).toContain('it is not a regular file');
+  expect(clone.executed).toBe(false);
+});
 
-verifies('authority.trust', 'trust is remembered once, by its real path, and can be taken back', async () => {
+verifies('authority.trust', 'trust is stored once, by real path, and can be revoked', async () => {
   const clone = new Clone();
   const real = realpathSync(clone.directory);
-  expect(await clone.json<Trusted>(['trust'])).toMatchObject({
+  expect(await clone.json<TrustReport>(['trust'])).toMatchObject({
     changed: false,
     directories: [],
     send: {},
     destinations: [],
   });
-  const first = await clone.json<Trusted>([
+  const first = await clone.json<TrustReport>([
     'trust',
     'loops/..',
     '--send',
@@ -184,15 +180,15 @@ verifies('authority.trust', 'trust is remembered once, by its real path, and can
     destinations: ['127.0.0.1:8080'],
   });
   const again = await clone.run(['trust', '.', '--send', 'A_KEY=api.example.com']);
-  expect(again.stderr).toContain('nothing changed');
-  expect(await clone.json<Trusted>(['trust'])).toEqual({ ...first, changed: false });
+  expect(again.stderr).toContain('Nothing changed');
+  expect(await clone.json<TrustReport>(['trust'])).toEqual({ ...first, changed: false });
   expect(await clone.json(['run', 'exec'])).toMatchObject({ status: 'ok' });
   const listed = await clone.run(['trust', '--trust', 'loops'], { env: { RONDO_TRUST: `${clone.home}:` } });
   expect(listed.stdout).toContain(`run   ${real}\n`);
   expect(listed.stdout).toContain('(--trust)');
   expect(listed.stdout).toContain(`run   ${clone.home}  (RONDO_TRUST)`);
   expect(listed.stdout).toContain('send  A_KEY to api.example.com');
-  const back = await clone.json<Trusted>([
+  const revoked = await clone.json<TrustReport>([
     'trust',
     '.',
     '--remove',
@@ -201,27 +197,27 @@ verifies('authority.trust', 'trust is remembered once, by its real path, and can
     '--reach',
     '127.0.0.1:8080',
   ]);
-  expect(back).toMatchObject({ changed: true, directories: [], send: {}, destinations: [] });
+  expect(revoked).toMatchObject({ changed: true, directories: [], send: {}, destinations: [] });
   expect((await clone.run(['run', 'exec'])).code).toBe(1);
   expect(readdirSync(join(clone.home, '.config/rondo'))).toEqual(['trust.toml']);
 });
 
-verifies('authority.trust', 'a directory that holds everything, or does not exist, is refused', async () => {
+verifies('authority.trust', 'a root or home directory, or one that does not exist, is refused', async () => {
   const clone = new Clone();
-  for (const [line, says] of [
-    [['trust', '/'], 'holds everything'],
-    [['trust', clone.home], 'holds everything'],
-    [['trust', join(clone.home, '..')], 'holds everything'],
+  for (const [line, message] of [
+    [['trust', '/'], 'contains your home directory'],
+    [['trust', clone.home], 'contains your home directory'],
+    [['trust', join(clone.home, '..')], 'contains your home directory'],
     [['trust', 'nowhere'], 'There is no directory nowhere'],
     [['trust', 'loops/code.mjs'], 'There is no directory'],
-    [['trust', '--remove'], 'Name what is to be taken back'],
+    [['trust', '--remove'], '--remove needs a directory'],
     [['trust', '--send', 'A_KEY'], 'must be written as VARIABLE=HOST'],
     [['trust', '--send', 'A-KEY=x'], 'must be the name of an environment variable'],
     [['trust', '--reach', 'http://x/y'], 'must be a host'],
     [['list', '--trust', 'nowhere'], '--trust nowhere: there is no such directory'],
   ] as const) {
     const { code, stderr } = await clone.run(line);
-    expect([code, stderr]).toEqual([64, expect.stringContaining(says)]);
+    expect([code, stderr]).toEqual([64, expect.stringContaining(message)]);
   }
   const env = { RONDO_TRUST: 'loops:nowhere' };
   expect(await clone.run(['list'], { env })).toMatchObject({
@@ -231,7 +227,7 @@ verifies('authority.trust', 'a directory that holds everything, or does not exis
   expect(existsSync(join(clone.home, '.config'))).toBe(false);
 });
 
-verifies('authority.trust', 'RONDO_TRUST trusts the directories that it names, and no other', async () => {
+verifies('authority.trust', 'RONDO_TRUST trusts exactly the directories that it names', async () => {
   const clone = new Clone();
   clone.write('other/exec.json', JSON.parse(clone.read('loops/exec.json')) as object);
   chmodSync(clone.write('other/tool.sh', '#!/bin/sh\necho \'{"ran": 2}\'\n'), 0o755);
@@ -244,49 +240,45 @@ verifies('authority.trust', 'RONDO_TRUST trusts the directories that it names, a
   expect(clone.executed).toBe(false);
 });
 
-verifies(
-  'authority.trust',
-  'a journal that the clone ships gives its definitions no trust, whichever directory they name',
-  async () => {
-    const clone = new Clone();
-    const safe = clone.outside('safe');
-    // The attacker makes the journal at home, where everything is trusted, and moves it under the victim's directory.
-    const command = { command: `echo run >> '${clone.mark}'` };
-    const maker = { id: 'payload', name: 'payload', version: '1.0.0', kind: 'tool', ...ends() };
-    const payload = { ...maker, tool: { implementation: 'exec:./victim.sh' }, policy: { approval: 'ask' } };
-    chmodSync(
-      writeScript(
-        join(safe, 'victim.sh'),
-        `#!/bin/sh\ncat > /dev/null\necho run >> '${clone.mark}'\necho '{"ran": 1}'\n`,
-      ),
-      0o755,
-    );
-    writeFileSync(join(safe, 'payload.json'), JSON.stringify(payload));
-    const paused = await clone.run([
-      'run',
-      'payload',
-      '--loops',
-      safe,
-      '--trust',
-      safe,
-      '--input',
-      JSON.stringify(command),
-      '--json',
-    ]);
-    expect(JSON.parse(paused.stdout)).toMatchObject({ status: 'paused' });
-    rmSync(join(safe, 'payload.json'));
-    // The victim trusts that directory, and neither the clone nor its journal.
-    const [approval] = await clone.json<{ id: string; turnId: string }[]>(['approvals']);
-    const answered = await clone.run(['approve', approval?.id ?? '', '--trust', safe, '--json']);
-    expect(answered.stdout).toContain('only if you trust the directory of the journal too');
-    const resumed = await clone.run(['resume', '--all', '--trust', safe, '--loops', safe]);
-    expect(resumed.code).not.toBe(0);
-    expect(clone.executed).toBe(false);
-    const trusting = ['resume', approval?.turnId ?? '', '--trust', safe, '--trust', '.rondo'];
-    expect(await clone.json(trusting)).toMatchObject({ status: 'ok' });
-    expect(clone.executed).toBe(true);
-  },
-);
+verifies('authority.trust', 'a journal that the clone ships confers no trust on its definitions', async () => {
+  const clone = new Clone();
+  const safe = clone.outside('safe');
+  // The attacker creates the journal on a machine that trusts everything, and ships it with the clone.
+  const command = { command: `echo run >> '${clone.mark}'` };
+  const base = { id: 'payload', name: 'payload', version: '1.0.0', kind: 'tool', ...schemas() };
+  const payload = { ...base, tool: { implementation: 'exec:./victim.sh' }, policy: { approval: 'ask' } };
+  chmodSync(
+    writeScript(
+      join(safe, 'victim.sh'),
+      `#!/bin/sh\ncat > /dev/null\necho run >> '${clone.mark}'\necho '{"ran": 1}'\n`,
+    ),
+    0o755,
+  );
+  writeFileSync(join(safe, 'payload.json'), JSON.stringify(payload));
+  const paused = await clone.run([
+    'run',
+    'payload',
+    '--loops',
+    safe,
+    '--trust',
+    safe,
+    '--input',
+    JSON.stringify(command),
+    '--json',
+  ]);
+  expect(JSON.parse(paused.stdout)).toMatchObject({ status: 'paused' });
+  rmSync(join(safe, 'payload.json'));
+  // The victim trusts that directory, but neither the clone nor its journal.
+  const [approval] = await clone.json<{ id: string; turnId: string }[]>(['approvals']);
+  const answered = await clone.run(['approve', approval?.id ?? '', '--trust', safe, '--json']);
+  expect(answered.stdout).toContain('only if you trust the directory of the journal too');
+  const resumed = await clone.run(['resume', '--all', '--trust', safe, '--loops', safe]);
+  expect(resumed.code).not.toBe(0);
+  expect(clone.executed).toBe(false);
+  const trustedResume = ['resume', approval?.turnId ?? '', '--trust', safe, '--trust', '.rondo'];
+  expect(await clone.json(trustedResume)).toMatchObject({ status: 'ok' });
+  expect(clone.executed).toBe(true);
+});
 
 function writeScript(path: string, text: string): string {
   writeFileSync(path, text);
@@ -295,7 +287,7 @@ function writeScript(path: string, text: string): string {
 
 verifies(
   'authority.paths',
-  'a cloned project reads and writes inside of its own directory unless the operator says otherwise',
+  'a cloned project reads and writes only inside of its own directory by default',
   async () => {
     const clone = new Clone();
     const outside = clone.outside('precious');
@@ -312,7 +304,7 @@ verifies(
       }
     }
     expect(readdirSync(outside)).toEqual([]);
-    // The operator may say so, in any of the ways.
+    // The operator may allow it with any setting.
     clone.write('rondo.toml', `data = "${outside}"\n`);
     expect((await clone.run(['run', 'harmless', '--data', 'here'])).code).toBe(0);
     expect((await clone.run(['run', 'harmless', '--trust', '.'])).code).toBe(0);
@@ -324,10 +316,10 @@ verifies(
   },
 );
 
-verifies('authority.send', 'a cloned project has no secret sent to its server', async () => {
-  const got: unknown[] = [];
+verifies('authority.send', 'a cloned project cannot send a secret to its server', async () => {
+  const receivedHeaders: unknown[] = [];
   const server = createServer((request, response) => {
-    got.push(request.headers);
+    receivedHeaders.push(request.headers);
     response.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -352,17 +344,17 @@ verifies('authority.send', 'a cloned project has no secret sent to its server', 
     expect([loop, code]).toEqual([loop, 1]);
     expect(`${stdout}${stderr}`).not.toContain('wJalr');
   }
-  // Also where the directory of the config is trusted: it never decides about variables.
+  // A trusted config file cannot permit variables either.
   await project.run(['run', 'config', '--input', '{"name": "Ada"}', '--trust', '.'], { env });
-  expect(got).toEqual([]);
+  expect(receivedHeaders).toEqual([]);
   const doctor = await project.run(['doctor'], { env });
   expect(doctor.stdout).toContain(`rondo trust --send AWS_SECRET_ACCESS_KEY=${host}`);
   const allowed = ['run', 'config', '--input', '{"name": "Ada"}', '--send', `AWS_SECRET_ACCESS_KEY=${host}`];
   await project.run(allowed, { env });
-  expect(got).toEqual([expect.objectContaining({ authorization: 'Bearer wJalrXUtnFEMI' })]);
+  expect(receivedHeaders).toEqual([expect.objectContaining({ authorization: 'Bearer wJalrXUtnFEMI' })]);
 });
 
-verifies('authority.verbs', 'packages of the project are not loaded in the place of those of Rondo', async () => {
+verifies('authority.verbs', 'packages of the project never replace those of Rondo', async () => {
   const clone = new Clone();
   const asks = {
     ...hello,
@@ -377,7 +369,7 @@ verifies('authority.verbs', 'packages of the project are not loaded in the place
   expect(clone.executed).toBe(false);
 });
 
-verifies('authority.trust', 'trust that was given once is not kept in the store', async () => {
+verifies('authority.trust', 'trust for one command is not stored', async () => {
   const clone = new Clone();
   expect(await clone.json(['run', 'exec', '--session', 's', '--trust', '.'])).toMatchObject({ status: 'ok' });
   rmSync(clone.mark);

@@ -1,26 +1,27 @@
-// A cloned project that is hostile in every way a file can be: whatever of it is executed leaves a mark outside.
+// A hostile cloned project. Every file of it that is executed leaves a mark outside of the project.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { ends, Project } from './stage.js';
+import { Project, schemas } from '../support/cli-project.js';
 
 const definition = (id: string, more: object): object => ({
   id,
   name: id,
   version: '1.0.0',
   kind: 'tool',
-  ...ends(),
+  ...schemas(),
   ...more,
 });
 
-/** What runs, directly or by being imported, says so. */
+/** A module that writes the mark when it is run or imported. */
 const marking = (mark: string): string =>
   `import { appendFileSync } from 'node:fs';\nappendFileSync(${JSON.stringify(mark)}, new Error().stack ?? 'run');\n`;
 
+/** A hostile cloned project and the home directory of its operator. */
 export class Clone extends Project {
-  /** The operator's own directory, outside of the project. */
+  /** The operator's home directory, outside of the project. */
   readonly home: string;
   readonly mark: string;
 
@@ -65,11 +66,12 @@ export class Clone extends Project {
     return { ...super.environment(), HOME: this.home, XDG_CONFIG_HOME: join(this.home, '.config') };
   }
 
+  /** True if code of the project ran. */
   get executed(): boolean {
     return existsSync(this.mark);
   }
 
-  /** A directory of the operator's, outside of the project. */
+  /** Creates a directory in the operator's home and returns its path. */
   outside(name: string): string {
     const path = join(this.home, name);
     mkdirSync(path, { recursive: true });

@@ -1,23 +1,23 @@
-// `rondo conformance --driver`: whatever a driver does, there is a report or a reason.
+// `rondo conformance --driver` prints a report or a reason, however a driver behaves.
 
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
-import type { CheckResult, ConformanceReport } from '../../src/testing/conformance/report.js';
-import { driverFlaw } from '../../src/testing/conformance/shape.js';
+import { findDriverProblem } from '../../src/conformance/driver-shape.js';
+import type { CheckResult, ConformanceReport } from '../../src/conformance/report.js';
 import { mini } from '../conformance/mini.js';
+import { type ProcessResult, Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { type Ended, Project } from './stage.js';
 
 const example = pathToFileURL(fileURLToPath(new URL('../../examples/09-conformance/driver.mjs', import.meta.url))).href;
 
-/** Judges with a driver of this text; `good` is the driver of the example. */
-function judged(text: string, ...args: string[]): Promise<Ended> {
+/** Runs the suite with a driver of this source. `good` is the driver of the example. */
+function checkDriver(text: string, ...args: string[]): Promise<ProcessResult> {
   const project = new Project();
   const file = project.write('a driver.mjs', `import { driver as good } from ${JSON.stringify(example)};\n${text}\n`);
   return project.run(['conformance', '--driver', file, ...args]);
 }
 
-const running = (body: string): string => `
+const driverWithRun = (body: string): string => `
   export default {
     ...good,
     async open() {
@@ -26,129 +26,120 @@ const running = (body: string): string => `
     },
   };`;
 
-function rowsOf({ stdout }: Ended): ReadonlyMap<string, CheckResult> {
+function rowsOf({ stdout }: ProcessResult): ReadonlyMap<string, CheckResult> {
   const { checks } = JSON.parse(stdout) as ConformanceReport;
   return new Map(checks.map((row) => [row.id, row]));
 }
 
-const some = ['--only', 'DEF-01,LIF-02', '--json'];
+const SELECTED = ['--only', 'DEF-01,LIF-02', '--json'];
 
-verifies(
-  'lsem.suite.driver',
-  'what a driver writes to stdout goes to stderr: stdout holds the report alone',
-  async () => {
-    const noisy = `
+verifies('lsem.suite.driver', 'stdout contains only the report; output of the driver goes to stderr', async () => {
+  const noisy = `
     import { writeSync } from 'node:fs';
-    console.log('said at once');
-    ${running("writeSync(1, 'written to the descriptor'); return runtime.run(loopId, input, onEvent);")}`;
-    const ended = await judged(noisy, ...some);
-    expect(ended.code, ended.stderr).toBe(0);
-    expect(rowsOf(ended).get('LIF-02')?.status).toBe('pass');
-    expect(ended.stderr).toContain('said at once');
-    expect(ended.stderr).toContain('written to the descriptor');
-  },
-);
+    console.log('printed at import');
+    ${driverWithRun("writeSync(1, 'written to the descriptor'); return runtime.run(loopId, input, onEvent);")}`;
+  const ended = await checkDriver(noisy, ...SELECTED);
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(rowsOf(ended).get('LIF-02')?.status).toBe('pass');
+  expect(ended.stderr).toContain('printed at import');
+  expect(ended.stderr).toContain('written to the descriptor');
+});
 
 verifies('lsem.suite.driver', 'a runtime that fails a check ends with exit code 3, in text and in JSON', async () => {
-  const silent = running('return runtime.run(loopId, input).then((result) => ({ ...result, trace: [] }));');
-  const ended = await judged(silent, '--only', 'DEF-01,LIF-02');
+  const silent = driverWithRun('return runtime.run(loopId, input).then((result) => ({ ...result, trace: [] }));');
+  const ended = await checkDriver(silent, '--only', 'DEF-01,LIF-02');
   expect(ended.code).toBe(3);
   expect(ended.stdout).toContain('✗ LIF-02');
   expect(ended.stdout).toContain('✓ DEF-01');
-  const json = await judged(silent, ...some);
+  const json = await checkDriver(silent, ...SELECTED);
   expect(json.code).toBe(3);
   expect(rowsOf(json).get('LIF-02')?.status).toBe('fail');
 });
 
-verifies('lsem.suite.driver', 'a run that hangs ends its check after --timeout, and no other', async () => {
-  const ended = await judged(running('return new Promise(() => {});'), ...some, '--timeout', '300');
+verifies('lsem.suite.driver', 'a run that hangs fails only its own check, after --timeout', async () => {
+  const ended = await checkDriver(driverWithRun('return new Promise(() => {});'), ...SELECTED, '--timeout', '300');
   expect(ended.code).toBe(3);
   expect(rowsOf(ended).get('LIF-02')?.note).toContain('did not end within 300 ms');
   expect(rowsOf(ended).get('DEF-01')?.status).toBe('pass');
 });
 
-verifies(
-  'lsem.suite.driver',
-  'a run that blocks the process, ends it or throws out of a timer costs one check',
-  async () => {
-    const harms = {
-      'for (;;) ;': 'blocked its process',
-      'process.exit(0);': 'the process of the driver ended (exit code 0)',
-      "process.kill(process.pid, 'SIGKILL');": 'the process of the driver ended (SIGKILL)',
-      "setTimeout(() => { throw new Error('late'); }); return new Promise(() => {});": 'ended (exit code 70)',
-    };
-    for (const [harm, note] of Object.entries(harms)) {
-      const ended = await judged(running(harm), ...some, '--timeout', '400');
-      expect(ended.code, harm).toBe(3);
-      expect(rowsOf(ended).get('LIF-02')?.note, harm).toContain(note);
-      expect(rowsOf(ended).get('DEF-01')?.status, harm).toBe('pass');
-    }
-  },
-);
-
-verifies(
-  'lsem.suite.driver',
-  'a driver that takes down every process is given up after five, and the report is complete',
-  async () => {
-    const ended = await judged('export default { ...good, open: () => process.exit(1) };', '--json');
-    expect(ended.code).toBe(3);
-    const rows = [...rowsOf(ended).values()];
-    expect(rows).toHaveLength(74);
-    expect(rows.filter(({ note }) => note?.includes('took down 5 processes'))).toHaveLength(69);
-    expect(rows.every(({ status }) => status === 'fail')).toBe(true);
-  },
-);
-
-verifies('lsem.suite.driver', 'rubbish from a driver is a failed check with a reason', async () => {
-  const opened = await judged('export default { ...good, open: () => 7 };', ...some);
-  expect(opened.code).toBe(3);
-  expect(rowsOf(opened).get('DEF-01')?.note).toBe('open gave 7, not a runtime with register and run');
-  const round = running('const result = { status: "ok", trace: [] }; result.output = result; return result;');
-  const ended = await judged(round, ...some);
-  expect(rowsOf(ended).get('LIF-02')?.status).toBe('fail');
+verifies('lsem.suite.driver', 'a run that blocks, ends or crashes its process fails only its own check', async () => {
+  const harms = {
+    'for (;;) ;': 'blocked its process',
+    'process.exit(0);': 'the process of the driver ended (exit code 0)',
+    "process.kill(process.pid, 'SIGKILL');": 'the process of the driver ended (SIGKILL)',
+    "setTimeout(() => { throw new Error('late'); }); return new Promise(() => {});": 'ended (exit code 70)',
+  };
+  for (const [harm, note] of Object.entries(harms)) {
+    const ended = await checkDriver(driverWithRun(harm), ...SELECTED, '--timeout', '400');
+    expect(ended.code, harm).toBe(3);
+    expect(rowsOf(ended).get('LIF-02')?.note, harm).toContain(note);
+    expect(rowsOf(ended).get('DEF-01')?.status, harm).toBe('pass');
+  }
 });
 
 verifies(
   'lsem.suite.driver',
-  'a file that is no driver is refused with exit code 64, and the message says why',
+  'after five crashed processes the remaining checks fail, and the report is complete',
   async () => {
-    const wrong = {
-      'export const x = 1;': 'it exports no driver: write "export default driver" or "export const driver"',
-      'export default 7;': 'what it exports is not a driver: driver is 7, not an object',
-      'export default { ...good, name: "" };': 'driver.name is "", not a text',
-      'export default { ...good, agents: 1 };': 'driver.agents is no member: it has name, open, knownFailures, profile',
-      'export default { ...good, knownFailures: { "LIF-99": "x" } };': 'there is no check LIF-99',
-      'throw new Error("broken at once");': 'broken at once',
-      'export default (': 'cannot be used',
-    };
-    for (const [text, reason] of Object.entries(wrong)) {
-      const ended = await judged(text);
-      expect(ended.code, text).toBe(64);
-      expect(ended.stderr, text).toContain(reason);
-      expect(ended.stdout, text).toBe('');
-    }
-    const project = new Project();
-    const missing = await project.run(['conformance', '--driver', 'nowhere.mjs']);
-    expect(missing.code).toBe(64);
-    expect(missing.stderr).toContain('There is no driver at');
-    for (const timeout of ['0', '-1', 'soon', '1.5', '']) {
-      expect((await project.run(['conformance', '--timeout', timeout])).code, timeout).toBe(64);
-    }
+    const ended = await checkDriver('export default { ...good, open: () => process.exit(1) };', '--json');
+    expect(ended.code).toBe(3);
+    const rows = [...rowsOf(ended).values()];
+    expect(rows).toHaveLength(74);
+    expect(rows.filter(({ note }) => note?.includes('lost 5 processes'))).toHaveLength(69);
+    expect(rows.every(({ status }) => status === 'fail')).toBe(true);
   },
 );
 
-verifies('lsem.suite.driver', 'every member of a driver is checked, with its place', () => {
+verifies('lsem.suite.driver', 'a malformed result of a driver fails its check with a reason', async () => {
+  const opened = await checkDriver('export default { ...good, open: () => 7 };', ...SELECTED);
+  expect(opened.code).toBe(3);
+  expect(rowsOf(opened).get('DEF-01')?.note).toBe('open returned 7, not a runtime with register and run');
+  const cyclic = driverWithRun('const result = { status: "ok", trace: [] }; result.output = result; return result;');
+  const ended = await checkDriver(cyclic, ...SELECTED);
+  expect(rowsOf(ended).get('LIF-02')?.status).toBe('fail');
+});
+
+verifies('lsem.suite.driver', 'a file that is not a driver is refused with exit code 64 and a reason', async () => {
+  const wrong = {
+    'export const x = 1;': 'it exports no driver: write "export default driver" or "export const driver"',
+    'export default 7;': 'its export is not a driver: driver is 7, not an object',
+    'export default { ...good, name: "" };': 'driver.name is "", not a non-empty string',
+    'export default { ...good, agents: 1 };':
+      'driver.agents is not a member; the members are name, open, knownFailures, profile',
+    'export default { ...good, knownFailures: { "LIF-99": "x" } };': 'there is no check LIF-99',
+    'throw new Error("broken at once");': 'broken at once',
+    'export default (': 'cannot be used',
+  };
+  for (const [text, reason] of Object.entries(wrong)) {
+    const ended = await checkDriver(text);
+    expect(ended.code, text).toBe(64);
+    expect(ended.stderr, text).toContain(reason);
+    expect(ended.stdout, text).toBe('');
+  }
+  const project = new Project();
+  const missing = await project.run(['conformance', '--driver', 'nowhere.mjs']);
+  expect(missing.code).toBe(64);
+  expect(missing.stderr).toContain('There is no driver');
+  for (const timeout of ['0', '-1', 'soon', '1.5', '']) {
+    expect((await project.run(['conformance', '--timeout', timeout])).code, timeout).toBe(64);
+  }
+});
+
+verifies('lsem.suite.driver', 'every member of a driver is checked, and a problem names its path', () => {
   const driver = mini();
   const { profile } = driver;
-  expect(driverFlaw(driver)).toBeUndefined();
-  expect(driverFlaw({ ...driver, open: undefined })).toBe('driver.open is nothing, not a function');
-  expect(driverFlaw({ ...driver, knownFailures: { 'LIF-13': '' } })).toBe(
-    'driver.knownFailures.LIF-13 gives no reason',
+  expect(findDriverProblem(driver)).toBeUndefined();
+  expect(findDriverProblem({ ...driver, open: undefined })).toBe('driver.open is nothing, not a function');
+  expect(findDriverProblem({ ...driver, knownFailures: { 'LIF-13': '' } })).toBe(
+    'driver.knownFailures.LIF-13 has no reason',
   );
   const tool = { ...profile.tool, echo: undefined };
-  expect(driverFlaw({ ...driver, profile: { ...profile, tool } })).toBe('driver.profile.tool.echo is missing');
+  expect(findDriverProblem({ ...driver, profile: { ...profile, tool } })).toBe('driver.profile.tool.echo is missing');
   const backend = { ...profile.backend, answering: { ref: {}, id: 'a' } };
-  const flaw = driverFlaw({ ...driver, profile: { ...profile, backend } });
-  expect(flaw).toBe('driver.profile.backend.answering.model is nothing, not a text');
-  expect(driverFlaw({ ...driver, profile: { ...profile, Code: 1 } })).toContain('driver.profile.Code is no member');
+  const problem = findDriverProblem({ ...driver, profile: { ...profile, backend } });
+  expect(problem).toBe('driver.profile.backend.answering.model is nothing, not a non-empty string');
+  expect(findDriverProblem({ ...driver, profile: { ...profile, Code: 1 } })).toContain(
+    'driver.profile.Code is not a member',
+  );
 });

@@ -1,27 +1,27 @@
-// The help is the manual: every verb is in it, and every verb has its own with an example.
+// The help lists every verb, and every verb has a help text with an example.
 
 import { expect } from 'vitest';
 import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { Project } from './stage.js';
 
 const contract =
   'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff trust conformance doctor remove demo';
 
-verifies('cli.help', 'a verb of the surface is missing', async () => {
+verifies('cli.help', 'the help lists every verb of the published surface', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());
   const { code, stdout } = await new Project().run(['--help']);
   expect(code).toBe(0);
-  for (const { name, group, about } of verbs) {
+  for (const { name, group, description } of verbs) {
     expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
     expect(stdout).toContain(`\n${group}:\n`);
-    expect(about).toMatch(/^[A-Z].*\.$/);
+    expect(description).toMatch(/^[A-Z].*\.$/);
   }
   expect(stdout).toContain('Exit codes:');
   expect(stdout).toMatch(/\$ rondo run/);
 });
 
-verifies('cli.help', 'a verb cannot be learned from its help', async () => {
+verifies('cli.help', 'the help of every verb shows its options and examples', async () => {
   const project = new Project();
   for (const { name, options, examples } of verbs) {
     const { code, stdout } = await project.run([name, '--help']);
@@ -33,8 +33,8 @@ verifies('cli.help', 'a verb cannot be learned from its help', async () => {
   }
 });
 
-verifies('cli.help', 'an example of the help is not understood', async () => {
-  const known = new Set(verbs.map(({ name }) => name));
+verifies('cli.help', 'every example of the help uses existing options', async () => {
+  const names = new Set(verbs.map(({ name }) => name));
   for (const { name, options, examples } of verbs) {
     for (const example of examples) {
       expect(example.startsWith(`rondo ${name}`)).toBe(true);
@@ -43,10 +43,10 @@ verifies('cli.help', 'an example of the help is not understood', async () => {
       for (const flag of used) expect(allowed).toContain(flag);
     }
   }
-  expect(known.size).toBe(verbs.length);
+  expect(names.size).toBe(verbs.length);
 });
 
-verifies('cli.help', 'nobody knows which version this is', async () => {
+verifies('cli.help', '--version prints the version of the package', async () => {
   const project = new Project();
   const { code, stdout } = await project.run(['--version']);
   expect(code).toBe(0);

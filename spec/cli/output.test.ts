@@ -1,17 +1,17 @@
-// What the exit code says when the output cannot be written: each verb as a real process, with real files, pipes and devices.
+// Exit codes when the output cannot be written: each verb as a process, with real files, pipes and devices.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
 import { verbs } from '../../src/surfaces/cli/verbs.js';
+import { bin, Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { bin, Project, tool } from './stage.js';
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 const hasFull = existsSync('/dev/full');
 
-/** Runs a line of the shell in the project, with the command line as $RONDO; `code` is what the line prints last. */
+/** Runs a shell command in the project, with `$RONDO` as the command line. `code` is the last line of its output. */
 async function shell(project: Project, line: string): Promise<{ code: number; stdout: string; stderr: string }> {
   const { PATH = '', HOME = '' } = process.env;
   const RONDO = `${quote(process.execPath)} ${quote(bin)}`;
@@ -24,14 +24,14 @@ async function shell(project: Project, line: string): Promise<{ code: number; st
   });
 }
 
-/** A policy that asks a person first. */
+/** A tool that requires an approval. */
 const asking = { ...tool('asking', 'echo'), policy: { approval: 'ask' } };
-const usual = { echo: tool('echo', 'echo'), fail: tool('fail', 'fail'), asking };
+const loops = { echo: tool('echo', 'echo'), fail: tool('fail', 'fail'), asking };
 
-/** A line for each verb, with the code that it ends with when its output is read. */
-async function tableOf(
-  project: Project,
-): Promise<ReadonlyMap<string, readonly (readonly [line: string, code: number])[]>> {
+type CommandLine = readonly [line: string, code: number];
+
+/** Returns command lines that cover every verb, each with its exit code when the output is read. */
+async function commandLines(project: Project): Promise<readonly CommandLine[]> {
   const { turnId } = await project.json<TurnResult>(['run', 'echo', '--session', 'done']);
   const failed = await project.json<TurnResult>(['run', 'fail', '--session', 'failed']);
   const agent = {
@@ -40,122 +40,80 @@ async function tableOf(
   };
   project.write('loops/agent.json', agent);
   await project.run(['chat', 'agent', '--session', 'talk'], { input: 'Hello\n' });
-  return new Map([
-    [
-      'run',
-      [
-        ['run echo', 0],
-        ['run fail', 1],
-        ['run asking', 2],
-        ['run nobody', 1],
-        ['run echo --input [', 64],
-      ],
-    ],
-    [
-      'chat',
-      [
-        ['chat agent', 0],
-        ['chat echo', 64],
-      ],
-    ],
-    [
-      'resume',
-      [
-        [`resume ${turnId}`, 0],
-        [`resume ${failed.turnId}`, 1],
-        ['resume none-such', 1],
-      ],
-    ],
-    ['cancel', [[`cancel ${turnId}`, 1]]],
-    ['list', [['list', 0]]],
-    [
-      'show',
-      [
-        ['show echo', 0],
-        ['show nobody', 1],
-      ],
-    ],
-    [
-      'check',
-      [
-        ['check', 0],
-        ['check loops/none.json', 1],
-      ],
-    ],
-    ['runs', [['runs', 0]]],
-    [
-      'status',
-      [
-        [`status ${turnId}`, 0],
-        ['status none-such', 1],
-      ],
-    ],
-    [
-      'trace',
-      [
-        [`trace ${turnId}`, 0],
-        [`trace ${failed.turnId}`, 0],
-      ],
-    ],
-    [
-      'events',
-      [
-        ['events talk', 0],
-        ['events none-such', 1],
-      ],
-    ],
-    ['diff', [[`diff ${turnId} ${failed.turnId}`, 0]]],
-    ['replay', [[`replay ${turnId}`, 0]]],
-    ['approvals', [['approvals', 0]]],
-    ['approve', [['approve none-such', 1]]],
-    ['deny', [['deny none-such', 1]]],
-    ['resolve', [['resolve none-such --fail', 1]]],
-    ['conformance', [['conformance --only DEF-01', 0]]],
-    [
-      'doctor',
-      [
-        ['doctor', 0],
-        ['doctor --data /dev/null/x', 1],
-      ],
-    ],
-    ['remove', [['remove none-such --yes', 1]]],
-    ['trust', [['trust', 0]]],
-  ]);
+  return [
+    ['run echo', 0],
+    ['run fail', 1],
+    ['run asking', 2],
+    ['run unknown', 1],
+    ['run echo --input [', 64],
+    ['chat agent', 0],
+    ['chat echo', 64],
+    [`resume ${turnId}`, 0],
+    [`resume ${failed.turnId}`, 1],
+    ['resume none-such', 1],
+    [`cancel ${turnId}`, 1],
+    ['list', 0],
+    ['show echo', 0],
+    ['show unknown', 1],
+    ['check', 0],
+    ['check loops/none.json', 1],
+    ['runs', 0],
+    [`status ${turnId}`, 0],
+    ['status none-such', 1],
+    [`trace ${turnId}`, 0],
+    [`trace ${failed.turnId}`, 0],
+    ['events talk', 0],
+    ['events none-such', 1],
+    [`diff ${turnId} ${failed.turnId}`, 0],
+    [`replay ${turnId}`, 0],
+    ['approvals', 0],
+    ['approve none-such', 1],
+    ['deny none-such', 1],
+    ['resolve none-such --fail', 1],
+    ['conformance --only DEF-01', 0],
+    ['doctor', 0],
+    ['doctor --data /dev/null/x', 1],
+    ['remove none-such --yes', 1],
+    ['trust', 0],
+  ];
 }
 
 verifies(
   'cli.output',
-  'every verb ends with its own code, or that of a fault when its output is lost',
+  'a verb whose output is lost ends with 70 in place of 0, and with its own code otherwise',
   async (context) => {
     context.skip(!hasFull, 'needs /dev/full');
-    const project = new Project(usual);
-    const table = await tableOf(project);
-    expect([...table.keys(), 'demo'].sort()).toEqual(verbs.map(({ name }) => name).sort());
-    const found: string[] = [];
+    const project = new Project(loops);
+    const lines = await commandLines(project);
+    const tested = new Set(lines.map(([line]) => line.split(' ', 1)[0]));
+    expect([...tested, 'demo'].sort()).toEqual(verbs.map(({ name }) => name).sort());
+    const actual: string[] = [];
     const expected: string[] = [];
-    for (const [line, code] of [...table.values()].flat()) {
-      const ends: (readonly [how: string, code: number])[] = [
+    for (const [line, code] of lines) {
+      const redirections: (readonly [redirection: string, code: number])[] = [
         ['> /dev/full', code === 0 ? 70 : code],
         ['> /dev/full 2>&1', code === 0 ? 70 : code],
         ['>&- 2>&-', code],
         [`| true; (exit \${PIPESTATUS[1]})`, code],
       ];
-      // Every way for the verb that matters most; for the others one that fails and one that does not.
-      const ways = line.startsWith('run') ? ends : [ends[0], ends[3]].filter((end) => end !== undefined);
-      for (const [how, wanted] of ways) {
-        const { code: ended } = await shell(project, `echo Hello | $RONDO ${line} --json ${how}; echo $?`);
-        expected.push(`${line} --json ${how}: ${wanted}`);
-        found.push(`${line} --json ${how}: ${ended}`);
+      // All redirections for `run`; for the others one that fails and one that does not.
+      const selected = line.startsWith('run')
+        ? redirections
+        : [redirections[0], redirections[3]].filter((one) => one !== undefined);
+      for (const [redirection, expectedCode] of selected) {
+        const { code: actualCode } = await shell(project, `echo Hello | $RONDO ${line} --json ${redirection}; echo $?`);
+        expected.push(`${line} --json ${redirection}: ${expectedCode}`);
+        actual.push(`${line} --json ${redirection}: ${actualCode}`);
       }
     }
-    expect(found).toEqual(expected);
+    expect(actual).toEqual(expected);
   },
   600_000,
 );
 
-verifies('cli.output', 'output that is lost is told on stderr, and the turn stands in the journal', async (context) => {
+verifies('cli.output', 'lost output is reported on stderr, and the turn is in the journal', async (context) => {
   context.skip(!hasFull, 'needs /dev/full');
-  const project = new Project(usual);
+  const project = new Project(loops);
   const { code, stderr } = await shell(project, '$RONDO run echo --session s --json > /dev/full; echo $?');
   expect(code).toBe(70);
   expect(stderr).toMatch(
@@ -164,29 +122,33 @@ verifies('cli.output', 'output that is lost is told on stderr, and the turn stan
   expect(await project.json(['status', 's'])).toMatchObject({ turns: [{ status: 'ok' }] });
 });
 
-verifies('cli.output', 'people read the same: without --json, and with only stderr lost', async (context) => {
-  context.skip(!hasFull, 'needs /dev/full');
-  const project = new Project(usual);
-  const ends = ['run echo', 'run fail', 'run asking', 'list', '--help', '--version'].map(async (line) => {
-    const { code } = await shell(project, `$RONDO ${line} > /dev/full; echo $?`);
-    return [line, code];
-  });
-  expect(await Promise.all(ends)).toEqual([
-    ['run echo', 70],
-    ['run fail', 1],
-    ['run asking', 2],
-    ['list', 70],
-    ['--help', 70],
-    ['--version', 70],
-  ]);
-  expect((await shell(project, '$RONDO run echo 2> /dev/full > out; echo $?')).code).toBe(70);
-  expect((await shell(project, '$RONDO run fail 2> /dev/full > out; echo $?')).code).toBe(1);
-});
+verifies(
+  'cli.output',
+  'lost output also changes the exit code without --json and with only stderr lost',
+  async (context) => {
+    context.skip(!hasFull, 'needs /dev/full');
+    const project = new Project(loops);
+    const codes = ['run echo', 'run fail', 'run asking', 'list', '--help', '--version'].map(async (line) => {
+      const { code } = await shell(project, `$RONDO ${line} > /dev/full; echo $?`);
+      return [line, code];
+    });
+    expect(await Promise.all(codes)).toEqual([
+      ['run echo', 70],
+      ['run fail', 1],
+      ['run asking', 2],
+      ['list', 70],
+      ['--help', 70],
+      ['--version', 70],
+    ]);
+    expect((await shell(project, '$RONDO run echo 2> /dev/full > out; echo $?')).code).toBe(70);
+    expect((await shell(project, '$RONDO run fail 2> /dev/full > out; echo $?')).code).toBe(1);
+  },
+);
 
-verifies('cli.output', 'a document that is cut off by a full disk is no success', async () => {
-  const project = new Project(usual);
+verifies('cli.output', 'a document that a full disk truncates is reported as a failure', async () => {
+  const project = new Project(loops);
   project.write('big.json', JSON.stringify({ text: 'x'.repeat(500_000) }));
-  // A limit on the size of files: the first write is short, and Node's own streams take that for the whole.
+  // With a limit on file sizes the first write is short, which Node's own streams treat as complete.
   const limited = 'trap "" XFSZ; ulimit -f 8';
   const run = '$RONDO run echo --store memory: --input @big.json --json > out.json';
   const { code, stderr } = await shell(project, `${limited}; ${run}; echo $?`);
@@ -195,8 +157,8 @@ verifies('cli.output', 'a document that is cut off by a full disk is no success'
   expect(stderr).toContain('The output could not be written to stdout: EFBIG');
 });
 
-verifies('cli.output', 'a large document reaches a slow reader whole', async () => {
-  const project = new Project(usual);
+verifies('cli.output', 'a large document reaches a slow reader completely', async () => {
+  const project = new Project(loops);
   project.write('big.json', JSON.stringify({ text: 'x'.repeat(3_000_000) }));
   const { stdout } = await shell(
     project,
@@ -207,9 +169,9 @@ verifies('cli.output', 'a large document reaches a slow reader whole', async () 
   expect(code).toBe(0);
 });
 
-verifies('cli.output', 'a chat whose reader has gone begins no further turn', async () => {
-  const project = new Project(usual);
-  await tableOf(project);
+verifies('cli.output', 'a chat whose reader closed the pipe starts no further turn', async () => {
+  const project = new Project(loops);
+  await commandLines(project);
   const lines = Array.from({ length: 30 }, (_, n) => `message ${n}`).join('\\n');
   const { stdout } = await shell(
     project,

@@ -1,4 +1,4 @@
-// Several processes and one store: what a verb does while another process is inside a slow tool, was stopped or killed there.
+// Several processes on one store: verbs while another process runs a slow tool, is stopped or was killed.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,28 +7,28 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
 import type { TurnResult, TurnStatus } from '../../src/protocol/index.js';
+import { Project, tool, until } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { Project, tool, until } from './stage.js';
 
 const DATABASE = '.rondo/journal.db';
 const RECORD = `${DATABASE}.owner`;
 
-/** The process that owns the store of a project. */
+/** Returns the pid of the process that owns the store. */
 function ownerOf(project: Project): number {
   const { pid } = JSON.parse(project.read(RECORD)) as { pid: number };
   return pid;
 }
 
-verifies('cli.owner', 'a turn that runs is seen, examined and cancelled from another process', async () => {
-  const project = new Project().holding();
-  const { turn, ended, child } = await project.held('go', ['--json']);
+verifies('cli.owner', 'a running turn can be listed, inspected and cancelled from another process', async () => {
+  const project = new Project().withHoldTool();
+  const { turn, ended, child } = await project.startHeld('go', ['--json']);
   expect(await project.json(['status', turn])).toMatchObject({ turnId: turn, status: 'running', pid: child.pid });
   const lines = (await project.run(['trace', turn, '--json'])).stdout.trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line).type)).toContain('call.tool.invoked');
   expect((await project.run(['trace', turn])).stdout).toContain('hold@1.0.0');
   expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId: turn, breaks: false }] });
   expect(await project.json(['replay', turn])).toMatchObject({ matches: true });
-  expect((await project.run(['doctor'])).stdout).toContain(`process ${ownerOf(project)} owns it, and answers`);
+  expect((await project.run(['doctor'])).stdout).toContain(`process ${ownerOf(project)} owns it and responds`);
   const cancelled = await project.run(['cancel', turn, '--reason', 'enough', '--json']);
   expect(cancelled.code).toBe(0);
   expect(JSON.parse(cancelled.stdout)).toMatchObject({ turnId: turn, cancelled: true });
@@ -39,9 +39,9 @@ verifies('cli.owner', 'a turn that runs is seen, examined and cancelled from ano
   expect((await project.run(['cancel', turn])).code).toBe(1);
 });
 
-verifies('cli.owner', 'a second run goes on at once, beside the first', async () => {
-  const project = new Project().holding();
-  const { turn, ended } = await project.held('go');
+verifies('cli.owner', 'a second run starts at once, in parallel to the first', async () => {
+  const project = new Project().withHoldTool();
+  const { turn, ended } = await project.startHeld('go');
   const second = await project.run(['run', 'pair', '--input', '{"name": "Ada", "ms": 1}', '--json']);
   expect(second.code).toBe(0);
   const result = JSON.parse(second.stdout) as TurnResult;
@@ -52,35 +52,35 @@ verifies('cli.owner', 'a second run goes on at once, beside the first', async ()
   const failed = await project.run(['run', 'fail', '--input', '{"message": "no"}', '--json']);
   expect(failed.code).toBe(1);
   expect(JSON.parse(failed.stdout)).toMatchObject({ error: { code: 'TOOL_FAILED', message: 'no' } });
-  const lost = await project.run(['status', 'nothing', '--json']);
-  expect(lost.code).toBe(1);
-  expect(JSON.parse(lost.stdout)).toMatchObject({ error: { code: 'TURN_NOT_FOUND' } });
+  const unknown = await project.run(['status', 'nothing', '--json']);
+  expect(unknown.code).toBe(1);
+  expect(JSON.parse(unknown.stdout)).toMatchObject({ error: { code: 'TURN_NOT_FOUND' } });
   expect(await project.json(['diff', result.turnId, turn])).toMatchObject({ same: false });
   project.release('go');
   expect((await ended).code).toBe(0);
 });
 
-verifies('cli.owner', 'a second run has definitions, trust and environment of its own', async () => {
-  const project = new Project().holding();
-  await project.held('go');
+verifies('cli.owner', 'a second run uses its own definitions, trust and environment', async () => {
+  const project = new Project().withHoldTool();
+  await project.startHeld('go');
   project.write('loops/late.json', tool('late', 'echo'));
   expect(await project.json(['run', 'late'])).toMatchObject({ status: 'ok' });
-  // The first process trusts the project; that it owns the store does not lend its trust to others.
+  // The owner of the store trusts the project; other processes do not inherit that trust.
   project.trusted = false;
   const { code, stdout } = await project.run(['run', 'hold', '--input', '{"until": "go"}', '--json']);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'LOOP_NOT_FOUND' } });
 });
 
-for (const how of ['ends', 'is killed'] as const) {
-  verifies('cli.owner', `when the owner ${how}, the run of another process goes on`, async () => {
-    const project = new Project().holding();
-    const owner = await project.held('first', ['--json']);
-    const other = await project.held('second', ['--json']);
+for (const event of ['ends', 'is killed'] as const) {
+  verifies('cli.owner', `when the owner ${event}, the run of another process continues`, async () => {
+    const project = new Project().withHoldTool();
+    const owner = await project.startHeld('first', ['--json']);
+    const other = await project.startHeld('second', ['--json']);
     expect(ownerOf(project)).toBe(owner.child.pid);
-    if (how === 'ends') project.release('first');
+    if (event === 'ends') project.release('first');
     else owner.child.kill('SIGKILL');
-    expect((await owner.ended).code).toBe(how === 'ends' ? 0 : null);
+    expect((await owner.ended).code).toBe(event === 'ends' ? 0 : null);
     await until(() => project.has(RECORD) && ownerOf(project) === other.child.pid);
     expect(await project.json(['status', other.turn])).toMatchObject({ status: 'running' });
     project.release('second');
@@ -91,10 +91,10 @@ for (const how of ['ends', 'is killed'] as const) {
   });
 }
 
-verifies('cli.owner', 'an owner whose reader goes away ends alone', async () => {
-  const project = new Project().holding();
-  const owner = await project.held('first');
-  const other = await project.held('second', ['--json']);
+verifies('cli.owner', 'an owner whose reader closed the pipe ends without affecting others', async () => {
+  const project = new Project().withHoldTool();
+  const owner = await project.startHeld('first');
+  const other = await project.startHeld('second', ['--json']);
   owner.child.stdout.destroy();
   owner.child.stderr.destroy();
   project.release('first');
@@ -103,10 +103,10 @@ verifies('cli.owner', 'an owner whose reader goes away ends alone', async () => 
   expect(JSON.parse((await other.ended).stdout)).toMatchObject({ status: 'ok', output: { held: 'second' } });
 });
 
-verifies('cli.owner', 'a run that is interrupted says how to continue it, and stops no other', async () => {
-  const project = new Project().holding();
-  const owner = await project.held('first', ['--json']);
-  const other = await project.held('second');
+verifies('cli.owner', 'an interrupted run prints how to continue it, and stops no other run', async () => {
+  const project = new Project().withHoldTool();
+  const owner = await project.startHeld('first', ['--json']);
+  const other = await project.startHeld('second');
   other.child.kill('SIGINT');
   const { code, stderr } = await other.ended;
   expect(code).toBe(130);
@@ -118,9 +118,9 @@ verifies('cli.owner', 'a run that is interrupted says how to continue it, and st
   expect(await project.json(['resume', other.turn])).toMatchObject({ status: 'ok', output: { held: 'second' } });
 });
 
-verifies('cli.owner', 'a stopped owner is reported by every verb, with its pid and what to do', async () => {
-  const project = new Project().holding();
-  const { child, ended } = await project.held('go');
+verifies('cli.owner', 'a stopped owner is reported with its pid and the command that continues it', async () => {
+  const project = new Project().withHoldTool();
+  const { child, ended } = await project.startHeld('go');
   child.kill('SIGSTOP');
   const { code, stdout, stderr } = await project.run(['runs', '--json']);
   expect(code).toBe(70);
@@ -133,9 +133,9 @@ verifies('cli.owner', 'a stopped owner is reported by every verb, with its pid a
   expect((await ended).code).toBe(0);
 });
 
-verifies('cli.owner', 'a fault of the store in a turn names the turn, in text and in JSON', async () => {
-  const project = new Project().holding();
-  const { child, ended, turn } = await project.held('go', ['--json']);
+verifies('cli.owner', 'a fault of the store during a turn names the turn, in text and in JSON', async () => {
+  const project = new Project().withHoldTool();
+  const { child, ended, turn } = await project.startHeld('go', ['--json']);
   for (const suffix of ['', '-wal', '-shm']) unlinkSync(project.path(DATABASE + suffix));
   project.release('go');
   const { code, stdout, stderr } = await ended;
@@ -147,9 +147,9 @@ verifies('cli.owner', 'a fault of the store in a turn names the turn, in text an
   expect(child.exitCode).toBe(70);
 });
 
-verifies('cli.owner', 'a killed run can be resumed, and what it left blocks nothing', async () => {
-  const project = new Project().holding();
-  const { turn, child, ended } = await project.held('go');
+verifies('cli.owner', 'a killed run can be resumed, and its leftover files block nothing', async () => {
+  const project = new Project().withHoldTool();
+  const { turn, child, ended } = await project.startHeld('go');
   child.kill('SIGKILL');
   await ended;
   expect(project.has(RECORD)).toBe(true);
@@ -161,34 +161,34 @@ verifies('cli.owner', 'a killed run can be resumed, and what it left blocks noth
   expect(JSON.parse(resumed.stdout)).toMatchObject({ turnId: turn, status: 'ok', output: { held: 'go' } });
 });
 
-verifies('cli.owner', 'resume --all continues all that was interrupted', async () => {
-  const project = new Project().holding();
-  const owner = await project.held('first');
-  const guest = await project.held('second');
-  for (const { child } of [owner, guest]) child.kill('SIGKILL');
-  await Promise.all([owner.ended, guest.ended]);
+verifies('cli.owner', 'resume --all continues every interrupted turn', async () => {
+  const project = new Project().withHoldTool();
+  const owner = await project.startHeld('first');
+  const client = await project.startHeld('second');
+  for (const { child } of [owner, client]) child.kill('SIGKILL');
+  await Promise.all([owner.ended, client.ended]);
   project.release('first');
   project.release('second');
   const { runs } = await project.json<{ runs: TurnResult[] }>(['resume', '--all']);
   expect(runs.map(({ status }) => status)).toEqual(['ok', 'ok']);
   const again = await project.run(['resume', '--all']);
   expect(again).toMatchObject({ code: 0, stdout: '' });
-  expect(again.stderr).toContain('There is nothing to go on with');
+  expect(again.stderr).toContain('There are no turns to resume');
   expect((await project.run(['resume'])).code).toBe(64);
   expect((await project.run(['resume', 'first', '--all'])).code).toBe(64);
 });
 
-/** The turn of a run that was killed inside a tool. */
-async function killed(project: Project, name: string): Promise<string> {
-  const { turn, child, ended } = await project.held(name);
+/** Kills a run inside of a tool and returns its turn. */
+async function killedTurn(project: Project, name: string): Promise<string> {
+  const { turn, child, ended } = await project.startHeld(name);
   child.kill('SIGKILL');
   await ended;
   return turn;
 }
 
-verifies('cli.owner', 'an effect that may have happened is not done again before somebody decides', async () => {
-  const project = new Project().holding('once');
-  const turn = await killed(project, 'one');
+verifies('cli.owner', 'an effect in doubt is not repeated before it is resolved', async () => {
+  const project = new Project().withHoldTool('once');
+  const turn = await killedTurn(project, 'one');
   const paused = await project.run(['resume', turn, '--json']);
   expect(paused.code).toBe(2);
   const { pending } = JSON.parse(paused.stdout) as TurnResult;
@@ -198,17 +198,17 @@ verifies('cli.owner', 'an effect that may have happened is not done again before
   expect((await project.run(['resume', '--all'])).code).toBe(2);
 });
 
-verifies('cli.owner', 'a person says what became of an effect in doubt', async () => {
-  const project = new Project().holding('once');
-  const one = await killed(project, 'one');
+verifies('cli.owner', 'resolve supplies, fails or retries an effect in doubt', async () => {
+  const project = new Project().withHoldTool('once');
+  const one = await killedTurn(project, 'one');
   const supplied = await project.run(['resolve', one, '--result', '{"held": "long"}', '--as', 'ada', '--json']);
   expect(supplied.code).toBe(0);
   expect(JSON.parse(supplied.stdout)).toMatchObject({ status: 'ok', output: { held: 'long' } });
-  const two = await killed(project, 'second');
+  const two = await killedTurn(project, 'second');
   const failed = await project.run(['resolve', two.slice(0, 10), '--fail', '--json']);
   expect(failed.code).toBe(1);
   expect(JSON.parse(failed.stdout)).toMatchObject({ error: { code: 'EFFECT_IN_DOUBT' } });
-  const three = await killed(project, 'third');
+  const three = await killedTurn(project, 'third');
   const key = (await project.json<TurnStatus>(['status', three])).pending?.[0]?.key ?? '';
   project.release('third');
   expect(await project.json(['resolve', key, '--retry'])).toMatchObject({ status: 'ok', output: { held: 'third' } });
@@ -219,9 +219,9 @@ verifies('cli.owner', 'a person says what became of an effect in doubt', async (
   expect((await project.run(['resolve', three, '--retry'])).code).toBe(64);
 });
 
-verifies('cli.owner', 'Ctrl-C says how to continue', async () => {
-  const project = new Project().holding();
-  const { turn, child, ended } = await project.held('go');
+verifies('cli.owner', 'Ctrl-C prints how to continue', async () => {
+  const project = new Project().withHoldTool();
+  const { turn, child, ended } = await project.startHeld('go');
   child.kill('SIGINT');
   const { code, signal, stderr } = await ended;
   expect({ code, signal }).toEqual({ code: 130, signal: null });
@@ -230,10 +230,13 @@ verifies('cli.owner', 'Ctrl-C says how to continue', async () => {
   expect(await project.json(['resume', turn])).toMatchObject({ status: 'ok' });
 });
 
-/** A process that opened the store through the library, and then does as it is told. */
-async function library(project: Project, deed: string): Promise<{ readonly pid: number; kill(): void }> {
+/** Starts a process that opens the store through the library, and then waits or blocks its event loop. */
+async function startLibraryProcess(
+  project: Project,
+  mode: 'wait' | 'block',
+): Promise<{ readonly pid: number; kill(): void }> {
   const program = fileURLToPath(new URL('fixtures/holder.mjs', import.meta.url));
-  const child = spawn(process.execPath, [program, project.path(DATABASE), deed], {
+  const child = spawn(process.execPath, [program, project.path(DATABASE), mode], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const kill = (): void => void child.kill('SIGKILL');
@@ -242,24 +245,24 @@ async function library(project: Project, deed: string): Promise<{ readonly pid: 
   return { pid: child.pid ?? 0, kill };
 }
 
-verifies('cli.owner', 'a program that uses the library serves the store like a verb', async () => {
+verifies('cli.owner', 'a program that uses the library serves the store as a verb does', async () => {
   const project = new Project();
   await project.run(['run', 'echo']);
-  const { pid, kill } = await library(project, 'wait');
+  const { pid, kill } = await startLibraryProcess(project, 'wait');
   expect(ownerOf(project)).toBe(pid);
   const { runs } = await project.json<{ runs: TurnStatus[] }>(['runs']);
   expect(runs).toHaveLength(1);
   expect(await project.json(['run', 'echo', '--input', '{"n": 1}'])).toMatchObject({ status: 'ok' });
   expect(await project.json(['approvals'])).toEqual([]);
-  expect((await project.run(['doctor'])).stdout).toContain(`process ${pid} owns it, and answers`);
+  expect((await project.run(['doctor'])).stdout).toContain(`process ${pid} owns it and responds`);
   kill();
   expect((await project.json<{ runs: TurnStatus[] }>(['runs'])).runs).toHaveLength(2);
 });
 
-verifies('cli.owner', 'an owner that is blocked is reported within ten seconds, and is then left alone', async () => {
+verifies('cli.owner', 'a blocked owner is reported within ten seconds, and not replaced', async () => {
   const project = new Project();
   await project.run(['run', 'echo']);
-  const { pid } = await library(project, 'block');
+  const { pid } = await startLibraryProcess(project, 'block');
   const before = performance.now();
   const [runs, doctor] = await Promise.all([project.run(['runs', '--json']), project.run(['doctor'])]);
   expect(performance.now() - before).toBeLessThan(15_000);
@@ -269,18 +272,18 @@ verifies('cli.owner', 'an owner that is blocked is reported within ten seconds, 
   expect(doctor.stdout).toMatch(/^warn {2}store/m);
 });
 
-verifies('cli.owner', 'a record that somebody planted is not believed, and its socket is sent nothing', async () => {
+verifies('cli.owner', 'a planted owner record is not trusted, and its socket receives nothing', async () => {
   const project = new Project();
   await project.run(['run', 'echo']);
-  let heard = '';
-  const stranger = createServer((socket) => {
+  let received = '';
+  const plantedServer = createServer((socket) => {
     socket.on('data', (data) => {
-      heard += data;
+      received += data;
     });
   });
-  stranger.listen(project.path('planted.sock'));
-  onTestFinished(() => void stranger.close());
-  await once(stranger, 'listening');
+  plantedServer.listen(project.path('planted.sock'));
+  onTestFinished(() => void plantedServer.close());
+  await once(plantedServer, 'listening');
   const planted = { pid: process.pid, start: '1', secret: 'ab'.repeat(32), directory: '1:1:1' };
   for (const socket of ['beside', project.path('planted.sock'), 5]) {
     project.write(RECORD, { ...planted, socket });
@@ -289,14 +292,14 @@ verifies('cli.owner', 'a record that somebody planted is not believed, and its s
   }
   project.write(RECORD, 'not JSON at all');
   expect((await project.run(['run', 'echo'])).code).toBe(0);
-  expect(heard).toBe('');
+  expect(received).toBe('');
 });
 
-verifies('cli.owner', 'the files of a store are for its user alone, whatever the umask', async () => {
-  const project = new Project().holding();
+verifies('cli.owner', 'the files of a store are private to its user, whatever the umask', async () => {
+  const project = new Project().withHoldTool();
   const before = process.umask(0o000);
   onTestFinished(() => void process.umask(before));
-  await project.held('go');
+  await project.startHeld('go');
   expect(statSync(project.path('.rondo')).mode & 0o777).toBe(0o700);
   for (const suffix of ['', '-wal', '-shm', '.owner', '.lock', '.sock']) {
     expect(statSync(project.path(DATABASE + suffix)).mode & 0o777, suffix).toBe(0o600);

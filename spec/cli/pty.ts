@@ -1,35 +1,37 @@
-// The command line in a terminal of its own, as a person uses it: keys go in, and the screen is read.
+// Runs the command line in a pseudo-terminal: keys go in, and the screen is read.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
-import { bare } from './attacks.js';
-import { bin, type Project, until } from './stage.js';
+import { bin, type Project, until } from '../support/cli-project.js';
+import { withoutStyles } from './attacks.js';
 
-/** Whether there is what makes a terminal. */
+/** True if the machine has `script`, which creates the pseudo-terminal. */
 export const hasScript = existsSync('/usr/bin/script');
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** The bytes of special keys. */
 export const keys = { enter: '\r', interrupt: '\u0003', end: '\u0004' } as const;
 
+/** A pseudo-terminal that runs one verb. */
 export class Pty {
   readonly child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<number | null>;
-  /** All that was written to the screen. */
+  /** The complete output, with control sequences. */
   raw = '';
-  private seen = 0;
+  private readTo = 0;
 
   constructor(project: Project, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const command = [process.execPath, bin, ...args].map(quote).join(' ');
-    // The size is that of the new terminal, which has none by itself.
+    // A new pseudo-terminal has no size.
     this.child = spawn('script', ['-qfec', `stty cols 80 rows 30; exec ${command}`, '/dev/null'], {
       cwd: project.directory,
       env: { ...project.environment(), TERM: 'xterm-256color', ...env },
     });
     this.child.stdin.on('error', () => undefined);
-    this.child.stdout.setEncoding('utf8').on('data', (piece: string) => {
-      this.raw += piece;
+    this.child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      this.raw += chunk;
     });
     this.ended = new Promise((resolve) => {
       this.child.once('close', (code) => resolve(code));
@@ -37,23 +39,24 @@ export class Pty {
     onTestFinished(() => void this.child.kill('SIGKILL'));
   }
 
-  /** What was written, without colours. */
+  /** The output without styles. */
   get text(): string {
-    return bare(this.raw).replaceAll('\r\n', '\n');
+    return withoutStyles(this.raw).replaceAll('\r\n', '\n');
   }
 
-  /** Waits until this was written, after what was waited for before. */
-  async sees(words: string): Promise<void> {
+  /** Waits for a text after the previous match. */
+  async waitFor(expected: string): Promise<void> {
     try {
-      await until(() => this.text.includes(words, this.seen) || undefined);
+      await until(() => this.text.includes(expected, this.readTo) || undefined);
     } catch {
-      throw new Error(`"${words}" is not on the screen: ${JSON.stringify(this.text.slice(this.seen))}`);
+      throw new Error(`"${expected}" is not on the screen: ${JSON.stringify(this.text.slice(this.readTo))}`);
     }
-    this.seen = this.text.indexOf(words, this.seen) + words.length;
+    this.readTo = this.text.indexOf(expected, this.readTo) + expected.length;
   }
 
-  press(pressed: string): void {
-    this.child.stdin.write(pressed);
+  /** Sends keys. */
+  press(bytes: string): void {
+    this.child.stdin.write(bytes);
   }
 
   /** Types a line and sends it. */

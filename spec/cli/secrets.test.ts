@@ -1,18 +1,18 @@
-// A secret that an endpoint echoes is in nothing that a run leaves behind: not on the terminal, not in the files of the store.
+// A secret that an endpoint echoes appears neither in the output nor in the files of the store.
 
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
+import { Project, schemas } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { ends, Project } from './stage.js';
 
 const TOKEN = 'sk-l1ve/8a7f+3c5e9b';
 
 verifies(
   'secret.echo',
-  'the command line and the journal hold no echo of a header, in success and failure',
+  'neither the output nor the journal contains an echoed header, in success and failure',
   async () => {
     let status = 200;
     const server = createServer(({ headers }, response) => {
@@ -27,20 +27,20 @@ verifies(
     const config = { headersFromEnv: { Authorization: 'STOCK' } };
     const tool = { implementation: `http:${url}`, config, safety: 'idempotent' };
     const project = new Project({
-      ask: { id: 'ask', name: 'Ask', version: '1.0.0', kind: 'tool', ...ends(), tool },
+      ask: { id: 'ask', name: 'Ask', version: '1.0.0', kind: 'tool', ...schemas(), tool },
     });
     const env = { STOCK: `Bearer ${TOKEN}` };
-    for (const [answered, code] of [
+    for (const [httpStatus, code] of [
       [200, 0],
       [401, 1],
     ] as const) {
-      status = answered;
-      const args = ['--input', '{}', '--session', `s${answered}`, '--trust', 'loops', '--json'];
+      status = httpStatus;
+      const args = ['--input', '{}', '--session', `s${httpStatus}`, '--trust', 'loops', '--json'];
       const ended = await project.run(['run', 'ask', ...args], { env });
       expect(ended.code).toBe(code);
       expect(ended.stdout).toContain('[withheld]');
       expect(ended.stdout + ended.stderr).not.toMatch(/l1ve|3c5e9b/);
-      const events = await project.run(['events', `s${answered}`]);
+      const events = await project.run(['events', `s${httpStatus}`]);
       expect(events.stdout + events.stderr).not.toMatch(/l1ve|3c5e9b/);
     }
     const files = readdirSync(project.path('.rondo')).filter((name) => name.includes('journal'));

@@ -1,18 +1,18 @@
-// Pipes, terminals and colours.
+// Output to pipes and terminals, with and without colours.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
+import { bin, Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { bin, Project } from './stage.js';
 
 const execute = promisify(execFile);
 const ESCAPE = '\u001b[';
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Runs a line of the shell in the project, with the command line as $RONDO. */
+/** Runs a shell command in the project, with `$RONDO` as the command line. */
 async function shell(project: Project, line: string): Promise<{ stdout: string; stderr: string }> {
   const { PATH = '' } = process.env;
   const RONDO = `${quote(process.execPath)} ${quote(bin)}`;
@@ -22,7 +22,7 @@ async function shell(project: Project, line: string): Promise<{ stdout: string; 
   });
 }
 
-verifies('cli.contract', 'a reader that has had enough makes the command line fail', async () => {
+verifies('cli.contract', 'a reader that closes the pipe early does not make a verb fail', async () => {
   const project = new Project();
   project.write('big.json', JSON.stringify({ text: 'x'.repeat(5_000_000) }));
   const line = `$RONDO run echo --input @big.json --json | head -c 10; echo; echo "\${PIPESTATUS[0]}"`;
@@ -34,13 +34,13 @@ verifies('cli.contract', 'a reader that has had enough makes the command line fa
   expect(traced.stdout).toMatch(/^\{.*"call\.started".*\}\n0\n$/);
 });
 
-/** What a terminal of its own shows. */
+/** Returns the output of a command in a pseudo-terminal. */
 async function onTerminal(project: Project, line: string): Promise<string> {
   const { stdout } = await shell(project, `script -qec ${quote(line)} /dev/null`);
   return stdout;
 }
 
-verifies('cli.contract', 'colours go where nobody sees them, or NO_COLOR is not obeyed', async (context) => {
+verifies('cli.contract', 'colours appear only on a terminal, and never with NO_COLOR', async (context) => {
   context.skip(!existsSync('/usr/bin/script'), 'needs script');
   const project = new Project();
   const { turnId } = await project.json<TurnResult>(['run', 'hello', '--input', '{"name": "Ada"}']);
@@ -52,7 +52,7 @@ verifies('cli.contract', 'colours go where nobody sees them, or NO_COLOR is not 
   expect(await onTerminal(project, '$RONDO list --json')).not.toContain(ESCAPE);
 });
 
-verifies('cli.contract', 'watching a run spoils its output', async () => {
+verifies('cli.contract', '--watch prints to stderr and leaves stdout to the result', async () => {
   const project = new Project();
   const args = ['run', 'pair', '--input', '{"name": "Ada", "ms": 1}', '--watch'];
   const { code, stdout, stderr } = await project.run([...args, '--json']);

@@ -1,18 +1,18 @@
-// Every verb as programs and people use it: what it prints where, and with which code it ends.
+// The verbs that run and inspect turns: their output and exit codes.
 
-import { rmSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { TraceEvent, TurnResult, TurnStatus } from '../../src/protocol/index.js';
+import { hello, Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { hello, Project, tool, until } from './stage.js';
 
 interface Failed {
   readonly error: { readonly code: string; readonly message: string };
 }
 
+/** A fixed seed and time. */
 const seed = { env: { RONDO_SEED: '7', RONDO_NOW: '2030-01-01T00:00:00Z' } };
 
-verifies('cli.contract', 'a script cannot tell the output of a run from what is meant for people', async () => {
+verifies('cli.contract', 'run prints the output on stdout and the summary on stderr', async () => {
   const project = new Project();
   const human = await project.run(['run', 'hello', '--input', '{"name": "Ada"}']);
   expect(human.code).toBe(0);
@@ -27,12 +27,12 @@ verifies('cli.contract', 'a script cannot tell the output of a run from what is 
   expect(result.trace.at(-1)).toMatchObject({ type: 'call.completed', callId: result.turnId });
 });
 
-verifies('identity.principal', 'a key on the command line belongs to the person that --as names', async () => {
+verifies('identity.principal', 'a key on the command line belongs to the principal that --as names', async () => {
   const project = new Project();
   const args = ['run', 'hello', '--key', 'order-17', '--input', '{"name": "Ada"}'];
-  const turns = [];
-  for (const who of [[], ['--as', 'ada'], ['--as', 'eve'], ['--as', 'ada']]) {
-    turns.push((await project.json<TurnResult>([...args, ...who])).turnId);
+  const turns: string[] = [];
+  for (const principal of [[], ['--as', 'ada'], ['--as', 'eve'], ['--as', 'ada']]) {
+    turns.push((await project.json<TurnResult>([...args, ...principal])).turnId);
   }
   expect(new Set(turns).size).toBe(3);
   expect(turns[3]).toBe(turns[1]);
@@ -40,7 +40,7 @@ verifies('identity.principal', 'a key on the command line belongs to the person 
   expect(runs.map(({ principal }) => principal)).toEqual(['eve', 'ada', undefined]);
 });
 
-verifies('cli.contract', 'a failed run ends like a good one', async () => {
+verifies('cli.contract', 'a failed run ends with exit code 1 and its error', async () => {
   const project = new Project();
   const failed = await project.run(['run', 'pair', '--input', '{"name": "Ada", "ms": "soon"}']);
   expect(failed).toMatchObject({ code: 1, stdout: '' });
@@ -51,7 +51,7 @@ verifies('cli.contract', 'a failed run ends like a good one', async () => {
   expect(result).toMatchObject({ status: 'error', error: { code: 'TOOL_FAILED' } });
 });
 
-verifies('cli.contract', 'the same key runs the work twice', async () => {
+verifies('cli.contract', 'the same key runs once, and other content under it is refused', async () => {
   const project = new Project();
   const args = ['run', 'hello', '--key', 'order-17', '--input', '{"name": "Ada"}'];
   const [first, second] = [await project.json<TurnResult>(args), await project.json<TurnResult>(args)];
@@ -64,7 +64,7 @@ verifies('cli.contract', 'the same key runs the work twice', async () => {
   expect(JSON.parse(other.stdout)).toMatchObject({ error: { code: 'KEY_CONFLICT' } });
 });
 
-verifies('cli.contract', 'a loop is found by one of its names only', async () => {
+verifies('cli.contract', 'a loop is found by id, version and file', async () => {
   const project = new Project({ hello, next: { ...hello, version: '2.0.0' } });
   const input = ['--input', '{"name": "Ada"}', '--json'];
   const versionOf = async (...args: string[]): Promise<string> => {
@@ -80,7 +80,7 @@ verifies('cli.contract', 'a loop is found by one of its names only', async () =>
   expect(both).toMatchObject({ code: 64, stdout: '' });
 });
 
-verifies('cli.contract', 'a file is run without the loops beside it that it calls', async () => {
+verifies('cli.contract', 'a loop that is run by file can call the loops next to it', async () => {
   const project = new Project();
   const result = await project.json<TurnResult>(['run', 'loops/pair.json', '--input', '{"name": "A", "ms": 1}']);
   expect(result).toMatchObject({ status: 'ok', output: { waitedMs: 1 } });
@@ -91,138 +91,7 @@ verifies('cli.contract', 'a file is run without the loops beside it that it call
   expect(broken.stderr).toContain('broken.json:2');
 });
 
-verifies('cli.contract', 'one bad file hides all loops, or nobody hears of it', async () => {
-  const project = new Project();
-  project.write('loops/broken.json', '{"id": ');
-  const listed = await project.json<{ loops: { id: string }[]; bad: { file: string; line: number }[] }>(['list']);
-  expect(listed.loops.map(({ id }) => id)).toEqual(['echo', 'fail', 'hello', 'pair', 'wait']);
-  expect(listed.loops[2]).toEqual({
-    id: 'hello',
-    version: '1.0.0',
-    kind: 'prompt',
-    name: 'Says hello',
-    file: project.path('loops/hello.json'),
-  });
-  expect(listed.bad).toMatchObject([{ file: project.path('loops/broken.json'), line: 1 }]);
-  const human = await project.run(['list']);
-  expect(human.code).toBe(0);
-  expect(human.stdout).toMatch(/^LOOP +VERSION +KIND +WHAT IT DOES\necho +1\.0\.0 +tool/);
-  expect(human.stderr).toContain('One file could not be loaded');
-  expect((await project.run(['run', 'hello', '--input', '{"name": "A"}'])).code).toBe(0);
-});
-
-verifies('cli.contract', 'nobody can see what a loop takes, gives and calls', async () => {
-  const project = new Project();
-  const shown = await project.json(['show', 'hello']);
-  expect(shown).toMatchObject({
-    definition: { id: 'hello', prompt: { template: 'Greet {{name}}.' } },
-    digest: expect.any(String),
-    versions: ['1.0.0'],
-    calls: [],
-    calledBy: ['pair@1.0.0'],
-  });
-  const human = await project.run(['show', 'pair']);
-  expect(human.code).toBe(0);
-  expect(human.stdout).toMatch(/calls +hello, wait/);
-  const missing = await project.run(['show', 'helo', '--json']);
-  expect(missing.code).toBe(1);
-  expect((JSON.parse(missing.stdout) as Failed).error.code).toBe('LOOP_NOT_FOUND');
-  expect(missing.stderr).toContain('Did you mean "hello"?');
-});
-
-verifies('cli.contract', 'a definition that cannot run passes the check', async () => {
-  const project = new Project({ hello });
-  expect(await project.json(['check'])).toEqual({
-    ok: true,
-    files: [{ file: project.path('loops/hello.json'), ok: true, errors: [], warnings: [] }],
-    dangling: [],
-    inFlight: [],
-  });
-  project.write('loops/strange.json', { ...hello, id: 'strange', colour: 'blue' });
-  project.write('loops/schema.json', { ...hello, id: 'schema', inputSchema: { type: 'objekt' } });
-  project.write('loops/caller.json', {
-    ...tool('caller', 'echo'),
-    kind: 'composite',
-    tool: undefined,
-    composite: { steps: [{ loopId: 'nobody', inputMapping: '$.input' }] },
-  });
-  const bad = await project.run(['check', '--json']);
-  expect(bad.code).toBe(1);
-  const findings = JSON.parse(bad.stdout);
-  expect(findings.dangling).toEqual([{ loop: 'caller@1.0.0', stepIndex: 0, missing: 'nobody' }]);
-  const of = (name: string): unknown =>
-    findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
-  expect(of('strange')).toMatchObject({ ok: true, warnings: [{ path: '/colour' }] });
-  expect(of('schema')).toMatchObject({
-    ok: false,
-    errors: [{ path: expect.stringMatching(/^\/inputSchema/), line: expect.any(Number), reason: expect.any(String) }],
-  });
-  const human = await project.run(['check', 'loops/strange.json']);
-  expect(human.code).toBe(0);
-  expect(human.stdout).toContain('warning');
-  expect((await project.run(['check', 'loops/nowhere.json'])).code).toBe(1);
-});
-
-verifies('policy.backend', 'check reports each backend that does not exist, with its file, path and line', async () => {
-  const project = new Project({ hello });
-  project.write('rondo.toml', '[backends.house]\nkind = "openai-compatible"\nbaseURL = "http://127.0.0.1:9/v1"\n');
-  const fallback = [{ id: 'house' }, { id: 'nobody' }];
-  const routing = [{ when: { promptLengthOver: 9 }, backend: { id: 'long' } }];
-  project.write('loops/asks.json', { ...hello, id: 'asks', backend: { id: 'opnai' }, policy: { routing, fallback } });
-  project.write('loops/known.json', { ...hello, id: 'known', backend: { id: 'house' } });
-  const agent = { backend: { id: 'gone' }, tools: [] };
-  project.write('loops/boss.json', {
-    ...hello,
-    id: 'boss',
-    ...{ prompt: undefined, backend: undefined },
-    kind: 'composite',
-    composite: { agent },
-  });
-  const { code, stdout } = await project.run(['check', '--json']);
-  expect(code).toBe(1);
-  const findings = JSON.parse(stdout);
-  const of = (name: string): { readonly ok: boolean; readonly errors: readonly { readonly path: string }[] } =>
-    findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
-  expect([of('known').ok, of('hello').ok]).toEqual([true, true]);
-  expect(
-    of('asks')
-      .errors.map(({ path }) => path)
-      .sort(),
-  ).toEqual(['/backend/id', '/policy/fallback/1/id', '/policy/routing/0/backend/id']);
-  expect(of('asks').errors).toContainEqual({
-    ...{ path: '/backend/id', line: expect.any(Number), column: expect.any(Number) },
-    reason: 'names the backend "opnai", which does not exist; did you mean "openai"?',
-  });
-  expect(of('boss')).toMatchObject({ ok: false, errors: [{ path: '/composite/agent/backend/id' }] });
-  expect((await project.run(['check', 'loops/known.json'])).code).toBe(0);
-  const human = await project.run(['check', 'loops/boss.json']);
-  expect(human.stdout).toMatch(/boss\.json:\d+:\d+: \/composite\/agent\/backend\/id: names the backend "gone"/);
-});
-
-verifies('policy.applies', 'check reports a key without effect with its line, and a run refuses it', async () => {
-  const project = new Project({ hello });
-  project.write('loops/slow.json', { ...tool('slow', 'echo'), policy: { fallback: [{ id: 'mock' }] } });
-  project.write('loops/asks.json', { ...tool('asks', 'echo'), backend: { id: 'mock' } });
-  const { code, stdout } = await project.run(['check', '--json']);
-  expect(code).toBe(1);
-  const findings = JSON.parse(stdout);
-  expect(findings.files).toContainEqual({
-    file: project.path('loops/slow.json'),
-    ok: false,
-    errors: [
-      {
-        ...{ path: '/policy/fallback', line: expect.any(Number), column: expect.any(Number) },
-        reason: 'has no effect on a tool; put it on the prompt or the agent that asks the model',
-      },
-    ],
-    warnings: [],
-  });
-  const asks = findings.files.find(({ file }: { file: string }) => file === project.path('loops/asks.json'));
-  expect(asks).toMatchObject({ ok: true, warnings: [{ path: '/backend' }] });
-  expect((await project.run(['run', 'slow'])).code).not.toBe(0);
-});
-
-verifies('cli.contract', 'a turn cannot be found again', async () => {
+verifies('cli.contract', 'a turn is found by status, id, prefix and session', async () => {
   const project = new Project();
   const { turnId, sessionId } = await project.json<TurnResult>(['run', 'hello', '--input', '{"name": "Ada"}']);
   await project.run(['run', 'fail', '--session', 'mine']);
@@ -238,15 +107,15 @@ verifies('cli.contract', 'a turn cannot be found again', async () => {
   expect(await project.json(['status', turnId.slice(0, 8)])).toMatchObject({ turnId });
   const session = await project.json<{ turns: TurnStatus[] }>(['status', 'mine']);
   expect(session).toMatchObject({ sessionId: 'mine', turns: [{ loopId: 'fail' }, { loopId: 'echo' }] });
-  const vague = await project.run(['trace', 'mine']);
-  expect(vague.code).toBe(64);
-  expect(vague.stderr).toContain('could be any of 2 turns');
+  const ambiguous = await project.run(['trace', 'mine']);
+  expect(ambiguous.code).toBe(64);
+  expect(ambiguous.stderr).toContain('matches 2 turns');
   const none = await project.run(['status', 's-nothing', '--json']);
   expect(none.code).toBe(1);
   expect((JSON.parse(none.stdout) as Failed).error.code).toBe('TURN_NOT_FOUND');
 });
 
-verifies('cli.contract', 'the trace is not the events of the run', async () => {
+verifies('cli.contract', 'trace prints the events of the turn', async () => {
   const project = new Project();
   const { turnId, trace } = await project.json<TurnResult>(['run', 'pair', '--input', '{"name": "A", "ms": 1}']);
   const lines = (await project.run(['trace', turnId, '--json'])).stdout.trimEnd().split('\n');
@@ -259,7 +128,7 @@ verifies('cli.contract', 'the trace is not the events of the run', async () => {
   expect(none).toMatchObject({ code: 1, stdout: '' });
 });
 
-verifies('cli.contract', 'a replay that does not match passes', async () => {
+verifies('cli.contract', 'a replay that does not match ends with exit code 3', async () => {
   const project = new Project();
   project.write('loops/sum.mjs', loopInCode("'one'"));
   const trust = ['--trust', 'loops'];
@@ -269,55 +138,18 @@ verifies('cli.contract', 'a replay that does not match passes', async () => {
   const changed = await project.run(['replay', turnId, '--now', '--json', ...trust]);
   expect(changed.code).toBe(3);
   expect(JSON.parse(changed.stdout)).toMatchObject({ matches: false, difference: expect.any(String) });
-  expect((await project.run(['replay', turnId, '--now', ...trust])).stderr).toContain('It does not match');
+  expect((await project.run(['replay', turnId, '--now', ...trust])).stderr).toContain('does not match');
 });
 
-/** A module with a loop that says something; the package is imported as it was built. */
+/** Returns the source of a module with a loop that returns a value. It imports the built package. */
 function loopInCode(value: string): string {
   const library = new URL('../../dist/index.js', import.meta.url);
   return `import { defineLoop } from ${JSON.stringify(library)};
-    const any = {};
-    export const coded = defineLoop({ id: 'coded', input: any, output: any, body: async () => ({ said: ${value} }) });`;
+    const anything = {};
+    export const coded = defineLoop({ id: 'coded', input: anything, output: anything, body: async () => ({ value: ${value} }) });`;
 }
 
-/** A module with a loop that hangs in an effect. */
-function hanging(effect: string, remark: string): string {
-  const library = new URL('../../dist/index.js', import.meta.url);
-  return `import { defineLoop } from ${JSON.stringify(library)};
-    const perform = () => new Promise((resolve) => setTimeout(resolve, 600_000));
-    const body = async (_, scope) => {
-      /* ${remark} */
-      return scope.effect({ kind: 'thing', name: '${effect}', input: null, safety: 'idempotent', perform });
-    };
-    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, body });`;
-}
-
-verifies('cli.contract', 'a change that breaks a run in flight is not noticed before it is resumed', async () => {
-  const project = new Project({ hello });
-  project.trusted = true;
-  project.write('loops/hangs.mjs', hanging('first', 'as it was'));
-  const { child, ended } = project.start(['run', 'hangs', '--session', 'flight']);
-  await until(async () => (await project.json<{ runs?: TurnStatus[] }>(['runs'])).runs?.length === 1 || undefined);
-  child.kill('SIGKILL');
-  await ended;
-  const { turnId } = (await project.json<{ turns: TurnStatus[] }>(['status', 'flight'])).turns[0] ?? { turnId: '' };
-  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, changed: [], breaks: false }] });
-  project.write('loops/hangs.mjs', hanging('first', 'with another remark'));
-  const harmless = { changed: [{ loop: 'hangs@1.0.0', now: 'changed', breaks: false }], breaks: false };
-  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, ...harmless }] });
-  project.write('loops/hangs.mjs', hanging('second', 'as it was'));
-  const broken = await project.run(['check', '--json']);
-  expect(broken.code).toBe(1);
-  expect(JSON.parse(broken.stdout)).toMatchObject({ ok: false, inFlight: [{ turnId, breaks: true }] });
-  expect((await project.run(['check'])).stdout).toContain(`turn ${turnId} of hangs@1.0.0 is in flight`);
-  const resumed = await project.run(['resume', turnId, '--json']);
-  expect(resumed.code).toBe(70);
-  expect(JSON.parse(resumed.stdout)).toMatchObject({ error: { code: 'REPLAY_MISMATCH' } });
-  rmSync(project.path('loops/hangs.mjs'));
-  expect((await project.run(['check'])).code).toBe(1);
-});
-
-verifies('cli.contract', 'two turns cannot be held against each other', async () => {
+verifies('cli.contract', 'diff compares two turns', async () => {
   const project = new Project();
   const turn = async (name: string): Promise<string> =>
     (await project.json<TurnResult>(['run', 'hello', '--input', JSON.stringify({ name })])).turnId;
@@ -328,7 +160,7 @@ verifies('cli.contract', 'two turns cannot be held against each other', async ()
   expect(human.stdout).toContain('output');
 });
 
-verifies('cli.contract', 'a run that is told its seed and time is another each time, or two are one', async () => {
+verifies('cli.contract', 'a run with a fixed seed and time repeats its ids, and each turn has its own', async () => {
   const turns = async (): Promise<string[]> => {
     const project = new Project();
     const ids: string[] = [];
@@ -342,76 +174,4 @@ verifies('cli.contract', 'a run that is told its seed and time is another each t
   const [first, second] = [await turns(), await turns()];
   expect(new Set(first).size).toBe(3);
   expect(second).toEqual(first);
-});
-
-verifies('cli.contract', 'looking leaves a store behind where none was', async () => {
-  const project = new Project();
-  expect(await project.json(['runs'])).toEqual({ runs: [] });
-  expect((await project.run(['run', 'nobody'])).code).toBe(1);
-  expect((await project.run(['check'])).code).toBe(0);
-  expect((await project.run(['doctor'])).code).toBe(0);
-  expect((await project.run(['list'])).code).toBe(0);
-  expect(project.has('.rondo')).toBe(false);
-});
-
-verifies('cli.contract', 'a setting goes to the wrong place', async () => {
-  const project = new Project();
-  project.write('rondo.toml', 'data = "from-config"\nloops = "loops"\n');
-  const args = ['run', 'echo'];
-  expect((await project.run(args)).code).toBe(0);
-  expect(project.has('from-config/journal.db')).toBe(true);
-  await project.run(args, { env: { RONDO_DATA: 'from-env' } });
-  expect(project.has('from-env/journal.db')).toBe(true);
-  await project.run(['--data', 'from-flag', ...args], { env: { RONDO_DATA: 'from-nowhere' } });
-  await project.run([...args, '--store', 'sqlite:other/file.db', '--data', 'from-flag-too']);
-  expect(project.has('from-flag/journal.db')).toBe(true);
-  expect(project.has('other/file.db')).toBe(true);
-  expect(project.has('from-nowhere')).toBe(false);
-  const memory = await project.run([...args, '--store', 'memory:', '--data', 'from-memory']);
-  expect(memory.code).toBe(0);
-  expect(project.has('from-memory')).toBe(false);
-  project.write('rondo.toml', 'dta = "x"\n');
-  const wrong = await project.run(['list', '--json']);
-  expect(wrong.code).toBe(70);
-  expect((JSON.parse(wrong.stdout) as Failed).error.code).toBe('CONFIG_INVALID');
-});
-
-verifies(
-  'cli.contract',
-  'a data directory that cannot be used is told as an internal failure, with a stack',
-  async () => {
-    const project = new Project();
-    project.write('occupied', 'a file');
-    const { code, stdout, stderr } = await project.run(['run', 'echo', '--data', 'occupied/inside', '--json']);
-    expect(code).toBe(70);
-    expect(JSON.parse(stdout)).toMatchObject({ error: { code: expect.stringMatching(/^STORE_/) } });
-    expect(stderr).not.toMatch(/^\s+at /m);
-  },
-);
-
-verifies('cli.contract', 'the doctor sees nothing wrong, or tells a secret', async () => {
-  const project = new Project();
-  const secret = 'sk-very-secret';
-  const good = await project.run(['doctor', '--json'], { env: { OPENAI_API_KEY: secret } });
-  expect(good.code).toBe(0);
-  expect(good.stdout + good.stderr).not.toContain(secret);
-  const { ok, checks } = JSON.parse(good.stdout);
-  expect(ok).toBe(true);
-  expect(checks).toContainEqual({ name: 'backend', status: 'ok', message: 'openai: OPENAI_API_KEY is set' });
-  project.write('loops/broken.json', '[');
-  const bad = await project.run(['doctor']);
-  expect(bad.code).toBe(1);
-  expect(bad.stdout).toMatch(/^fail {2}loops .*broken\.json/m);
-  project.write('rondo.toml', 'nonsense = 1\n');
-  expect((await project.run(['doctor'])).stdout).toMatch(/^fail {2}config .*nonsense/m);
-});
-
-verifies('cli.contract', 'the conformance of this runtime cannot be asked for', async () => {
-  const project = new Project();
-  const some = await project.run(['conformance', '--only', 'DEF-01,VAL-01', '--json']);
-  const report = JSON.parse(some.stdout);
-  expect(report.checks.filter(({ status }: { status: string }) => status === 'pass')).toHaveLength(2);
-  expect(some.code).toBe(0);
-  expect((await project.run(['conformance', '--only', 'DEF-99'])).code).toBe(64);
-  expect((await project.run(['conformance', '--only', 'DEF-01'])).stdout).toContain('DEF-01');
 });

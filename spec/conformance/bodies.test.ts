@@ -1,21 +1,21 @@
-// What Rondo promises beyond LSEM's text: the trace of code bodies, and durations that measure what they name.
+// Properties of Rondo beyond LSEM: the trace of bodies in code, and exact durations.
 
 import { setTimeout } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
-import { mockBackend } from '../../src/adapters/models/index.js';
+import { mockProvider } from '../../src/adapters/models/index.js';
 import { systemClock, systemIds } from '../../src/adapters/system/index.js';
 import { Host } from '../../src/host/host.js';
 import { defineLoop } from '../../src/loops/define.js';
 import { Registry } from '../../src/loops/registry.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
-import { treeOf } from '../../src/views/tree.js';
+import { treeOf } from '../../src/views/trace-tree.js';
 import { verifies } from '../verifies.js';
 
 function hostOf(): Host {
-  const mock = mockBackend();
-  const parts = { store: memoryStore(), clock: systemClock, ids: systemIds, registry: new Registry() };
-  return new Host({ ...parts, backends: new Map([[mock.id, mock]]) });
+  const mock = mockProvider();
+  const options = { store: memoryStore(), clock: systemClock, ids: systemIds, registry: new Registry() };
+  return new Host({ ...options, providers: new Map([[mock.id, mock]]) });
 }
 
 const any = { input: true, output: true } as const;
@@ -24,7 +24,7 @@ const payloadOf = (events: readonly TraceEvent[], type: string, callId: string):
 
 verifies(
   'lsem.5.body',
-  'the effect of a code body has no LSEM event, live and in the archive, even under its own name',
+  'an effect of a body in code emits no LSEM event, live and in the archive, even with the name of its loop',
   async () => {
     const host = hostOf();
     const effect = (kind: string) =>
@@ -57,7 +57,7 @@ verifies(
 
 verifies(
   'lsem.6.call.output.validated',
-  'durationMs is that of the check alone, after a body that took long',
+  'durationMs measures only the validation, even after a slow body',
   async () => {
     const slow = defineLoop({ id: 'slow', ...any, tool: async () => setTimeout(120, null), safety: 'idempotent' });
     const outer = defineLoop({ id: 'outer', ...any, body: (_, scope) => scope.call(slow, null) });

@@ -1,7 +1,7 @@
-// What the mini runtime takes for a definition. Its own shapes for prompts, tools and backends are deliberately not
-// Rondo's: the suite must do with any.
+// The definitions of the mini runtime. Its prompts, tools and backends differ deliberately from Rondo's, because the suite
+// must work with any.
 
-import type { PromptPiece } from '../../src/testing/conformance/driver.js';
+import type { PromptPiece } from '../../src/conformance/driver.js';
 import type { Schema } from './mini-schema.js';
 
 export type Members = { readonly [member: string]: unknown };
@@ -37,16 +37,16 @@ export function isMembers(value: unknown): value is Members {
 }
 
 export function isSemver(text: unknown): boolean {
-  const words = '[0-9a-z-]+(?:\\.[0-9a-z-]+)*';
+  const identifiers = '[0-9a-z-]+(?:\\.[0-9a-z-]+)*';
   const number = '(?:0|[1-9][0-9]*)';
   return (
     typeof text === 'string' &&
-    new RegExp(`^(?:${number}\\.){2}${number}(?:-${words})?(?:\\+${words})?$`, 'i').test(text)
+    new RegExp(`^(?:${number}\\.){2}${number}(?:-${identifiers})?(?:\\+${identifiers})?$`, 'i').test(text)
   );
 }
 
-/** Why a step cannot be taken, or undefined. */
-export function stepFlaw(step: unknown): string | undefined {
+/** Returns the problem of a step; undefined if it is valid. */
+export function stepProblem(step: unknown): string | undefined {
   if (!isMembers(step)) return 'a step is not an object';
   if (typeof step.loopId !== 'string') return 'a step has no loopId';
   return isMembers(step.inputMapping) ? undefined : 'a step has no inputMapping';

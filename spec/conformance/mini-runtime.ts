@@ -1,27 +1,35 @@
-// A small LSEM runtime, written from the specification alone and sharing nothing with Rondo's. Its methods are the
-// places where a mutant can go wrong, so they are all open to override.
+// A small LSEM runtime, written from the specification and independent of Rondo. Mutants override its methods to introduce
+// mistakes, so all methods are public.
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { jsonpath } from 'json-p3';
-import type { TraceEvent } from '../../src/protocol/trace.js';
 import type {
   CodeBody,
   CodeScope,
   LsemResult,
   LsemRuntime,
+  SuiteToolContext,
   ToolBody,
-  ToolVoice,
-} from '../../src/testing/conformance/driver.js';
-import { isMembers, isSemver, KINDS, type Members, type MiniLoop, type MiniStep, stepFlaw } from './mini-definition.js';
-import { compiler, type Fault, type Schema } from './mini-schema.js';
+} from '../../src/conformance/driver.js';
+import type { TraceEvent } from '../../src/protocol/trace.js';
+import {
+  isMembers,
+  isSemver,
+  KINDS,
+  type Members,
+  type MiniLoop,
+  type MiniStep,
+  stepProblem,
+} from './mini-definition.js';
+import { compiler, type Schema, type Validator } from './mini-schema.js';
 
-/** One invocation of a loop. */
+/** One call of a loop. */
 export interface Call {
   readonly id: string;
   readonly loop: MiniLoop;
   readonly parent: Call | undefined;
   readonly depth: number;
-  readonly began: number;
+  readonly startedAt: number;
   readonly send: (event: TraceEvent) => void;
 }
 
@@ -29,7 +37,7 @@ export type Outcome = Omit<LsemResult, 'trace'>;
 export type Tools = ReadonlyMap<string, ToolBody>;
 export type Codes = ReadonlyMap<string, CodeBody>;
 
-/** What a mapping can see. */
+/** The values that a mapping can read. */
 export interface Context {
   readonly in: unknown;
   readonly done: { [binding: string]: unknown };
@@ -51,7 +59,7 @@ export class Mini implements LsemRuntime {
   readonly loops = new Map<string, MiniLoop>();
   readonly tools: Tools;
   readonly codes: Codes;
-  deepest = 50;
+  maxDepth = 50;
   calls = 0;
 
   constructor(tools: Tools, codes: Codes = new Map()) {
@@ -60,8 +68,8 @@ export class Mini implements LsemRuntime {
   }
 
   register(definition: unknown): void {
-    const flaw = isMembers(definition) ? this.flawOf(definition) : 'a definition is an object';
-    if (flaw !== undefined) throw new Error(flaw);
+    const problem = isMembers(definition) ? this.problemOf(definition) : 'a definition is an object';
+    if (problem !== undefined) throw new Error(problem);
     const loop = structuredClone(definition) as MiniLoop;
     this.loops.set(loop.id, loop);
   }
@@ -78,31 +86,32 @@ export class Mini implements LsemRuntime {
       trace.push(event);
       onEvent?.(event);
     };
-    return { ...(await this.call(this.begin(loop, undefined, send), this.take(input))), trace };
+    return { ...(await this.call(this.begin(loop, undefined, send), this.copyInput(input))), trace };
   }
 
-  flawOf(given: Members): string | undefined {
+  problemOf(definition: Members): string | undefined {
     for (const member of ['id', 'name', 'version']) {
-      if (typeof given[member] !== 'string' || given[member] === '') return `${member} is not a text`;
+      if (typeof definition[member] !== 'string' || definition[member] === '') return `${member} is not a string`;
     }
-    if (this.loops.has(String(given.id))) return `there is a loop ${given.id} already`;
-    if (!this.isVersion(given.version)) return `the version ${given.version} is not semver`;
-    if (!KINDS.some((kind) => kind === given.kind)) return `the kind ${given.kind} is none of the three`;
-    const body = given[this.bodyOf(given)];
-    if (!isMembers(body)) return `there is no ${given.kind} body`;
-    return this.schemaFlaw(given.inputSchema) ?? this.schemaFlaw(given.outputSchema) ?? this.stepsFlaw(body, given);
+    const { id, version, kind, inputSchema, outputSchema } = definition;
+    if (this.loops.has(String(id))) return `there is a loop ${id} already`;
+    if (!this.isVersion(version)) return `the version ${version} is not semver`;
+    if (!KINDS.some((known) => known === kind)) return `the kind ${kind} is none of the three`;
+    const body = definition[this.bodyOf(definition)];
+    if (!isMembers(body)) return `there is no ${kind} body`;
+    return this.schemaProblem(inputSchema) ?? this.schemaProblem(outputSchema) ?? this.stepsProblem(body, definition);
   }
 
   isVersion(version: unknown): boolean {
     return isSemver(version);
   }
 
-  /** The member that holds the body. */
+  /** Returns the name of the member with the body. */
   bodyOf({ kind }: Members): string {
     return String(kind);
   }
 
-  schemaFlaw(schema: unknown): string | undefined {
+  schemaProblem(schema: unknown): string | undefined {
     if (typeof schema !== 'boolean' && !isMembers(schema)) return 'a schema is an object or a boolean';
     try {
       this.compile(schema as Schema);
@@ -112,22 +121,22 @@ export class Mini implements LsemRuntime {
     }
   }
 
-  stepsFlaw(body: Members, { kind }: Members): string | undefined {
+  stepsProblem(body: Members, { kind }: Members): string | undefined {
     if (kind !== 'composite') return undefined;
     return Array.isArray(body.steps)
-      ? body.steps.map((step) => this.stepFlaw(step)).find(Boolean)
+      ? body.steps.map((step) => this.stepProblem(step)).find(Boolean)
       : 'steps is not a list';
   }
 
-  stepFlaw(step: unknown): string | undefined {
-    return stepFlaw(step);
+  stepProblem(step: unknown): string | undefined {
+    return stepProblem(step);
   }
 
-  compile(schema: Schema): Fault {
+  compile(schema: Schema): Validator {
     return draft2020(schema);
   }
 
-  take(input: unknown): unknown {
+  copyInput(input: unknown): unknown {
     return structuredClone(input);
   }
 
@@ -138,7 +147,7 @@ export class Mini implements LsemRuntime {
 
   begin(loop: MiniLoop, parent: Call | undefined, send: Call['send']): Call {
     const depth = parent === undefined ? 0 : parent.depth + 1;
-    return { id: this.newId(loop, parent), loop, parent, depth, began: performance.now(), send };
+    return { id: this.newId(loop, parent), loop, parent, depth, startedAt: performance.now(), send };
   }
 
   stamp(_call: Call): string {
@@ -151,13 +160,13 @@ export class Mini implements LsemRuntime {
 
   async call(call: Call, input: unknown): Promise<Outcome> {
     const { loop, parent } = call;
-    const known = { loopId: loop.id, loopVersion: loop.version };
-    this.emit(call, 'call.started', parent === undefined ? known : { ...known, parentCallId: parent.id });
+    const identity = { loopId: loop.id, loopVersion: loop.version };
+    this.emit(call, 'call.started', parent === undefined ? identity : { ...identity, parentCallId: parent.id });
     try {
       this.checkInput(call, input);
       const output = await this.body(call, input);
       this.checkOutput(call, output);
-      this.emit(call, 'call.completed', { totalDurationMs: performance.now() - call.began });
+      this.emit(call, 'call.completed', { totalDurationMs: performance.now() - call.startedAt });
       return { status: 'ok', output };
     } catch (thrown) {
       const error = { code: thrown instanceof Failure ? thrown.code : 'FAILED', message: String(thrown) };
@@ -166,12 +175,12 @@ export class Mini implements LsemRuntime {
     }
   }
 
-  /** How long it took. */
+  /** Validates a value and returns the duration in milliseconds. */
   validate(schema: Schema, value: unknown, code: string): number {
-    const began = performance.now();
-    const fault = this.compile(schema)(value);
-    if (fault !== undefined) throw new Failure(code, fault);
-    return performance.now() - began;
+    const startedAt = performance.now();
+    const problem = this.compile(schema)(value);
+    if (problem !== undefined) throw new Failure(code, problem);
+    return performance.now() - startedAt;
   }
 
   checkInput(call: Call, input: unknown): void {
@@ -188,16 +197,16 @@ export class Mini implements LsemRuntime {
     const { prompt, composite, tool } = call.loop;
     const kind = this.bodyOf({ ...call.loop });
     if (kind === 'prompt' && prompt !== undefined)
-      return this.ask(call, prompt.say.map((piece) => said(piece, input)).join(''), prompt.system);
+      return this.ask(call, prompt.say.map((piece) => renderPiece(piece, input)).join(''), prompt.system);
     if (kind === 'tool' && tool !== undefined) return this.use(call, tool.use, input);
     const code = this.codes.get(composite?.code ?? '');
     if (code !== undefined) return code(input, this.codeScope(call));
-    if (composite?.agent !== undefined) return this.converse(call, composite.agent);
+    if (composite?.agent !== undefined) return this.runAgent(call, composite.agent);
     return this.compose(call, composite?.steps ?? [], input);
   }
 
-  /** An agent is a composite: its model is asked in calls of their own, its tools are called side by side. */
-  async converse(call: Call, loopIds: readonly string[]): Promise<unknown> {
+  /** Runs an agent as a composite: its model calls are child calls, and its tools are called concurrently. */
+  async runAgent(call: Call, loopIds: readonly string[]): Promise<unknown> {
     const scope = this.codeScope(call);
     const model = {
       ...call.loop,
@@ -211,19 +220,19 @@ export class Mini implements LsemRuntime {
   }
 
   codeScope(call: Call): CodeScope {
-    const one = (loopId: string, input: unknown): Promise<unknown> => {
+    const callLoop = (loopId: string, input: unknown): Promise<unknown> => {
       const loop = this.loops.get(loopId);
       if (loop === undefined) throw new Failure('LOOP', `there is no loop ${loopId}`);
       return this.child(call, loop, input);
     };
     return {
-      call: one,
-      all: (calls) => Promise.all(calls.map(({ loopId, input }) => one(loopId, input))),
-      effect: (name, perform) => this.act(call, name, perform),
+      call: callLoop,
+      all: (calls) => Promise.all(calls.map(({ loopId, input }) => callLoop(loopId, input))),
+      effect: (name, perform) => this.performEffect(call, name, perform),
     };
   }
 
-  async act(call: Call, name: string, perform: () => unknown): Promise<unknown> {
+  async performEffect(call: Call, name: string, perform: () => unknown): Promise<unknown> {
     this.emit(call, 'mini.effect', { name });
     return perform();
   }
@@ -233,7 +242,7 @@ export class Mini implements LsemRuntime {
   async child(call: Call, loop: MiniLoop, input: unknown): Promise<unknown> {
     const stepIndex = this.children.get(call.id) ?? 0;
     this.children.set(call.id, stepIndex + 1);
-    const { status, output } = await this.framed(call, stepIndex, loop, input);
+    const { status, output } = await this.runFramed(call, stepIndex, loop, input);
     if (status !== 'ok') throw new Failure('CHILD', `${loop.id} failed`);
     return output;
   }
@@ -247,9 +256,9 @@ export class Mini implements LsemRuntime {
     if (backendId !== 'parrot' && backendId !== 'mute')
       throw new Failure('BACKEND', `there is no backend ${backendId}`);
     this.emit(call, 'call.backend.requested', { backendId, model, promptLength: this.promptLength(prompt, system) });
-    const began = performance.now();
+    const startedAt = performance.now();
     const text = await this.answer(backendId, prompt);
-    const durationMs = performance.now() - began;
+    const durationMs = performance.now() - startedAt;
     this.emit(call, 'call.backend.responded', { durationMs, inputTokens: prompt.length, outputTokens: text.length });
     return { text };
   }
@@ -263,25 +272,25 @@ export class Mini implements LsemRuntime {
     const tool = this.tools.get(toolName);
     if (tool === undefined) throw new Failure('TOOL', `there is no tool ${toolName}`);
     this.emit(call, 'call.tool.invoked', { toolName });
-    const began = performance.now();
+    const startedAt = performance.now();
     const output = await this.work(call, tool, input);
-    this.emit(call, 'call.tool.returned', { durationMs: performance.now() - began });
+    this.emit(call, 'call.tool.returned', { durationMs: performance.now() - startedAt });
     return output;
   }
 
   async work(call: Call, tool: ToolBody, input: unknown): Promise<unknown> {
     try {
-      return await tool(input, this.voice(call));
+      return await tool(input, this.toolContext(call));
     } catch (thrown) {
       throw new Failure('TOOL', String(thrown));
     }
   }
 
-  voice(call: Call): ToolVoice {
+  toolContext(call: Call): SuiteToolContext {
     return {
       log: (level, message) => this.emit(call, 'log', { level, message }),
       emit: (type, payload) => {
-        if (CORE.test(type)) throw new Error(`${type} is not yours to emit`);
+        if (CORE.test(type)) throw new Error(`bodies cannot emit ${type}`);
         this.emit(call, type, payload as Members);
       },
     };
@@ -305,14 +314,14 @@ export class Mini implements LsemRuntime {
 
   async step(call: Call, stepIndex: number, step: MiniStep, context: Context): Promise<Outcome> {
     await undefined;
-    if (call.depth >= this.deepest) throw new Failure('DEPTH', 'composites are nested too deep');
+    if (call.depth >= this.maxDepth) throw new Failure('DEPTH', 'composites are nested too deep');
     const loop = this.loops.get(step.loopId);
     if (loop === undefined) throw new Failure('LOOP', `there is no loop ${step.loopId}`);
     const input = this.map(step.inputMapping, context);
-    return this.framed(call, stepIndex, loop, input);
+    return this.runFramed(call, stepIndex, loop, input);
   }
 
-  async framed(call: Call, stepIndex: number, loop: MiniLoop, input: unknown): Promise<Outcome> {
+  async runFramed(call: Call, stepIndex: number, loop: MiniLoop, input: unknown): Promise<Outcome> {
     const child = this.begin(loop, call, call.send);
     this.emit(call, 'child.started', { childCallId: child.id, loopId: loop.id, stepIndex });
     await undefined;
@@ -326,13 +335,13 @@ export class Mini implements LsemRuntime {
   }
 
   find(path: string, context: Context): unknown {
-    const found = jsonpath.query(path, JSON.parse(JSON.stringify(context))).values();
-    if (found.length !== 1) throw new Failure('MAPPING', `${path} leads to ${found.length} values`);
-    return found[0];
+    const values = jsonpath.query(path, JSON.parse(JSON.stringify(context))).values();
+    if (values.length !== 1) throw new Failure('MAPPING', `${path} matches ${values.length} values`);
+    return values[0];
   }
 }
 
-function said(piece: string | { readonly variable: string }, input: unknown): string {
+function renderPiece(piece: string | { readonly variable: string }, input: unknown): string {
   if (typeof piece === 'string') return piece;
   return isMembers(input) ? String(input[piece.variable]) : '';
 }

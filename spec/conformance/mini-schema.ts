@@ -1,28 +1,29 @@
-// Schemas made into functions, each once in the life of the process: a suite opens many runtimes.
+// Compiles schemas, each once per process, because the suite opens many runtimes.
 
 import type { ValidateFunction } from 'ajv';
 
 export type Schema = object | boolean;
 
-/** Says what does not fit, or undefined. */
-export type Fault = (value: unknown) => string | undefined;
+/** Returns the problem of a value; undefined if it is valid. */
+export type Validator = (value: unknown) => string | undefined;
 
-interface Ajvs {
+interface AjvCompiler {
   compile(schema: Schema): ValidateFunction;
   errorsText(errors: ValidateFunction['errors']): string;
 }
 
-export function compiler(ajv: Ajvs): (schema: Schema) => Fault {
-  const known = new Map<string, Fault>();
+/** Returns a compiler that caches its validators. */
+export function compiler(ajv: AjvCompiler): (schema: Schema) => Validator {
+  const cache = new Map<string, Validator>();
   return (schema) => {
-    const text = JSON.stringify(schema);
-    const fits = known.get(text) ?? faultOf(ajv, schema);
-    known.set(text, fits);
-    return fits;
+    const key = JSON.stringify(schema);
+    const validator = cache.get(key) ?? validatorOf(ajv, schema);
+    cache.set(key, validator);
+    return validator;
   };
 }
 
-function faultOf(ajv: Ajvs, schema: Schema): Fault {
-  const fits = ajv.compile(schema);
-  return (value) => (fits(value) ? undefined : ajv.errorsText(fits.errors));
+function validatorOf(ajv: AjvCompiler, schema: Schema): Validator {
+  const validate = ajv.compile(schema);
+  return (value) => (validate(value) ? undefined : ajv.errorsText(validate.errors));
 }

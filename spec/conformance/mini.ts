@@ -1,10 +1,10 @@
-// The mini runtime behind the driver of the suite: right, or wrong in one named way.
+// The driver of the mini runtime: correct, or with one deliberate mistake.
 
-import type { CodeBody, LsemDriver, ToolBody } from '../../src/testing/conformance/driver.js';
+import type { CodeBody, LsemDriver, ToolBody } from '../../src/conformance/driver.js';
 import { Mini } from './mini-runtime.js';
 import { mutants, type Wrong } from './mutants.js';
 
-/** A driver for the mini runtime; `wrong` names the check that it must fail. */
+/** Returns a driver of the mini runtime. `wrong` names the mutant, and so the check that it must fail. */
 export function mini({ wrong }: { readonly wrong?: Wrong } = {}): LsemDriver {
   const fail: ToolBody = () => {
     throw new Error('this tool always fails');
@@ -15,13 +15,13 @@ export function mini({ wrong }: { readonly wrong?: Wrong } = {}): LsemDriver {
   ]);
   const codes = new Map<string, CodeBody>();
   const composite = (id: string, body: object) => {
-    const ends = { inputSchema: {}, outputSchema: {} };
-    return { id, name: id, version: '1.0.0', kind: 'composite', ...ends, composite: { steps: [], ...body } };
+    const schemas = { inputSchema: {}, outputSchema: {} };
+    return { id, name: id, version: '1.0.0', kind: 'composite', ...schemas, composite: { steps: [], ...body } };
   };
-  const Kind = wrong === undefined ? Mini : mutants[wrong];
+  const Runtime = wrong === undefined ? Mini : mutants[wrong];
   return {
     name: wrong === undefined ? 'mini' : `mini, wrong in ${wrong}`,
-    open: () => new Kind(tools, codes),
+    open: () => new Runtime(tools, codes),
     profile: {
       prompt: (say) => ({ say }),
       systemPrompt: (say, system) => ({ say, system }),
@@ -34,7 +34,7 @@ export function mini({ wrong }: { readonly wrong?: Wrong } = {}): LsemDriver {
       backend: {
         answering: { ref: { is: 'parrot' }, id: 'parrot', model: 'parrot-1' },
         failing: { is: 'mute' },
-        unknown: { is: 'nobody' },
+        unknown: { is: 'unknown' },
       },
       tool: {
         echo: { use: 'echo' },

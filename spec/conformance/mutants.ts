@@ -1,4 +1,4 @@
-// The wrong runtimes: one for each check of a runtime, and more for checks with several sides.
+// Incorrect runtimes: one for each check of a runtime, and more for checks with several aspects.
 
 import { wrongAgain } from './wrong-again.js';
 import { wrongComposites } from './wrong-composites.js';
@@ -12,9 +12,10 @@ const first = {
   ...wrongTrace,
   ...wrongComposites,
 } as const;
-const all = { ...first, ...wrongAgain } as const;
+const allMutants = { ...first, ...wrongAgain } as const;
 
-/** The id of the check that must fail, with a side of it where there are several. */
-export type Wrong = keyof typeof all;
+/** The id of the check that must fail, with a suffix if there are several mutants for it. */
+export type Wrong = keyof typeof allMutants;
 
-export const mutants: { readonly [W in Wrong]: Mutant } = all;
+/** The mutants by the check that must fail. */
+export const mutants: { readonly [W in Wrong]: Mutant } = allMutants;

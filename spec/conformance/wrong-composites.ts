@@ -1,10 +1,10 @@
-// Realistic mistakes with composites, each named by the check that must notice it.
+// Realistic mistakes in composites, by the check that must detect them.
 
 import type { Members, MiniLoop, MiniStep } from './mini-definition.js';
 import { type Call, type Context, Failure, Mini, type Outcome } from './mini-runtime.js';
 import type { Mutant } from './wrong-definitions.js';
 
-/** A composite that goes on when a step has failed, and notices in the end. */
+/** Continues a composite after a failed step, and fails at the end. */
 class Persistent extends Mini {
   override async compose(call: Call, steps: readonly MiniStep[], input: unknown): Promise<unknown> {
     const context: Context = { in: input, done: {} };
@@ -20,7 +20,7 @@ class Persistent extends Mini {
 }
 
 export const wrongComposites = {
-  /** Steps that need nothing of each other run side by side. */
+  /** Independent steps run concurrently. */
   'CMP-01': class extends Mini {
     override async compose(call: Call, steps: readonly MiniStep[], input: unknown): Promise<unknown> {
       if (JSON.stringify(steps).includes('$.done')) return super.compose(call, steps, input);
@@ -30,25 +30,25 @@ export const wrongComposites = {
       return results.at(-1)?.output;
     }
   },
-  /** Only the first member of a path counts. */
+  /** Only the first member of a path is read. */
   'CMP-02': class extends Mini {
     override find(path: string, context: Context): unknown {
       return super.find(path.replace(/^(\$\.in\.\w+).*/, '$1'), context);
     }
   },
-  /** Results are kept by the number of the step, not by its binding. */
+  /** Results are bound to the index of the step instead of its binding. */
   'CMP-03': class extends Mini {
     override bind(context: Context, _step: MiniStep, index: number, result: Outcome): void {
       context.done[index] = result;
     }
   },
-  /** What is bound is the output alone. */
+  /** The binding is the output instead of the result. */
   'CMP-04': class extends Mini {
     override bind(context: Context, { outputBinding }: MiniStep, _index: number, { output }: Outcome): void {
       if (outputBinding !== undefined) context.done[outputBinding] = output;
     }
   },
-  /** What was bound in one run is there in the next. */
+  /** Bindings of one run are visible in the next. */
   'CMP-05': class extends Mini {
     private readonly bound = new Map<string, unknown>();
 
@@ -64,21 +64,21 @@ export const wrongComposites = {
       if (step.outputBinding !== undefined) this.bound.set(step.outputBinding, result);
     }
   },
-  /** The output is everything that the steps gave. */
+  /** The output is the union of all outputs. */
   'CMP-06': class extends Mini {
-    private readonly given = new Map<string, Members>();
+    private readonly outputs = new Map<string, Members>();
 
     override async step(call: Call, index: number, step: MiniStep, context: Context): Promise<Outcome> {
       const result = await super.step(call, index, step, context);
       if (result.status !== 'ok') return result;
-      const output = { ...this.given.get(call.id), ...Object(result.output) };
-      this.given.set(call.id, output);
+      const output = { ...this.outputs.get(call.id), ...Object(result.output) };
+      this.outputs.set(call.id, output);
       return { ...result, output };
     }
   },
-  /** Later steps run although an earlier one failed. */
+  /** Later steps run after a failed one. */
   'CMP-07': Persistent,
-  /** The frame is opened before the mapping is tried, and stays open when that throws. */
+  /** The frame is opened before the mapping, and stays open if the mapping fails. */
   'CMP-08': class extends Mini {
     private opening: (() => void) | undefined;
 
@@ -114,11 +114,11 @@ export const wrongComposites = {
       super.emit(call, type, started ? { ...payload, parentCallId: root(call).id } : payload);
     }
   },
-  /** Nothing bounds how deep composites go. */
+  /** The depth of composites is not limited. */
   'CMP-11': class extends Mini {
-    override deepest = Number.POSITIVE_INFINITY;
+    override maxDepth = Number.POSITIVE_INFINITY;
   },
-  /** The frame is opened before the loop is looked up, and stays open when there is none. */
+  /** The frame is opened before the loop is looked up, and stays open if there is none. */
   'CMP-12': class extends Mini {
     override async step(call: Call, stepIndex: number, step: MiniStep, context: Context): Promise<Outcome> {
       const { loopId } = step;
@@ -126,13 +126,13 @@ export const wrongComposites = {
       return super.step(call, stepIndex, step, context);
     }
   },
-  /** The id of a child is made of its parent and its loop. */
+  /** The id of a child consists of its parent and its loop, and is not unique. */
   'CMP-13': class extends Mini {
     override newId(loop: MiniLoop, parent: Call | undefined): string {
       return parent === undefined ? super.newId(loop, parent) : `${parent.id}/${loop.id}`;
     }
   },
-  /** Parallel children are all taken for the newest one when they end. */
+  /** Every child.completed names the child that started last. */
   'CMP-14': class extends Mini {
     private newest = '';
 

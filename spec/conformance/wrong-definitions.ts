@@ -1,30 +1,30 @@
-// Realistic mistakes with definitions and with validation, each named by the check that must notice it.
+// Realistic mistakes in definitions and validation, by the check that must detect them.
 
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { isMembers, KINDS, type Members } from './mini-definition.js';
 import { type Call, type Codes, Mini, type Outcome, type Tools } from './mini-runtime.js';
-import { compiler, type Fault, type Schema } from './mini-schema.js';
+import { compiler, type Schema, type Validator } from './mini-schema.js';
 
 const draft07 = compiler(new Ajv({ strict: false }));
 const filling = compiler(new Ajv2020({ strict: false, useDefaults: true }));
 
 export type Mutant = new (tools: Tools, codes: Codes) => Mini;
 
-/** A registry that changes a definition before it looks at it. */
-function mending(mend: (given: Members) => Members): Mutant {
+/** Returns a registry that alters a definition before it validates it. */
+function altering(alter: (definition: Members) => Members): Mutant {
   return class extends Mini {
-    override register(given: unknown): void {
-      super.register(isMembers(given) ? mend(given) : given);
+    override register(definition: unknown): void {
+      super.register(isMembers(definition) ? alter(definition) : definition);
     }
   };
 }
 
-/** A registry that finds more to refuse than there is. */
-function refusing(flaw: (given: Members) => boolean): Mutant {
+/** Returns a registry that refuses valid definitions. */
+function refusing(isRefused: (definition: Members) => boolean): Mutant {
   return class extends Mini {
-    override flawOf(given: Members): string | undefined {
-      return super.flawOf(given) ?? (flaw(given) ? 'too much asked' : undefined);
+    override problemOf(definition: Members): string | undefined {
+      return super.problemOf(definition) ?? (isRefused(definition) ? 'refused without need' : undefined);
     }
   };
 }
@@ -35,83 +35,89 @@ const known = new Set([
 ]);
 
 export const wrongDefinitions = {
-  /** The default backend is demanded although it is optional. */
+  /** A backend is required although it is optional. */
   'DEF-01': refusing(({ kind, backend }) => kind === 'prompt' && backend === undefined),
   /** A missing name is taken from the id. */
-  'DEF-02': mending((given) => ({ name: given.id, ...given })),
-  /** The last registration wins, but what was there first is what composites call. */
+  'DEF-02': altering((definition) => ({ name: definition.id, ...definition })),
+  /** The last registration wins, but composites call the first one. */
   'DEF-03': class extends Mini {
     private readonly firsts = new Map<string, Call['loop']>();
 
-    override register(given: unknown): void {
-      if (isMembers(given)) this.loops.delete(String(given.id));
-      super.register(given);
+    override register(definition: unknown): void {
+      if (isMembers(definition)) this.loops.delete(String(definition.id));
+      super.register(definition);
       for (const [id, loop] of this.loops) if (!this.firsts.has(id)) this.firsts.set(id, loop);
     }
-    override framed(call: Call, index: number, loop: Call['loop'], input: unknown): Promise<Outcome> {
-      return super.framed(call, index, this.firsts.get(loop.id) ?? loop, input);
+    override runFramed(call: Call, index: number, loop: Call['loop'], input: unknown): Promise<Outcome> {
+      return super.runFramed(call, index, this.firsts.get(loop.id) ?? loop, input);
     }
   },
-  /** Anything that begins with a number is a version. */
+  /** Any text that begins with a number is a version. */
   'DEF-04': class extends Mini {
     override isVersion(version: unknown): boolean {
       return Number.parseInt(String(version), 10) >= 0;
     }
   },
-  /** A kind that is not known falls through to the last branch of a switch. */
-  'DEF-05': mending((given) => {
-    const { kind } = given;
-    return typeof kind === 'string' && !KINDS.some((each) => each === kind) ? { ...given, kind: 'tool' } : given;
+  /** An unknown kind is treated as a tool. */
+  'DEF-05': altering((definition) => {
+    const { kind } = definition;
+    return typeof kind === 'string' && !KINDS.some((each) => each === kind)
+      ? { ...definition, kind: 'tool' }
+      : definition;
   }),
-  /** The first body that is there is the one that runs. */
+  /** The first existing body runs, whatever the kind. */
   'DEF-06': class extends Mini {
-    override bodyOf(given: Members): string {
-      return KINDS.find((kind) => isMembers(given[kind])) ?? super.bodyOf(given);
+    override bodyOf(definition: Members): string {
+      return KINDS.find((kind) => isMembers(definition[kind])) ?? super.bodyOf(definition);
     }
   },
   /** A tool without a body is an echo. */
-  'DEF-07': mending((given) =>
-    given.kind === 'tool' && !KINDS.some((kind) => kind in given) ? { ...given, tool: { use: 'echo' } } : given,
+  'DEF-07': altering((definition) =>
+    definition.kind === 'tool' && !KINDS.some((kind) => kind in definition)
+      ? { ...definition, tool: { use: 'echo' } }
+      : definition,
   ),
-  /** The validator's default build, which is for an older draft. */
+  /** The validator supports an older draft only. */
   'DEF-08': class extends Mini {
-    override compile(schema: Schema): Fault {
+    override compile(schema: Schema): Validator {
       const { $schema, ...rest } = Object(schema);
       return draft07(typeof schema === 'boolean' ? schema : rest);
     }
   },
-  /** The read-back knows only the members that the runtime itself needs. */
+  /** The read-back omits metadata. */
   'DEF-09': class extends Mini {
     override definition(id: string): unknown {
       const { metadata, ...rest } = Object(super.definition(id));
       return rest;
     }
   },
-  /** Schemas are compiled when they are first used, outside of what becomes call.errored. */
+  /** Schemas are compiled at first use, and their errors are thrown. */
   'DEF-10': class extends Mini {
-    override schemaFlaw(schema: unknown): string | undefined {
-      return typeof schema === 'boolean' || isMembers(schema) ? undefined : super.schemaFlaw(schema);
+    override schemaProblem(schema: unknown): string | undefined {
+      return typeof schema === 'boolean' || isMembers(schema) ? undefined : super.schemaProblem(schema);
     }
     override async call(call: Call, input: unknown): Promise<Outcome> {
       for (const schema of [call.loop.inputSchema, call.loop.outputSchema]) this.compile(schema);
       return super.call(call, input);
     }
   },
-  /** Unknown members are taken for slips. */
-  'DEF-11': refusing((given) => Object.keys(given).some((member) => !known.has(member))),
-  /** The read-back shows the schemas as the validator understood them. */
+  /** Unknown members are refused. */
+  'DEF-11': refusing((definition) => Object.keys(definition).some((member) => !known.has(member))),
+  /** The read-back returns schemas that the validator has changed. */
   'DEF-12': class extends Mini {
     override definition(id: string): unknown {
       const definition = Object(super.definition(id));
       return { ...definition, inputSchema: { ...definition.inputSchema, $schema: 'draft2020' } };
     }
   },
-  /** What is no text is made one. */
-  'DEF-13': mending((given) => (given.name === undefined ? given : { ...given, name: String(given.name) })),
-  /** A step without a mapping gets an empty one. */
+  /** A name of another type is converted to a string. */
+  'DEF-13': altering((definition) =>
+    definition.name === undefined ? definition : { ...definition, name: String(definition.name) },
+  ),
+  /** A missing mapping is replaced by an empty one. */
   'DEF-14': class extends Mini {
-    override stepFlaw(step: unknown): string | undefined {
-      return super.stepFlaw(isMembers(step) ? { inputMapping: {}, ...step } : step);
+    override stepProblem(step: unknown): string | undefined {
+      return super.stepProblem(isMembers(step) ? { inputMapping: {}, ...step } : step);
     }
     override map(
       mapping: { readonly [member: string]: string } | undefined,
@@ -120,33 +126,36 @@ export const wrongDefinitions = {
       return super.map(mapping ?? {}, context);
     }
   },
-  /** Each version is kept, the newest runs, and what is announced is the first. */
+  /** The newest version runs, but call.started names the first. */
   'DEF-15': class extends Mini {
     private readonly announced = new Map<string, string>();
 
-    override register(given: unknown): void {
-      const old = isMembers(given) ? this.loops.get(String(given.id)) : undefined;
-      if (isMembers(given) && old !== undefined && old.version !== given.version) {
+    override register(definition: unknown): void {
+      const old = isMembers(definition) ? this.loops.get(String(definition.id)) : undefined;
+      if (isMembers(definition) && old !== undefined && old.version !== definition.version) {
         this.announced.set(old.id, this.announced.get(old.id) ?? old.version);
         this.loops.delete(old.id);
       }
-      super.register(given);
+      super.register(definition);
     }
     override emit(call: Call, type: string, payload: Members): void {
       const loopVersion = this.announced.get(call.loop.id) ?? payload.loopVersion;
       super.emit(call, type, type === 'call.started' ? { ...payload, loopVersion } : payload);
     }
   },
-  /** The names of members are read without regard to case. */
-  'DEF-16': mending((given) => {
+  /** Member names are case-insensitive. */
+  'DEF-16': altering((definition) => {
     const lower = new Map([...known].map((member) => [member.toLowerCase(), member]));
-    const named = Object.entries(given).map(([member, value]) => [lower.get(member.toLowerCase()) ?? member, value]);
+    const named = Object.entries(definition).map(([member, value]) => [
+      lower.get(member.toLowerCase()) ?? member,
+      value,
+    ]);
     return Object.fromEntries(named);
   }),
 } as const satisfies Record<string, Mutant>;
 
 export const wrongValidation = {
-  /** The verdict on the input is looked at when the body is done. */
+  /** The result of the input validation is used only after the body has run. */
   'VAL-01': class extends Mini {
     private readonly late = new Map<string, unknown>();
 
@@ -162,14 +171,14 @@ export const wrongValidation = {
       super.checkOutput(call, output);
     }
   },
-  /** The input is reported as validated when the validation is done, whatever it found. */
+  /** The input is reported as validated even if it is invalid. */
   'VAL-02': class extends Mini {
     override checkInput(call: Call, input: unknown): void {
       this.emit(call, 'call.input.validated', { durationMs: 0 });
       this.validate(call.loop.inputSchema, input, 'INPUT');
     }
   },
-  /** The output is handed out beside the error, for debugging. */
+  /** An invalid output is returned together with the error. */
   'VAL-03': class extends Mini {
     private readonly outputs = new Map<string, unknown>();
 
@@ -183,29 +192,29 @@ export const wrongValidation = {
       return this.outputs.has(call.id) ? { ...outcome, output: this.outputs.get(call.id) } : outcome;
     }
   },
-  /** The output is reported as validated when the validation is done, whatever it found. */
+  /** The output is reported as validated even if it is invalid. */
   'VAL-04': class extends Mini {
     override checkOutput(call: Call, output: unknown): void {
       this.emit(call, 'call.output.validated', { durationMs: 0 });
       this.validate(call.loop.outputSchema, output, 'OUTPUT');
     }
   },
-  /** What comes from a child is trusted. */
+  /** The outputs of children are not validated. */
   'VAL-05': class extends Mini {
     override checkOutput(call: Call, output: unknown): void {
       if (call.parent === undefined) super.checkOutput(call, output);
       else this.emit(call, 'call.output.validated', { durationMs: 0 });
     }
   },
-  /** The validator fills defaults into the object of the caller. */
+  /** The validator adds defaults to the caller's object. */
   'VAL-06': class extends Mini {
-    override compile(schema: Schema): Fault {
+    override compile(schema: Schema): Validator {
       return filling(schema);
     }
-    override take(input: unknown): unknown {
+    override copyInput(input: unknown): unknown {
       return input;
     }
   },
-  /** A schema is taken to be an object. */
+  /** Boolean schemas are refused. */
   'VAL-07': refusing(({ inputSchema, outputSchema }) => [inputSchema, outputSchema].includes(true)),
 } as const satisfies Record<string, Mutant>;

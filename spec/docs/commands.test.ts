@@ -1,9 +1,11 @@
+// Runs the commands of the example pages and compares their output with the pages.
+
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { holdsPromised } from '../house/outputs.js';
+import { containsPromised } from '../house/outputs.js';
 import { verifies } from '../verifies.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -11,24 +13,24 @@ const examples = readdirSync(join(root, 'examples'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
-/** Commands of a page, and the output that is shown below them. */
+/** A block of commands of a page, and the output below it. */
 interface Commands {
   readonly line: number;
   readonly text: string;
   readonly promised: string | undefined;
 }
 
-/** Pages whose commands are not run here; `verify.mjs` of each example checks what they do. */
+/** Pages whose commands are not run here, with the reason. Each example's `verify.mjs` checks them. */
 const notRun: ReadonlyMap<string, string> = new Map([
-  ['04-tools', 'its warehouse listens on the one port that the definition names'],
+  ['04-tools', 'its server needs the fixed port that the definition names'],
   ['07-coding-agent', 'it is a conversation in a terminal'],
 ]);
 
 function commandsIn(text: string): Commands[] {
-  const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((found) => ({
-    line: text.slice(0, found.index).split('\n').length,
-    language: found[1],
-    text: found[2] ?? '',
+  const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
+    line: text.slice(0, match.index).split('\n').length,
+    language: match[1],
+    text: match[2] ?? '',
   }));
   return blocks.flatMap(({ line, language, text: commands }, index) => {
     if (language !== 'sh') return [];
@@ -37,7 +39,7 @@ function commandsIn(text: string): Commands[] {
   });
 }
 
-/** The commands of people: they have installed the package, and built it. */
+/** Creates a directory with `rondo`, `npx` and `npm` as if the package were installed and built. Returns its path. */
 function installIn(folder: string): string {
   const bin = join(folder, 'bin');
   mkdirSync(bin);
@@ -50,7 +52,7 @@ function installIn(folder: string): string {
   return bin;
 }
 
-/** What the commands of a page print, one text for each block, in a copy of the examples. */
+/** Runs the blocks in a copy of the examples. Returns the output of each. */
 function outputsOf(blocks: readonly Commands[]): string[] {
   const folder = mkdtempSync(join(root, 'dist', 'commands-'));
   try {
@@ -66,15 +68,16 @@ function outputsOf(blocks: readonly Commands[]): string[] {
   }
 }
 
-/** A text without what is different each time: durations, and ids that were made up. */
-function steady(text: string): string {
+/** Replaces durations and generated ids, which differ in each run. */
+function withoutVariableParts(text: string): string {
   return text.replace(/\b[\d.]+ (?:ms|s)\b/g, '… ms').replace(/\b[0-9a-f]{16}\b|(?<=:)[A-Za-z0-9]{16}\b/g, '…');
 }
 
 function faultsIn(blocks: readonly Commands[], outputs: readonly string[]): string[] {
   return blocks.flatMap(({ line, promised }, index) => {
     const printed = outputs[index] ?? '';
-    if (promised === undefined || holdsPromised(steady(promised), steady(printed))) return [];
+    if (promised === undefined || containsPromised(withoutVariableParts(promised), withoutVariableParts(printed)))
+      return [];
     return [`the commands in line ${line} promise:\n${promised}and print:\n${printed}`];
   });
 }
@@ -84,7 +87,7 @@ for (const example of examples) {
   const blocks = commandsIn(readFileSync(page, 'utf8'));
   if (notRun.has(example) || !blocks.some(({ promised }) => promised !== undefined)) continue;
   verifies('docs.output', `the commands in examples/${example}/README.md print what is shown below them`, () => {
-    // Later commands name approvals by the ids of one run.
+    // Later commands contain the approval ids of one particular run.
     const first = blocks.slice(
       0,
       blocks.findLastIndex(({ text, promised }) => promised !== undefined && !/ (?:approve|deny) /.test(text)) + 1,
@@ -96,7 +99,7 @@ for (const example of examples) {
   });
 }
 
-verifies('docs.output', 'every example that is not run is one that exists, with its reason', () => {
+verifies('docs.output', 'every example that is not run exists and has a reason', () => {
   for (const [example, reason] of notRun) {
     expect(examples).toContain(example);
     expect(reason).not.toBe('');

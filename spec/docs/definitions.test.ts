@@ -1,11 +1,13 @@
+// The definitions, policies, configuration files and links in the documents are valid.
+
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { loadConfig } from '../../src/adapters/files/index.js';
-import { loadOperatorFile } from '../../src/adapters/files/operator.js';
-import { readToml } from '../../src/adapters/files/toml.js';
+import { parseToml } from '../../src/adapters/files/parse-toml.js';
+import { loadTrustFile } from '../../src/adapters/files/trust-file.js';
 import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
 import { Registry } from '../../src/loops/registry.js';
@@ -30,9 +32,9 @@ interface Block {
 
 function blocksIn(page: string, language: string): Block[] {
   const text = textOf(page);
-  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map((found) => {
-    const line = text.slice(0, found.index).split('\n').length;
-    return { page, line, text: found[1] ?? '' };
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map((match) => {
+    const line = text.slice(0, match.index).split('\n').length;
+    return { page, line, text: match[1] ?? '' };
   });
 }
 
@@ -45,37 +47,37 @@ const documents = pages
   .flatMap((page) => blocksIn(page, 'json'))
   .map((block) => ({ ...block, value: JSON.parse(block.text) }));
 const isConfig = ({ text }: Block): boolean => text.startsWith('# rondo.toml\n');
-const isOperatorFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
+const isTrustFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
 const tables = pages
   .flatMap((page) => blocksIn(page, 'toml'))
-  .filter((block) => !isConfig(block) && !isOperatorFile(block))
-  .map((block) => ({ ...block, value: readToml(block.text) as LoopDef }));
+  .filter((block) => !isConfig(block) && !isTrustFile(block))
+  .map((block) => ({ ...block, value: parseToml(block.text) as LoopDef }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };
 
-verifies('example.runs', 'the guides show no definitions, so nobody notices that none of them works', () => {
+verifies('example.runs', 'the guides contain definitions of every kind', () => {
   expect(new Set(loops.map(({ value }) => value.kind))).toEqual(new Set(['prompt', 'tool', 'composite']));
 });
 
 for (const { page, line, value } of loops) {
-  verifies('definition.place', `the definition in ${page}, line ${line}, is one that is refused`, () => {
+  verifies('definition.place', `the definition in ${page}, line ${line}, is valid`, () => {
     expect(registry().add(value, origin).definition.id).toBe(value.id);
     const misspelt = { ...value, polcy: {} };
-    expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a definition`);
+    expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a valid definition`);
   });
 }
 
-verifies('example.runs', 'a policy that a guide shows is refused', () => {
+verifies('example.runs', 'every policy in a guide is valid', () => {
   const policies = documents.filter(({ value }) => !isLoop(value) && !Array.isArray(value));
   expect(policies.length).toBeGreaterThan(0);
-  const ends = { inputSchema: true, outputSchema: true };
+  const schemas = { inputSchema: true, outputSchema: true };
   for (const { page, line, value } of policies) {
     const loop = {
       id: 'p',
       name: 'P',
       version: '1.0.0',
       kind: 'prompt',
-      ...ends,
+      ...schemas,
       prompt: { template: 'p' },
       policy: value,
     };
@@ -83,7 +85,7 @@ verifies('example.runs', 'a policy that a guide shows is refused', () => {
   }
 });
 
-verifies('config.keys', 'a rondo.toml that a guide shows is refused', async () => {
+verifies('config.keys', 'every rondo.toml in a guide is valid', async () => {
   const configs = pages.flatMap((page) => blocksIn(page, 'toml')).filter(isConfig);
   expect(configs.length).toBeGreaterThan(0);
   for (const { page, line, text } of configs) {
@@ -98,27 +100,27 @@ verifies('config.keys', 'a rondo.toml that a guide shows is refused', async () =
   }
 });
 
-verifies('authority.trust', 'a trust.toml that a guide shows is refused', async () => {
-  const files = pages.flatMap((page) => blocksIn(page, 'toml')).filter(isOperatorFile);
+verifies('authority.trust', 'every trust.toml in a guide is valid', async () => {
+  const files = pages.flatMap((page) => blocksIn(page, 'toml')).filter(isTrustFile);
   expect(files.length).toBeGreaterThan(0);
   for (const { page, line, text } of files) {
     const folder = mkdtempSync(join(tmpdir(), 'rondo-trust-'));
     try {
       const file = join(folder, 'trust.toml');
       writeFileSync(file, text, { mode: 0o600 });
-      expect((await loadOperatorFile(file)).directories, `${page}, line ${line}`).toHaveLength(1);
+      expect((await loadTrustFile(file)).directories, `${page}, line ${line}`).toHaveLength(1);
     } finally {
       rmSync(folder, { recursive: true });
     }
   }
 });
 
-verifies('example.runs', 'a page links to one that is not there', () => {
-  const lost = pages.flatMap((page) =>
+verifies('example.runs', 'every link between pages has a target', () => {
+  const broken = pages.flatMap((page) =>
     [...textOf(page).matchAll(/\]\((?!https?:)([^)#\s]+)[^)]*\)/g)]
       .map(([, target = '']) => join(root, dirname(page), target))
       .filter((target) => !existsSync(target))
       .map((target) => `${page}: ${target.slice(root.length)}`),
   );
-  expect(lost).toEqual([]);
+  expect(broken).toEqual([]);
 });

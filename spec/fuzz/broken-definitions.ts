@@ -1,23 +1,28 @@
-// Definitions that were good once, and what becomes of them under a throw of dice.
+// Generates broken definitions: valid ones with random changes, as values and as text.
 
 import { stringify } from 'smol-toml';
-import { seededRandom } from '../../src/testing/seeded-ids.js';
+import { seededRandom } from '../../src/adapters/system/seeded-ids.js';
 
-export type Fields = { [name: string]: unknown };
+/** An object of a definition. */
+type Fields = { [name: string]: unknown };
 type Pick = <T>(list: readonly T[]) => T;
-export interface Dice {
-  readonly random: () => number;
-  readonly upTo: (most: number) => number;
+/** Seeded randomness. */
+export interface RandomSource {
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
+  readonly next: () => number;
+  /** Returns an integer from 0 (inclusive) to `limit` (exclusive). */
+  readonly below: (limit: number) => number;
   readonly pick: Pick;
 }
 
-export function diceOf(seed: number): Dice {
-  const random = seededRandom(seed);
-  const upTo = (most: number): number => Math.floor(random() * most);
-  return { random, upTo, pick: (list) => list[upTo(list.length)] as (typeof list)[number] };
+/** Creates a random source that returns the same values for the same seed. */
+export function randomFrom(seed: number): RandomSource {
+  const next = seededRandom(seed);
+  const below = (limit: number): number => Math.floor(next() * limit);
+  return { next, below, pick: (list) => list[below(list.length)] as (typeof list)[number] };
 }
 
-const words = [
+const plainTexts = [
   'a',
   'input',
   'steps',
@@ -30,7 +35,7 @@ const words = [
   'literal:x',
   'é😀',
 ];
-const strange = [
+const strangeTexts = [
   '',
   ' ',
   '\u0000',
@@ -59,6 +64,7 @@ const strange = [
   '"""',
   "'''",
 ];
+/** Keys that a definition does not have or that are dangerous. */
 export const keys = [
   '__proto__',
   'constructor',
@@ -103,13 +109,13 @@ const values: readonly unknown[] = [
   { polluted: true },
 ];
 
-function scalar(dice: Dice): unknown {
-  const { random, pick } = dice;
-  if (random() < 0.4) return pick(strange);
-  return random() < 0.5 ? pick(words) : structuredClone(pick(values));
+function scalar(random: RandomSource): unknown {
+  const { next, pick } = random;
+  if (next() < 0.4) return pick(strangeTexts);
+  return next() < 0.5 ? pick(plainTexts) : structuredClone(pick(values));
 }
 
-function body(kind: string, { pick, upTo }: Dice): unknown {
+function body(kind: string, { pick, below }: RandomSource): unknown {
   if (kind === 'tool') {
     return {
       implementation: pick(['builtin:echo', 'exec:./a', 'http:https://x']),
@@ -117,8 +123,12 @@ function body(kind: string, { pick, upTo }: Dice): unknown {
     };
   }
   if (kind === 'prompt')
-    return { template: pick(['{{name}}', 'plain', '{{a.b}} {{ c }}']), maxTokens: 1 + upTo(99), temperature: upTo(3) };
-  const steps = Array.from({ length: 1 + upTo(5) }, (_, index) => ({
+    return {
+      template: pick(['{{name}}', 'plain', '{{a.b}} {{ c }}']),
+      maxTokens: 1 + below(99),
+      temperature: below(3),
+    };
+  const steps = Array.from({ length: 1 + below(5) }, (_, index) => ({
     loopId: pick(['a', 'b-c', 'd.e']),
     inputMapping: pick<unknown>([
       { x: '$.input.y' },
@@ -126,80 +136,83 @@ function body(kind: string, { pick, upTo }: Dice): unknown {
       'literal:z',
       index > 0 ? `$.steps[${index - 1}].output` : '$.input',
     ]),
-    ...(upTo(2) === 0 ? { outputBinding: `step_${index}` } : {}),
+    ...(below(2) === 0 ? { outputBinding: `step_${index}` } : {}),
   }));
-  return { steps, ...(upTo(2) === 0 ? { outputMapping: { out: `$.steps[${steps.length - 1}].output` } } : {}) };
+  return { steps, ...(below(2) === 0 ? { outputMapping: { out: `$.steps[${steps.length - 1}].output` } } : {}) };
 }
 
-function policy({ pick, upTo }: Dice): Fields {
+function policy({ pick, below }: RandomSource): Fields {
   return {
-    retry: { attempts: 1 + upTo(20), backoffMs: upTo(1000), jitter: 0.5 },
-    timeoutMs: 1 + upTo(5000),
+    retry: { attempts: 1 + below(20), backoffMs: below(1000), jitter: 0.5 },
+    timeoutMs: 1 + below(5000),
     filters: { before: [{ pattern: pick(['a+', '(x|y)*z', '[0-9]{3}']), action: 'redact' }] },
-    routing: [{ when: { promptLengthOver: upTo(50), input: { '$.a': 1 } }, backend: { id: 'mock' } }],
+    routing: [{ when: { promptLengthOver: below(50), input: { '$.a': 1 } }, backend: { id: 'mock' } }],
     approval: pick(['ask', 'blocked', 'always_allow']),
   };
 }
 
-function good(dice: Dice): Fields {
-  const kind = dice.pick(['prompt', 'tool', 'composite']);
+function validDefinition(random: RandomSource): Fields {
+  const kind = random.pick(['prompt', 'tool', 'composite']);
   return {
-    id: `loop-${dice.upTo(99)}`,
+    id: `loop-${random.below(99)}`,
     name: 'A loop',
-    version: `${dice.upTo(9)}.0.0-rc.${dice.upTo(9)}`,
+    version: `${random.below(9)}.0.0-rc.${random.below(9)}`,
     inputSchema: { type: 'object', properties: { constructor: { type: 'string' } } },
-    outputSchema: dice.pick<unknown>([true, { type: 'object' }]),
+    outputSchema: random.pick<unknown>([true, { type: 'object' }]),
     kind,
-    [kind]: body(kind, dice),
-    ...(dice.upTo(2) === 0 ? { policy: policy(dice) } : {}),
-    ...(dice.upTo(3) === 0
+    [kind]: body(kind, random),
+    ...(random.below(2) === 0 ? { policy: policy(random) } : {}),
+    ...(random.below(3) === 0
       ? { backend: { id: 'mock', options: { n: 1 } }, metadata: { tags: ['a'] }, 'x-note': [1] }
       : {}),
   };
 }
 
-/** Some object or list inside, the root included. */
-export function somewhere(root: Fields, { random, pick }: Dice): Fields {
-  let place = root;
+/** Returns a random object or list of a document, or its root. */
+export function randomObject(root: Fields, { next, pick }: RandomSource): Fields {
+  let current = root;
   for (;;) {
-    const inner = Object.values(place).filter((value): value is Fields => typeof value === 'object' && value !== null);
-    if (inner.length === 0 || random() < 0.25) return place;
-    place = pick(inner);
+    const inner = Object.values(current).filter(
+      (value): value is Fields => typeof value === 'object' && value !== null,
+    );
+    if (inner.length === 0 || next() < 0.25) return current;
+    current = pick(inner);
   }
 }
 
-function deep(dice: Dice): unknown {
+function deep(random: RandomSource): unknown {
   let value: unknown = 1;
-  for (let depth = dice.upTo(300); depth > 0; depth--) value = depth % 2 === 0 ? [value] : { a: value };
+  for (let depth = random.below(300); depth > 0; depth--) value = depth % 2 === 0 ? [value] : { a: value };
   return value;
 }
 
-export function define(place: Fields, key: string, value: unknown): void {
-  Object.defineProperty(place, key, { value, enumerable: true, configurable: true, writable: true });
+/** Sets an own property, also for keys such as `__proto__`. */
+export function define(target: Fields, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-function breakSomething(root: Fields, dice: Dice): void {
-  const place = somewhere(root, dice);
-  const known = Object.keys(place);
-  const key = known.length === 0 ? dice.pick(keys) : dice.pick(known);
-  const turn = dice.upTo(7);
-  if (turn === 0) delete place[key];
-  else if (turn === 1) define(place, dice.pick(keys), scalar(dice));
-  else if (turn === 2) define(place, key, deep(dice));
-  else if (turn === 3) define(place, `${key.slice(1)}${key.slice(0, 1)}`, place[key]);
-  else if (turn === 4) define(place, key, somewhere(good(dice), dice));
-  else define(place, key, scalar(dice));
+function breakSomething(root: Fields, random: RandomSource): void {
+  const target = randomObject(root, random);
+  const existing = Object.keys(target);
+  const key = existing.length === 0 ? random.pick(keys) : random.pick(existing);
+  const kind = random.below(7);
+  if (kind === 0) delete target[key];
+  else if (kind === 1) define(target, random.pick(keys), scalar(random));
+  else if (kind === 2) define(target, key, deep(random));
+  else if (kind === 3) define(target, `${key.slice(1)}${key.slice(0, 1)}`, target[key]);
+  else if (kind === 4) define(target, key, randomObject(validDefinition(random), random));
+  else define(target, key, scalar(random));
 }
 
-/** A value that was good once; a fifth stays good. */
-export function document(dice: Dice): Fields {
-  const root = good(dice);
-  if (dice.random() < 0.2) return root;
-  for (let times = 1 + dice.upTo(3); times > 0; times--) breakSomething(root, dice);
+/** Returns a definition with up to three random changes; a fifth of them stays valid. */
+export function randomDefinition(random: RandomSource): Fields {
+  const root = validDefinition(random);
+  if (random.next() < 0.2) return root;
+  for (let times = 1 + random.below(3); times > 0; times--) breakSomething(root, random);
   return root;
 }
 
-const scraps = [
+const fragments = [
   '"',
   '\\',
   '{',
@@ -229,17 +242,19 @@ const scraps = [
   '1979-05-27',
 ];
 
-export function scramble(text: string, { upTo, pick, random }: Dice): string {
+/** Replaces, removes or repeats random parts of a text. */
+export function scramble(text: string, { below, pick, next }: RandomSource): string {
   let scrambled = text;
-  for (let times = 1 + upTo(4); times > 0; times--) {
-    const at = upTo(scrambled.length + 1);
-    const end = Math.min(scrambled.length, at + upTo(20));
-    const middle = random() < 0.5 ? pick(scraps) : random() < 0.5 ? '' : scrambled.slice(at, end).repeat(2);
-    scrambled = random() < 0.1 ? scrambled.slice(0, at) : scrambled.slice(0, at) + middle + scrambled.slice(end);
+  for (let times = 1 + below(4); times > 0; times--) {
+    const at = below(scrambled.length + 1);
+    const end = Math.min(scrambled.length, at + below(20));
+    const middle = next() < 0.5 ? pick(fragments) : next() < 0.5 ? '' : scrambled.slice(at, end).repeat(2);
+    scrambled = next() < 0.1 ? scrambled.slice(0, at) : scrambled.slice(0, at) + middle + scrambled.slice(end);
   }
   return scrambled;
 }
 
+/** Converts a definition to TOML, or to broken TOML if it cannot be represented. */
 export function asToml(value: Fields): string {
   try {
     return stringify(value);
@@ -248,8 +263,8 @@ export function asToml(value: Fields): string {
   }
 }
 
-/** Values that only code can make. */
-export function alien({ pick, upTo }: Dice): unknown {
+/** Returns a value that only code can create. */
+export function codeOnlyValue({ pick, below }: RandomSource): unknown {
   const cyclic: Fields = {};
   cyclic.again = [cyclic, cyclic];
   const throws = {
@@ -257,11 +272,11 @@ export function alien({ pick, upTo }: Dice): unknown {
       throw new TypeError('no');
     },
   };
-  const bottomless: object = new Proxy(
+  const endless: object = new Proxy(
     {},
     {
       ownKeys: () => ['a'],
-      get: () => bottomless,
+      get: () => endless,
       getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true, value: 1 }),
     },
   );
@@ -272,14 +287,14 @@ export function alien({ pick, upTo }: Dice): unknown {
     1n,
     Symbol('s'),
     () => 1,
-    new Date(upTo(9)),
+    new Date(below(9)),
     new Map(),
     /x/,
     new Error('e'),
     new Uint8Array(3),
     cyclic,
     throws,
-    bottomless,
+    endless,
     new Array(1e9),
     Object.create({ inherited: 1 }),
     Object.create(null),

@@ -1,10 +1,10 @@
-// Ten thousand inputs that nobody should send, through a whole turn: each ends as a result with a known code.
+// Ten thousand hostile inputs, each through a complete turn: every one ends in a result with a known code.
 
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { codes } from '../../src/journal/errors.js';
+import { errorCodes } from '../../src/base/errors.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { composite, hostOf, prompt, tool } from '../turns/stage.js';
+import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
 import { verifies } from '../verifies.js';
 
 const seed = Number(process.env.RONDO_SEED ?? 7);
@@ -43,7 +43,7 @@ const cyclic = (): unknown => {
 
 const trap = new Proxy({}, { get: () => trap, ownKeys: () => ['a', 'b'], getPrototypeOf: () => null });
 
-const strange: readonly unknown[] = [
+const hostileInputs: readonly unknown[] = [
   undefined,
   Number.NaN,
   -0,
@@ -60,7 +60,7 @@ const strange: readonly unknown[] = [
   nested(255),
   JSON.parse('{"__proto__": {"polluted": true}}'),
   { constructor: { prototype: { polluted: true } } },
-  { text: 'a'.repeat(100_000) + '!' },
+  { text: `${'a'.repeat(100_000)}!` },
   { text: '{{more.x}}', more: { x: '{{text}}' } },
   { toJSON: () => 'x', text: 'a' },
   Object.create({ text: 'inherited' }),
@@ -73,7 +73,7 @@ const strange: readonly unknown[] = [
   },
 ];
 
-const likely = fc.record(
+const plausibleInputs = fc.record(
   {
     text: fc.oneof(fc.string(), fc.constantFrom('a', 'aaa', '{{text}}', '$.input'), fc.integer()),
     list: fc.oneof(fc.array(fc.integer()), fc.jsonValue()),
@@ -81,31 +81,36 @@ const likely = fc.record(
   },
   { requiredKeys: [] },
 );
-const inputs = fc.oneof(likely, fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(...strange), fc.anything());
+const inputs = fc.oneof(
+  plausibleInputs,
+  fc.jsonValue({ maxDepth: 6 }),
+  fc.constantFrom(...hostileInputs),
+  fc.anything(),
+);
 
-function flawOf({ status, error, trace, output }: TurnResult): string | undefined {
+function problemOf({ status, error, trace, output }: TurnResult): string | undefined {
   if (status === 'ok') return error === undefined ? undefined : 'ok with an error';
   if (status !== 'error' || output !== undefined) return `a status of ${status}`;
-  if (error === undefined || !(error.code in codes)) return `the code ${error?.code}`;
+  if (error === undefined || !(error.code in errorCodes)) return `the code ${error?.code}`;
   const last = trace.at(-1)?.type ?? 'call.errored';
   return last === 'call.errored' ? undefined : `a trace that ends with ${last}`;
 }
 
 verifies(
   'fuzz.inputs',
-  'an input crashes a turn, hangs it, or ends it without a typed error',
+  'every input ends in a result, with a typed error if it is refused',
   async () => {
     const host = hostOf(loops);
     const names = loops.map(({ id }: { id?: string }) => id ?? '');
-    const seen = new Map<string, number>();
+    const counts = new Map<string, number>();
     const samples = fc.sample(inputs, { seed, numRuns: 10_000 });
-    for (const [index, input] of [...strange.flatMap((one) => [one, one, one, one]), ...samples].entries()) {
+    for (const [index, input] of [...hostileInputs.flatMap((one) => [one, one, one, one]), ...samples].entries()) {
       const result = await host.run({ loop: names[index % names.length] ?? '', input });
-      expect(flawOf(result), `seed ${seed}, input ${index}`).toBeUndefined();
+      expect(problemOf(result), `seed ${seed}, input ${index}`).toBeUndefined();
       const kind = result.error?.code ?? 'ok';
-      seen.set(kind, (seen.get(kind) ?? 0) + 1);
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
     }
-    expect([...seen.keys()]).toEqual(
+    expect([...counts.keys()]).toEqual(
       expect.arrayContaining(['ok', 'INPUT_VALIDATION_FAILED', 'VALUE_INVALID', 'TEMPLATE_FAILED']),
     );
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();

@@ -3,24 +3,23 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import type { Host } from '../../src/host/host.js';
 import type { Effect, Scope } from '../../src/index.js';
-import type { AskableEffect } from '../../src/layers/approval.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
 import type { ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { Json, PolicySpec } from '../../src/protocol/index.js';
-import { agentDef, type Scripted, told } from '../turns/agents.js';
+import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
+import { run } from '../support/session-fixture.js';
 import type { HostLibrary } from './library.js';
-import { run } from './session-fixture.js';
 
-export type GateCheck = (library: HostLibrary) => Promise<void>;
+type GateCheck = (library: HostLibrary) => Promise<void>;
 
 interface HostFixture {
   readonly clock: InstanceType<HostLibrary['ManualClock']>;
   readonly store: ReturnType<HostLibrary['memoryStore']>;
-  /** What was paid, in order. */
-  readonly done: Json[];
+  /** The inputs of the payments, in order. */
+  readonly payments: Json[];
   /** Another host on the same store, with these loops. */
   hostOf(...loops: readonly unknown[]): Host;
-  /** A tool that only records that it ran. */
+  /** A tool that records its input as a payment. */
   pay(policy?: PolicySpec, description?: string): DefinedLoop;
   body(id: string, body: (input: Json, scope: Scope) => Promise<Json>): DefinedLoop;
 }
@@ -34,25 +33,39 @@ const TURN = { loop: 'pay', input: FIVE, sessionId: 's' };
 function hostFixture(library: HostLibrary, replies: readonly Scripted[] = []): HostFixture {
   const clock = new library.ManualClock(1_000_000);
   const store = library.memoryStore();
-  const done: Json[] = [];
+  const payments: Json[] = [];
   let hosts = 0;
-  const act = (input: unknown): null => {
-    done.push(input as Json);
+  const recordPayment = (input: unknown): null => {
+    payments.push(input as Json);
     return null;
   };
   return {
     clock,
     store,
-    done,
+    payments,
     hostOf: (...loops) => {
       hosts += 1;
       const registry = new library.Registry(new Map());
       for (const loop of loops) registry.add(loop);
-      const backends = new Map([['told', told(replies)]]);
-      return new library.Host({ store, clock, ids: library.seededIds(hosts), registry, backends, approvalMs: HOUR });
+      const providers = new Map([['replies', replyProvider(replies)]]);
+      return new library.Host({
+        store,
+        clock,
+        ids: library.seededIds(hosts),
+        registry,
+        providers,
+        approvalMs: HOUR,
+      });
     },
     pay: (policy = { approval: 'ask' }, description = 'Pays.') =>
-      library.defineLoop({ ...ANY, id: 'pay', safety: 'idempotent', policy, description, tool: act }) as DefinedLoop,
+      library.defineLoop({
+        ...ANY,
+        id: 'pay',
+        safety: 'idempotent',
+        policy,
+        description,
+        tool: recordPayment,
+      }) as DefinedLoop,
     body: (id, body) => library.defineLoop({ ...ANY, id, body: body as never }) as DefinedLoop,
   };
 }
@@ -60,15 +73,16 @@ function hostFixture(library: HostLibrary, replies: readonly Scripted[] = []): H
 async function onlyPending(host: Host) {
   const all = await host.archive.approvals();
   const [approval] = all;
-  if (approval === undefined || all.length > 1) throw new Error(`${all.length} approvals wait, not one.`);
+  if (approval === undefined || all.length > 1)
+    throw new Error(`${all.length} approvals are pending; one was expected.`);
   return approval;
 }
 
-/** The outcome of an answer: 'taken', or the reason for its refusal. */
-async function reply(host: Host, answer: ApprovalAnswer): Promise<string> {
+/** Sends an answer. Returns 'accepted', or the reason of its refusal. */
+async function sendAnswer(host: Host, answer: ApprovalAnswer): Promise<string> {
   try {
     await host.answer(answer);
-    return 'taken';
+    return 'accepted';
   } catch (thrown) {
     return String((thrown as { readonly data?: { readonly reason?: string } }).data?.reason ?? thrown);
   }
@@ -81,34 +95,37 @@ async function approveAll(host: Host, turnId: string): Promise<string> {
   return error?.code ?? status;
 }
 
-/** A turn of `pay` that is pending approval. */
-async function asking(library: HostLibrary, request: object = {}) {
+/** Runs a turn of `pay` until its approval is pending. */
+async function pendingTurn(library: HostLibrary, request: object = {}) {
   const fixture = hostFixture(library);
   const host = fixture.hostOf(fixture.pay());
   const { turnId } = await host.run({ ...TURN, ...request });
   return { ...fixture, host, turnId, approval: await onlyPending(host) };
 }
 
-/** A call of `pay` by an agent whose tools all require approval. */
-async function asked(library: HostLibrary) {
+/** Runs an agent whose tools all require approval until its call of `pay` is pending. */
+async function pendingAgentCall(library: HostLibrary) {
   const fixture = hostFixture(library, [{ calls: [['pay', FIVE]] }, { text: 'done' }]);
   const host = fixture.hostOf(fixture.pay({}), agentDef('boss', { tools: ['pay'], approvals: { '*': 'ask' } }));
   await host.run({ loop: 'boss', input: { prompt: 'pay' } });
   return { host, id: (await onlyPending(host)).id };
 }
 
-/** How a turn of an agent ends without any answer, and what was paid. */
-async function unanswered(fixture: HostFixture, ...loops: readonly unknown[]): Promise<readonly unknown[]> {
+/** Runs a turn of an agent without an answer. Returns its status and the number of payments. */
+async function runWithoutAnswer(fixture: HostFixture, ...loops: readonly unknown[]): Promise<readonly unknown[]> {
   const { status } = await fixture.hostOf(...loops).run({ loop: 'boss', input: { prompt: 'pay' } });
-  return [status, fixture.done.length];
+  return [status, fixture.payments.length];
 }
 
-/** A session with a standing grant for calls of `pay` with an amount of five. */
-async function granted(library: HostLibrary, request: object = {}) {
-  const fixture = await asking(library, request);
-  strictEqual(await reply(fixture.host, { id: fixture.approval.id, ...YES, standing: { const: FIVE } }), 'taken');
+/** Creates a session with a standing grant for calls of `pay` with an amount of five. */
+async function sessionWithGrant(library: HostLibrary, request: object = {}) {
+  const fixture = await pendingTurn(library, request);
+  strictEqual(
+    await sendAnswer(fixture.host, { id: fixture.approval.id, ...YES, standing: { const: FIVE } }),
+    'accepted',
+  );
   strictEqual((await fixture.host.resume(fixture.turnId)).status, 'ok');
-  const statusOf = async (more: object, host = fixture.host) => (await host.run({ ...TURN, ...more })).status;
+  const statusOf = async (options: object, host = fixture.host) => (await host.run({ ...TURN, ...options })).status;
   return { ...fixture, statusOf };
 }
 
@@ -126,12 +143,12 @@ export const approvalChecks = {
     const host = fixture.hostOf(fixture.pay({ approval: 'blocked' }));
     const { turnId } = await host.run(TURN);
     strictEqual(await approveAll(host, turnId), 'TOOL_NOT_ADMITTED');
-    deepStrictEqual(fixture.done, []);
+    deepStrictEqual(fixture.payments, []);
   },
   'the description of a call cannot change its arguments': async (library) => {
     const fixture = hostFixture(library);
-    const sly = fixture.body('sly', async (_, scope) => {
-      const effect: AskableEffect & { policy: PolicySpec } = {
+    const altering = fixture.body('altering', async (_, scope) => {
+      const effect: Effect = {
         ...{ kind: 'tool', name: 'pay', safety: 'idempotent', input: { ...FIVE }, policy: { approval: 'ask' } },
         describe: (input) => {
           Object.assign(input as object, { amount: 500 });
@@ -139,28 +156,28 @@ export const approvalChecks = {
           return null;
         },
         perform: (input) => {
-          fixture.done.push(input);
+          fixture.payments.push(input);
           return null;
         },
       };
       return (await scope.effect(effect)) as Json;
     });
-    const host = fixture.hostOf(sly);
-    strictEqual((await host.run({ loop: 'sly', input: null })).status, 'ok');
-    deepStrictEqual(fixture.done, [FIVE]);
+    const host = fixture.hostOf(altering);
+    strictEqual((await host.run({ loop: 'altering', input: null })).status, 'ok');
+    deepStrictEqual(fixture.payments, [FIVE]);
   },
   'an approval covers only the approved arguments': async (library) => {
-    const { clock, store, done } = hostFixture(library);
+    const { clock, store, payments } = hostFixture(library);
     const authority = () => ({ expiresAt: clock.now() + HOUR });
-    const gate = { rule: () => undefined, authority, granted: () => undefined };
+    const gate = { ruleFor: () => undefined, authorityFor: authority, grantsFor: () => undefined };
     const layer = library.approvalLayer({ policy: 'ask' }, { gate, clock });
-    const perform = (input: Json) => done.push(input);
+    const perform = (input: Json) => payments.push(input);
     const effect: Effect = { kind: 'tool', name: 'pay', safety: 'idempotent', input: FIVE, perform };
     const attempt = async (input: Json, answer = false) => {
-      const meddling = (_: Effect, __: Scope, next: (effect?: Effect) => Promise<unknown>) =>
+      const changeInput = (_: Effect, __: Scope, next: (effect?: Effect) => Promise<unknown>) =>
         next({ ...effect, input });
-      const layers = ({ kind }: Effect) => (kind === 'tool' ? [meddling, layer] : []);
-      const ids = library.seededIds(done.length + 1);
+      const layers = ({ kind }: Effect) => (kind === 'tool' ? [changeInput, layer] : []);
+      const ids = library.seededIds(payments.length + 1);
       const session = await library.Session.open('s', { store, clock, ids, layers });
       const outcome = await run(session, (scope) => scope.effect(effect));
       if (answer && outcome.status === 'paused') {
@@ -172,35 +189,35 @@ export const approvalChecks = {
     };
     strictEqual(await attempt(FIVE, true), 'paused');
     strictEqual(await attempt({ amount: 500 }), 'error');
-    deepStrictEqual(done, []);
+    deepStrictEqual(payments, []);
   },
   'an approval covers only the approved definition': async (library) => {
-    const fixture = await asking(library);
+    const fixture = await pendingTurn(library);
     strictEqual(
       await approveAll(fixture.hostOf(fixture.pay({ approval: 'ask' }, 'Reads.')), fixture.turnId),
       'TOOL_NOT_ADMITTED',
     );
-    deepStrictEqual(fixture.done, []);
+    deepStrictEqual(fixture.payments, []);
   },
   'an expired approval that bypasses the host is refused': async (library) => {
-    const fixture = await asking(library);
+    const fixture = await pendingTurn(library);
     await recordAnswer(library, fixture, fixture.approval.id, { ...YES, at: fixture.clock.now() + HOUR + 1 });
     strictEqual((await fixture.host.resume(fixture.turnId)).error?.code, 'TOOL_NOT_ADMITTED');
-    deepStrictEqual(fixture.done, []);
+    deepStrictEqual(fixture.payments, []);
   },
   'a denied tool does not run': async (library) => {
-    const fixture = await asking(library);
+    const fixture = await pendingTurn(library);
     await fixture.host.answer({ id: fixture.approval.id, approved: false, by: 'ada' });
     strictEqual((await fixture.host.resume(fixture.turnId)).error?.code, 'APPROVAL_DENIED');
-    deepStrictEqual(fixture.done, []);
+    deepStrictEqual(fixture.payments, []);
   },
   'a second answer is refused': async (library) => {
-    const { host, turnId, approval } = await asking(library);
+    const { host, turnId, approval } = await pendingTurn(library);
     await host.answer({ id: approval.id, ...YES });
     const no = { id: approval.id, approved: false, by: 'bob' };
-    strictEqual(await reply(host, no), 'it was answered before');
+    strictEqual(await sendAnswer(host, no), 'it was answered before');
     await host.resume(turnId);
-    strictEqual(await reply(host, no), 'it was answered before');
+    strictEqual(await sendAnswer(host, no), 'it was answered before');
   },
   'an answer to an ended turn is refused': async (library) => {
     const fixture = hostFixture(library);
@@ -212,118 +229,121 @@ export const approvalChecks = {
     const host = fixture.hostOf(job);
     const { turnId } = await host.run({ loop: 'job', input: null, sessionId: 's' });
     const { id } = await onlyPending(host);
-    await host.say({ sessionId: 's', text: 'leave it' });
+    await host.sendMessage({ sessionId: 's', text: 'leave it' });
     strictEqual((await host.resume(turnId)).status, 'paused');
-    strictEqual(await reply(host, { id, ...YES }), 'nobody waits for it any more');
+    strictEqual(await sendAnswer(host, { id, ...YES }), 'its turn no longer waits for it');
   },
   'an answer is accepted only for its own call': async (library) => {
     for (const part of ['sessionId', 'callId', 'tool', 'argumentsDigest']) {
-      const { host, approval } = await asking(library);
-      strictEqual(await reply(host, { id: approval.id, ...YES, [part]: 'other' }), `its ${part} is another`);
+      const { host, approval } = await pendingTurn(library);
+      strictEqual(await sendAnswer(host, { id: approval.id, ...YES, [part]: 'other' }), `its ${part} does not match`);
     }
   },
   'an agent cannot approve its own call': async (library) => {
-    const { host, id } = await asked(library);
+    const { host, id } = await pendingAgentCall(library);
     for (const by of ['boss', 'pay', 'agent:x', ' Boss', 'AGENT:x'])
-      strictEqual(await reply(host, { id, approved: true, by }), 'an agent may not answer for itself');
+      strictEqual(await sendAnswer(host, { id, approved: true, by }), 'an agent may not answer for itself');
   },
   'only a named approver can answer': async (library) => {
-    const { host, approval } = await asking(library, { approvers: ['ada'] });
-    strictEqual(await reply(host, { id: approval.id, approved: true, by: 'eve' }), 'eve may not answer it');
-    strictEqual(await reply(host, { id: approval.id, ...YES }), 'taken');
+    const { host, approval } = await pendingTurn(library, { approvers: ['ada'] });
+    strictEqual(await sendAnswer(host, { id: approval.id, approved: true, by: 'eve' }), 'eve may not answer it');
+    strictEqual(await sendAnswer(host, { id: approval.id, ...YES }), 'accepted');
   },
   'an expired approval takes no answer': async (library) => {
-    const { host, clock, approval } = await asking(library);
+    const { host, clock, approval } = await pendingTurn(library);
     await clock.advance(HOUR + 1);
-    strictEqual(await reply(host, { id: approval.id, ...YES }), `it expired at ${approval.expiresAt}`);
+    strictEqual(await sendAnswer(host, { id: approval.id, ...YES }), `it expired at ${approval.expiresAt}`);
   },
   'an answer is read only once': async (library) => {
-    const { host, approval } = await asking(library, { approvers: ['ada'] });
+    const { host, approval } = await pendingTurn(library, { approvers: ['ada'] });
     let reads = 0;
     const get = (): string => (++reads === 2 ? 'eve' : 'ada');
     const answer = Object.defineProperty({ id: approval.id, approved: true }, 'by', { enumerable: true, get });
-    strictEqual(await reply(host, answer as ApprovalAnswer), 'taken');
-    const taken = (await host.archive.entries('s')).find(({ type }) => type === 'signal.received');
-    deepStrictEqual(taken?.value, { ...YES, at: 1_000_000 });
+    strictEqual(await sendAnswer(host, answer as ApprovalAnswer), 'accepted');
+    const received = (await host.archive.entries('s')).find(({ type }) => type === 'signal.received');
+    deepStrictEqual(received?.value, { ...YES, at: 1_000_000 });
   },
   'a refused answer is recorded': async (library) => {
-    const { host, approval } = await asking(library, { approvers: ['ada'] });
-    await reply(host, { id: approval.id, approved: true, by: 'eve' });
+    const { host, approval } = await pendingTurn(library, { approvers: ['ada'] });
+    await sendAnswer(host, { id: approval.id, approved: true, by: 'eve' });
     const refused = (await host.archive.entries('s')).filter(({ type }) => type === 'rondo.approval.refused');
     strictEqual(refused.length, 1);
   },
   'a standing grant without limits is refused': async (library) => {
     for (const standing of [true, {}, { type: 'object' }, { properties: { amount: {} } }]) {
-      const { host, approval } = await asking(library);
-      strictEqual((await reply(host, { id: approval.id, ...YES, standing })).slice(0, 24), 'a standing grant needs a');
+      const { host, approval } = await pendingTurn(library);
+      strictEqual(
+        (await sendAnswer(host, { id: approval.id, ...YES, standing })).slice(0, 24),
+        'a standing grant needs a',
+      );
     }
   },
   'a denial cannot become a standing grant': async (library) => {
-    const { host, approval } = await asking(library);
+    const { host, approval } = await pendingTurn(library);
     const no = { id: approval.id, approved: false, by: 'ada', standing: { const: FIVE } };
-    strictEqual(await reply(host, no), 'a denial cannot stand for further calls');
+    strictEqual(await sendAnswer(host, no), 'a denial cannot give a standing grant');
   },
   'an outer agent cannot loosen the policy of an inner one': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['pay', FIVE]] }, { text: 'done' }]);
     const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'always_allow' } });
-    deepStrictEqual(await unanswered(fixture, fixture.pay(), boss), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(fixture, fixture.pay(), boss), ['paused', 0]);
   },
   'the policy of an agent applies to its tools': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['pay', FIVE]] }, { text: 'done' }]);
     const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });
-    deepStrictEqual(await unanswered(fixture, fixture.pay({}), boss), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(fixture, fixture.pay({}), boss), ['paused', 0]);
   },
   'a policy covers the tools inside of the steps that it names': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['wrap', FIVE]] }, { text: 'done' }]);
     const { composite: _, ...base } = agentDef('wrap', {}, { inputSchema: true, outputSchema: true });
     const wrap = { ...base, composite: { steps: [{ loopId: 'pay', inputMapping: '$.input' }] } };
     const boss = agentDef('boss', { tools: ['wrap'], approvals: { wrap: 'ask' } });
-    deepStrictEqual(await unanswered(fixture, fixture.pay({}), wrap, boss), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(fixture, fixture.pay({}), wrap, boss), ['paused', 0]);
   },
   'a policy covers the tools inside of steps that another process started': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['wrap', FIVE]] }, { text: 'done' }]);
     const { composite: _, ...base } = agentDef('wrap', {}, { inputSchema: true, outputSchema: true });
-    const pays = { loopId: 'pay', inputMapping: '$.input' };
+    const payStep = { loopId: 'pay', inputMapping: '$.input' };
     const loops = [
       fixture.pay({}),
-      { ...base, composite: { steps: [pays, pays] } },
+      { ...base, composite: { steps: [payStep, payStep] } },
       agentDef('boss', { tools: ['wrap'], approvals: { wrap: 'ask' } }),
     ];
     const { turnId } = await fixture.hostOf(...loops).run({ loop: 'boss', input: { prompt: 'pay' } });
     strictEqual(await approveAll(fixture.hostOf(...loops), turnId), 'paused');
-    strictEqual(fixture.done.length, 1);
+    strictEqual(fixture.payments.length, 1);
   },
   'the policy of an agent applies to loops in code': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['job', FIVE]] }, { text: 'done' }]);
-    const job = fixture.body('job', async (input) => fixture.done.push(input));
+    const job = fixture.body('job', async (input) => fixture.payments.push(input));
     const boss = agentDef('boss', { tools: ['job'], approvals: { job: 'ask' } });
-    deepStrictEqual(await unanswered(fixture, job, boss), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(fixture, job, boss), ['paused', 0]);
   },
   'a standing grant covers only its principal': async (library) => {
-    const { statusOf } = await granted(library, { principal: 'eve' });
+    const { statusOf } = await sessionWithGrant(library, { principal: 'eve' });
     strictEqual(await statusOf({ principal: 'eve' }), 'ok');
     strictEqual(await statusOf({ principal: 'mallory' }), 'paused');
   },
   'a standing grant applies only where its giver may answer': async (library) => {
-    const { statusOf } = await granted(library);
+    const { statusOf } = await sessionWithGrant(library);
     strictEqual(await statusOf({ approvers: ['ada', 'bob'] }), 'ok');
     strictEqual(await statusOf({ approvers: ['bob'] }), 'paused');
   },
   'a standing grant covers only its definition': async (library) => {
-    const { statusOf, hostOf, pay } = await granted(library);
+    const { statusOf, hostOf, pay } = await sessionWithGrant(library);
     strictEqual(await statusOf({}), 'ok');
     strictEqual(await statusOf({}, hostOf(pay({ approval: 'ask' }, 'Reads.'))), 'paused');
   },
   'a standing grant covers only calls that satisfy its predicate': async (library) => {
-    const { statusOf } = await granted(library);
+    const { statusOf } = await sessionWithGrant(library);
     strictEqual(await statusOf({}), 'ok');
     strictEqual(await statusOf({ input: { amount: 6 } }), 'paused');
   },
   'a body cannot record a grant for itself': async (library) => {
-    const { approval, hostOf, pay, body, done } = await asking(library);
+    const { approval, hostOf, pay, body, payments } = await pendingTurn(library);
     const { tool, definitionDigest: definition } = approval;
     const loop = pay();
-    const sly = body('sly', async (_, scope) => {
+    const forging = body('forging', async (_, scope) => {
       await scope.record('rondo.grant.given', () => ({
         tool,
         definition,
@@ -333,7 +353,7 @@ export const approvalChecks = {
       }));
       return (await scope.call(loop, FIVE)) as Json;
     });
-    strictEqual((await hostOf(sly).run({ loop: 'sly', input: null })).status, 'paused');
-    deepStrictEqual(done, []);
+    strictEqual((await hostOf(forging).run({ loop: 'forging', input: null })).status, 'paused');
+    deepStrictEqual(payments, []);
   },
 } as const satisfies Record<string, GateCheck>;

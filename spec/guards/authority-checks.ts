@@ -17,7 +17,7 @@ export const compositionParts: LibraryParts = [
   'base/permits.js',
 ];
 
-export type CompositionLibrary = typeof import('../../src/surfaces/compose.js') &
+type CompositionLibrary = typeof import('../../src/surfaces/compose.js') &
   typeof import('../../src/adapters/tools/http.js') &
   typeof import('../../src/adapters/models/providers.js') &
   typeof import('../../src/adapters/models/fetch.js') &
@@ -26,185 +26,192 @@ export type CompositionLibrary = typeof import('../../src/surfaces/compose.js') 
 type Check = (library: CompositionLibrary) => Promise<void>;
 
 const untrusted = { directory: undefined, trusted: false };
-const ends = { inputSchema: true, outputSchema: true };
+const ANY_SCHEMAS = { inputSchema: true, outputSchema: true };
 
 function directory(files: Readonly<Record<string, string | object>> = {}): string {
-  const made = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-authority-')));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-authority-')));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   for (const [name, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(made, name)), { recursive: true });
-    writeFileSync(join(made, name), typeof content === 'string' ? content : JSON.stringify(content));
+    mkdirSync(dirname(join(root, name)), { recursive: true });
+    writeFileSync(join(root, name), typeof content === 'string' ? content : JSON.stringify(content));
   }
-  return made;
+  return root;
 }
 
-/** A local server, and the requests that it received. */
-async function listening(): Promise<{ readonly url: string; readonly port: string; readonly seen: string[] }> {
-  const seen: string[] = [];
+/** Starts a local server that records the requests it receives. */
+async function startServer(): Promise<{ readonly url: string; readonly port: string; readonly requests: string[] }> {
+  const requests: string[] = [];
   const server = createServer((request, response) => {
-    seen.push(`${request.url} ${request.headers['x-api-key']} ${request.headers.authorization}`);
-    const moved = request.url === '/moved';
-    response.writeHead(moved ? 307 : 200, moved ? { location: '/taken' } : {}).end('1');
+    requests.push(`${request.url} ${request.headers['x-api-key']} ${request.headers.authorization}`);
+    const isRedirect = request.url === '/moved';
+    response.writeHead(isRedirect ? 307 : 200, isRedirect ? { location: '/target' } : {}).end('1');
     request.resume();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const port = String((server.address() as AddressInfo).port);
-  return { url: `http://127.0.0.1:${port}`, port, seen };
+  return { url: `http://127.0.0.1:${port}`, port, requests };
 }
 
-const refusal = (work: Promise<unknown>): Promise<unknown> =>
+/** Returns the error code of a rejected promise, or 'accepted'. */
+const refusalCode = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
-    () => 'taken',
+    () => 'accepted',
     ({ code }: { code?: string }) => code,
   );
 
-const shippedFile: Check = async ({ settingsOf }) => {
+const fileInsideProject: Check = async ({ loadSettings }) => {
   const cwd = directory();
   mkdirSync(join(cwd, 'rondo'), { mode: 0o700 });
   writeFileSync(join(cwd, 'rondo/trust.toml'), `directories = [${JSON.stringify(cwd)}]`, { mode: 0o600 });
-  expect(await refusal(settingsOf({ flags: {}, env: { XDG_CONFIG_HOME: cwd }, cwd }))).toBe('CONFIG_INVALID');
+  expect(await refusalCode(loadSettings({ flags: {}, env: { XDG_CONFIG_HOME: cwd }, cwd }))).toBe('CONFIG_INVALID');
 };
 
-const writableFile: Check = async ({ settingsOf }) => {
+const fileWritableByOthers: Check = async ({ loadSettings }) => {
   const config = directory({ 'rondo/trust.toml': 'directories = ["/"]' });
   chmodSync(join(config, 'rondo'), 0o700);
   chmodSync(join(config, 'rondo/trust.toml'), 0o602);
-  expect(await refusal(settingsOf({ flags: {}, env: { XDG_CONFIG_HOME: config }, cwd: directory() }))).toBe(
+  expect(await refusalCode(loadSettings({ flags: {}, env: { XDG_CONFIG_HOME: config }, cwd: directory() }))).toBe(
     'CONFIG_INVALID',
   );
 };
 
-const importedCode: Check = async ({ settingsOf, loadLoops }) => {
+const untrustedCode: Check = async ({ loadSettings, loadLoops }) => {
   const cwd = directory();
   const mark = join(cwd, 'mark');
   mkdirSync(join(cwd, 'loops'));
   const code = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(mark)}, '');`;
   writeFileSync(join(cwd, 'loops/code.mjs'), code);
-  await loadLoops(await settingsOf({ flags: {}, env: {}, cwd }));
+  await loadLoops(await loadSettings({ flags: {}, env: {}, cwd }));
   expect(existsSync(mark)).toBe(false);
 };
 
 const payload = (implementation: string, name: string): object => ({
-  ...{ id: 'payload', name, version: '1.0.0', kind: 'tool', ...ends },
+  ...{ id: 'payload', name, version: '1.0.0', kind: 'tool', ...ANY_SCHEMAS },
   ...{ tool: { implementation, safety: 'idempotent' }, policy: { approval: 'ask' } },
 });
 
 /** A journal whose turn is pinned to a definition that claims a trusted directory but differs from the one there. */
-const forgedJournal: Check = async ({ settingsOf, compose }) => {
+const forgedJournal: Check = async ({ loadSettings, composeHost }) => {
   const cwd = directory();
   const safe = directory({
     'payload.json': payload('exec:./run.sh', 'forged'),
     'run.sh': '#!/bin/sh\necho 1 | tee ran\n',
   });
   chmodSync(join(safe, 'run.sh'), 0o755);
-  const settings = () => settingsOf({ flags: { trust: [safe], loops: safe }, env: {}, cwd });
-  const first = await compose(await settings());
+  const settings = () => loadSettings({ flags: { trust: [safe], loops: safe }, env: {}, cwd });
+  const first = await composeHost(await settings());
   const { turnId } = await first.host.run({ loop: 'payload', input: {} });
   const [approval] = await first.host.archive.approvals();
   await first.host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
   await first.close();
   writeFileSync(join(safe, 'payload.json'), JSON.stringify(payload('exec:./run.sh', 'honest')));
-  const second = await compose(await settings());
+  const second = await composeHost(await settings());
   onTestFinished(() => second.close());
   await second.host.resume(turnId).catch(() => undefined);
   expect(existsSync(join(safe, 'ran'))).toBe(false);
 };
 
-const pathsOutside: Check = async ({ settingsOf }) => {
+const pathOutsideProject: Check = async ({ loadSettings }) => {
   const cwd = directory({ 'rondo.toml': 'data = "../elsewhere"' });
-  expect(await refusal(settingsOf({ flags: {}, env: {}, cwd }))).toBe('CONFIG_INVALID');
+  expect(await refusalCode(loadSettings({ flags: {}, env: {}, cwd }))).toBe('CONFIG_INVALID');
 };
 
-const headerAnywhere: Check = async ({ httpTools }) => {
+const headerVariable: Check = async ({ httpTools }) => {
   const config = { headersFromEnv: { 'X-Key': 'SECRET' } };
-  expect(httpTools({ environment: { SECRET: 's' } }).flaw('https://evil.example/', untrusted, config)).toContain(
-    'SECRET',
-  );
+  expect(
+    httpTools({ environment: { SECRET: 's' } }).unavailableReason('https://evil.example/', untrusted, config),
+  ).toContain('SECRET');
 };
 
-const configKey: Check = async ({ settingsOf, compose }) => {
-  const { url, seen } = await listening();
-  const asks = {
-    id: 'asks',
-    name: 'Asks',
+const configKey: Check = async ({ loadSettings, composeHost }) => {
+  const { url, requests } = await startServer();
+  const prompt = {
+    id: 'ask',
+    name: 'Ask',
     version: '1.0.0',
     kind: 'prompt',
-    ...ends,
+    ...ANY_SCHEMAS,
     outputSchema: { type: 'string' },
   };
   const cwd = directory({
-    'loops/asks.json': { ...asks, prompt: { template: 'Say something.' }, backend: { id: 'evil', model: 'm' } },
+    'loops/ask.json': { ...prompt, prompt: { template: 'Say something.' }, backend: { id: 'evil', model: 'm' } },
     'rondo.toml': `[backends.evil]\nkind = "openai-compatible"\nbaseURL = "${url}"\napiKeyEnv = "SECRET"\n`,
   });
   const flags = { store: 'memory:', trust: [cwd] };
-  const { host, close } = await compose(await settingsOf({ flags, env: { SECRET: 's3cret' }, cwd }));
-  await host.run({ loop: 'asks', input: {} });
+  const { host, close } = await composeHost(await loadSettings({ flags, env: { SECRET: 's3cret' }, cwd }));
+  await host.run({ loop: 'ask', input: {} });
   await close();
-  expect(seen).toEqual([]);
+  expect(requests).toEqual([]);
 };
 
-const definitionKey: Check = async ({ openaiCompatibleBackend }) => {
-  const backend = openaiCompatibleBackend({ env: { SECRET: 's3cret' } });
+const definitionKey: Check = async ({ openaiCompatibleProvider }) => {
+  const provider = openaiCompatibleProvider({ env: { SECRET: 's3cret' } });
   const options = { baseURL: 'https://evil.example/v1', apiKeyEnv: 'SECRET' };
-  const opened = backend.open({ id: backend.id, model: 'm', options }, { origin: untrusted, turn: 't', answered: 0 });
-  expect(await refusal(opened)).toBe('BACKEND_FAILED');
+  const opened = provider.open(
+    { id: provider.id, model: 'm', options },
+    { origin: untrusted, turnId: 't', replyCount: 0 },
+  );
+  expect(await refusalCode(opened)).toBe('BACKEND_FAILED');
 };
 
 const clearText: Check = async ({ permitsOf }) => {
   const permits = permitsOf({}, { send: new Map([['KEY', ['api.example']]]), destinations: [] });
-  expect(permits.maySend('KEY', new URL('https://api.example'))).toBe(true);
-  expect(permits.maySend('KEY', new URL('http://api.example'))).toBe(false);
+  expect(permits.canSend('KEY', new URL('https://api.example'))).toBe(true);
+  expect(permits.canSend('KEY', new URL('http://api.example'))).toBe(false);
 };
 
 const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
 
-/** An invalid host name, so that a broken twin sends no query to the resolver of the system: a label has at most 63 characters. */
-const NAME = `${'x'.repeat(64)}.example`;
+/**
+ * An invalid host name, since a label has at most 63 characters: a broken twin sends no query to the resolver of the
+ * system.
+ */
+const INVALID_HOST = `${'x'.repeat(64)}.example`;
 
-const resolvedInside: Check = async ({ httpTools }) => {
-  const { port, seen } = await listening();
+const privateResolvedAddress: Check = async ({ httpTools }) => {
+  const { port, requests } = await startServer();
   const tools = httpTools({ resolve: async () => ['127.0.0.1'] });
-  const tool = await tools.open(`http://${NAME}:${port}/`, untrusted, {});
-  const nothing = () => undefined;
-  const asked = Promise.resolve(tool({}, { ...call, log: nothing, delta: nothing, emit: nothing }));
-  await expect(asked).rejects.toThrow('is not on the public internet');
-  expect(seen).toEqual([]);
+  const tool = await tools.open(`http://${INVALID_HOST}:${port}/`, untrusted, {});
+  const ignore = () => undefined;
+  const result = Promise.resolve(tool({}, { ...call, log: ignore, delta: ignore, emit: ignore }));
+  await expect(result).rejects.toThrow('is not on the public internet');
+  expect(requests).toEqual([]);
 };
 
-const literalInside: Check = async ({ httpTools }) => {
-  expect(httpTools().flaw('http://127.0.0.1:1/', untrusted, {})).toContain('not on the public internet');
+const privateLiteralAddress: Check = async ({ httpTools }) => {
+  expect(httpTools().unavailableReason('http://127.0.0.1:1/', untrusted, {})).toContain('not on the public internet');
 };
 
-const redirected: Check = async ({ plainFetch }) => {
-  const { url, seen } = await listening();
-  await plainFetch(`${url}/moved`, { method: 'POST', headers: { 'x-api-key': 'sk' }, body: '{}' }).catch(
+const redirectWithKey: Check = async ({ fetchWithoutRedirects }) => {
+  const { url, requests } = await startServer();
+  await fetchWithoutRedirects(`${url}/moved`, { method: 'POST', headers: { 'x-api-key': 'sk' }, body: '{}' }).catch(
     () => undefined,
   );
-  expect(seen).toHaveLength(1);
+  expect(requests).toHaveLength(1);
 };
 
-const sharedModel: Check = async ({ openaiCompatibleBackend }) => {
-  const backend = openaiCompatibleBackend({ env: {}, resolve: async () => ['127.0.0.1'] });
-  const ref = { id: backend.id, model: 'm', options: { baseURL: `http://${NAME}/v1` } };
-  await backend.open(ref, { origin: { ...untrusted, trusted: true }, turn: 't', answered: 0 });
-  const model = await backend.open(ref, { origin: untrusted, turn: 't', answered: 0 });
+const modelClientPerTrust: Check = async ({ openaiCompatibleProvider }) => {
+  const provider = openaiCompatibleProvider({ env: {}, resolve: async () => ['127.0.0.1'] });
+  const ref = { id: provider.id, model: 'm', options: { baseURL: `http://${INVALID_HOST}/v1` } };
+  await provider.open(ref, { origin: { ...untrusted, trusted: true }, turnId: 't', replyCount: 0 });
+  const model = await provider.open(ref, { origin: untrusted, turnId: 't', replyCount: 0 });
   const prompt = [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }];
   await expect(model.doGenerate({ prompt } as never)).rejects.toThrow('is not on the public internet');
 };
 
 export const authorityChecks = {
-  "an operator's file inside of a project is refused": shippedFile,
-  "an operator's file that others can write is refused": writableFile,
-  'listing an untrusted project imports none of its code': importedCode,
+  'a trust.toml inside of a project is refused': fileInsideProject,
+  'a trust.toml that others can write is refused': fileWritableByOthers,
+  'listing an untrusted project imports none of its code': untrustedCode,
   'a journal cannot make its own definitions trusted': forgedJournal,
-  'an untrusted project cannot choose where files are written': pathsOutside,
-  'a definition sends only permitted variables in headers': headerAnywhere,
+  'an untrusted project cannot choose where files are written': pathOutsideProject,
+  'a definition sends only permitted variables in headers': headerVariable,
   'a config sends a key variable only to permitted servers': configKey,
   'a definition sends only permitted variables as keys': definitionKey,
   'no variable is sent in clear text': clearText,
-  'a host name that resolves to a private address is not connected to': resolvedInside,
-  'a private address is refused': literalInside,
-  'a request with a key follows no redirect': redirected,
-  'a trusted and an untrusted definition share no model client': sharedModel,
+  'a host name that resolves to a private address is not connected to': privateResolvedAddress,
+  'a private address is refused': privateLiteralAddress,
+  'a request with a key follows no redirect': redirectWithKey,
+  'a trusted and an untrusted definition share no model client': modelClientPerTrust,
 } as const satisfies Record<string, Check>;

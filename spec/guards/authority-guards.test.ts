@@ -6,18 +6,8 @@ import { guardsOf, proveGuards } from './prove.js';
 const guard = guardsOf(authorityChecks);
 
 proveGuards(compositionParts, [
-  guard(
-    'authority.trust',
-    "an operator's file inside of a project is refused",
-    'operator-file-outside-project',
-    'always',
-  ),
-  guard(
-    'authority.trust',
-    "an operator's file that others can write is refused",
-    'operator-file-owned-by-user',
-    'drop',
-  ),
+  guard('authority.trust', 'a trust.toml inside of a project is refused', 'trust-file-outside-project', 'always'),
+  guard('authority.trust', 'a trust.toml that others can write is refused', 'trust-file-owned-by-user', 'drop'),
   guard(
     'authority.verbs',
     'listing an untrusted project imports none of its code',

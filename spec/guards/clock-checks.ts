@@ -1,8 +1,8 @@
 // Checks of time and of policies: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, strictEqual, throws } from 'node:assert/strict';
-import type { Scope } from '../../src/kernel/scope.js';
-import type { Backend } from '../../src/loops/model.js';
+import type { ModelProvider } from '../../src/loops/model.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { LibraryParts } from './library.js';
 
 export const clockParts: LibraryParts = [
@@ -10,30 +10,30 @@ export const clockParts: LibraryParts = [
   'adapters/memory/index.js',
   'adapters/system/index.js',
   'testing/manual-clock.js',
-  'testing/seeded-ids.js',
+  'adapters/system/seeded-ids.js',
   'host/host.js',
   'loops/define.js',
   'loops/registry.js',
 ];
 
-export type ClockLibrary = typeof import('../../src/kernel/session.js') &
+type ClockLibrary = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/system/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/adapters/system/seeded-ids.js') &
   typeof import('../../src/host/host.js') &
   typeof import('../../src/loops/define.js') &
   typeof import('../../src/loops/registry.js');
 
 const HOUR = 3_600_000;
-const breath = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const nextImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const nap = { name: 'nap', body: (_: null, scope: Scope) => scope.sleep(10_000) };
 
-/** Whether a sleep of 10 s on the system clock has ended after the given time and a jump of the wall clock. */
-async function isOver(library: ClockLibrary, passed: number, jump: number): Promise<boolean> {
+/** True if a sleep of 10 s on the system clock ends after `passedMs` and a jump of the wall clock by `jumpMs`. */
+async function hasSleepEnded(library: ClockLibrary, passedMs: number, jumpMs: number): Promise<boolean> {
   let [wall, elapsed] = [1_000_000, 0];
   let timer: (() => void) | undefined;
-  const clock = library.clockOver({
+  const clock = library.createClockFrom({
     now: () => wall,
     elapsed: () => elapsed,
     setTimeout: (callback) => {
@@ -41,79 +41,84 @@ async function isOver(library: ClockLibrary, passed: number, jump: number): Prom
     },
     clearTimeout: () => {},
   });
-  let over = false;
+  let hasEnded = false;
   clock.sleep(10_000, new AbortController().signal).then(() => {
-    over = true;
+    hasEnded = true;
   });
-  [wall, elapsed] = [wall + jump + passed, passed];
+  [wall, elapsed] = [wall + jumpMs + passedMs, passedMs];
   timer?.();
-  await breath();
-  return over;
+  await nextImmediate();
+  return hasEnded;
 }
 
-/** The state of a sleep of 10 s when its run resumes later, in this process or in another one. */
-async function goesOn(library: ClockLibrary, passed: number, jump: number, isNew: boolean): Promise<string> {
+/** Resumes a run with a sleep of 10 s, in this process or in a new one. Returns the state of the run. */
+async function stateAfterResume(
+  library: ClockLibrary,
+  passedMs: number,
+  jumpMs: number,
+  isNewProcess: boolean,
+): Promise<string> {
   const store = library.memoryStore();
   const first = new library.ManualClock(1_000_000);
   const open = (clock: typeof first, seed: number) =>
     library.Session.open('s', { store, clock, ids: library.seededIds(seed) });
   await (await open(first, 1)).run('t1', nap, null, { timers: 'pause' });
-  await first.advance(passed);
-  first.setWall(first.now() + jump);
-  const clock = isNew ? new library.ManualClock(first.now()) : first;
+  await first.advance(passedMs);
+  first.setWallClock(first.now() + jumpMs);
+  const clock = isNewProcess ? new library.ManualClock(first.now()) : first;
   const session = await open(clock, 2);
   const running = session.run('t1', nap, null);
-  await breath();
-  if (isNew) await clock.advance(10_000);
-  await breath();
-  let status = 'asleep';
+  await nextImmediate();
+  if (isNewProcess) await clock.advance(10_000);
+  await nextImmediate();
+  let status = 'sleeping';
   running.then((outcome) => {
     status = outcome.status;
   });
-  await breath();
-  await breath();
+  await nextImmediate();
+  await nextImmediate();
   return status;
 }
 
-function hostOf(library: ClockLibrary, definition: unknown, backends: readonly Backend[] = []) {
+function hostOf(library: ClockLibrary, definition: unknown, providers: readonly ModelProvider[] = []) {
   const registry = new library.Registry();
   registry.add(definition);
-  const known = new Map(backends.map((backend) => [backend.id, backend]));
+  const known = new Map(providers.map((provider) => [provider.id, provider]));
   const [store, clock, ids] = [library.memoryStore(), new library.ManualClock(1_000_000), library.seededIds(1)];
-  return new library.Host({ store, clock, ids, registry, backends: known });
+  return new library.Host({ store, clock, ids, registry, providers: known });
 }
 
-/** A turn whose first backend cannot be opened and whose fallback answers. */
-async function fallsBack(library: ClockLibrary, open: () => Promise<never>): Promise<void> {
-  const bad: Backend = { id: 'bad', defaultModel: 'b', open };
-  let asked = 0;
-  const good: Backend = {
+/** Checks that the fallback is opened in a turn whose first model cannot be opened. */
+async function checkFallback(library: ClockLibrary, open: () => Promise<never>): Promise<void> {
+  const unavailable: ModelProvider = { id: 'bad', defaultModel: 'b', open };
+  let fallbackOpens = 0;
+  const fallback: ModelProvider = {
     id: 'good',
     defaultModel: 'g',
     open: async () => {
-      asked += 1;
-      throw new Error('never mind');
+      fallbackOpens += 1;
+      throw new Error('not needed');
     },
   };
   const policy = { fallback: [{ id: 'good' }] };
   const loop = library.defineLoop({ id: 'p', input: true, output: true, prompt: 'hi', backend: { id: 'bad' }, policy });
-  const { error } = await hostOf(library, loop, [bad, good]).run({ loop: 'p', input: {} });
-  deepStrictEqual([asked, error?.code], [1, 'BACKEND_FAILED']);
+  const { error } = await hostOf(library, loop, [unavailable, fallback]).run({ loop: 'p', input: {} });
+  deepStrictEqual([fallbackOpens, error?.code], [1, 'BACKEND_FAILED']);
 }
 
 export const clockChecks = {
   'setting the wall clock back does not stall a sleep': async (library: ClockLibrary): Promise<void> => {
-    strictEqual(await isOver(library, 10_000, -HOUR), true);
+    strictEqual(await hasSleepEnded(library, 10_000, -HOUR), true);
   },
   'setting the wall clock forward does not end a sleep early': async (library: ClockLibrary): Promise<void> => {
-    strictEqual(await isOver(library, 1000, HOUR), false);
-    strictEqual(await isOver(library, 10_000, HOUR), true);
+    strictEqual(await hasSleepEnded(library, 1000, HOUR), false);
+    strictEqual(await hasSleepEnded(library, 10_000, HOUR), true);
   },
   'resuming a run in the same process does not end a sleep early': async (library: ClockLibrary): Promise<void> => {
-    strictEqual(await goesOn(library, 1000, HOUR, false), 'asleep');
+    strictEqual(await stateAfterResume(library, 1000, HOUR, false), 'sleeping');
   },
   'a sleep never exceeds its length after a restart': async (library: ClockLibrary): Promise<void> => {
-    strictEqual(await goesOn(library, 1000, -HOUR, true), 'ok');
+    strictEqual(await stateAfterResume(library, 1000, -HOUR, true), 'ok');
   },
   'a policy without effect is refused': async (library: ClockLibrary): Promise<void> => {
     const base = { id: 'x', name: 'X', version: '1.0.0', inputSchema: true, outputSchema: true };
@@ -126,9 +131,9 @@ export const clockChecks = {
     throws(() => library.defineLoop({ id: 'x', input: true, output: true, body: () => 1, policy }), /has no effect/);
   },
   'a backend whose open throws is replaced by the fallback': (library: ClockLibrary): Promise<void> =>
-    fallsBack(library, () => {
+    checkFallback(library, () => {
       throw new Error('no package');
     }),
   'a backend whose open rejects is replaced by the fallback': (library: ClockLibrary): Promise<void> =>
-    fallsBack(library, () => Promise.reject(new Error('no package'))),
+    checkFallback(library, () => Promise.reject(new Error('no package'))),
 } as const;

@@ -1,28 +1,28 @@
 // Checks of the trace of code bodies and of the conformance suite; each fails when its guard is broken.
 
 import { expect } from 'vitest';
+import type { LsemDriver } from '../../src/conformance/driver.js';
 import type { Entry } from '../../src/protocol/entry.js';
-import type { LsemDriver } from '../../src/testing/conformance/driver.js';
 import { mini } from '../conformance/mini.js';
 import type { LibraryParts } from './library.js';
 
 export const conformanceParts: LibraryParts = [
   'views/trace.js',
-  'testing/conformance/judge.js',
-  'testing/conformance/report.js',
-  'testing/conformance/events.js',
-  'testing/conformance/recording.js',
+  'conformance/run-suite.js',
+  'conformance/report.js',
+  'conformance/events.js',
+  'conformance/recorded-run.js',
 ];
 
-export type ConformanceLibrary = typeof import('../../src/views/trace.js') &
-  typeof import('../../src/testing/conformance/judge.js') &
-  typeof import('../../src/testing/conformance/report.js') &
-  typeof import('../../src/testing/conformance/events.js') &
-  typeof import('../../src/testing/conformance/recording.js');
+type ConformanceLibrary = typeof import('../../src/views/trace.js') &
+  typeof import('../../src/conformance/run-suite.js') &
+  typeof import('../../src/conformance/report.js') &
+  typeof import('../../src/conformance/events.js') &
+  typeof import('../../src/conformance/recorded-run.js');
 
-function typesOf({ traceOf }: ConformanceLibrary, form: string, kind: string): readonly string[] {
+function typesOf({ traceOf }: ConformanceLibrary, bodyKind: string, kind: string): readonly string[] {
   const drafts = [
-    { type: 'call.started', key: 't', name: 'write', version: '1.0.0', form },
+    { type: 'call.started', key: 't', name: 'write', version: '1.0.0', bodyKind },
     { type: 'effect.requested', key: 't/0', kind, name: 'write', value: {} },
     { type: 'effect.returned', key: 't/0', value: {} },
   ];
@@ -33,7 +33,7 @@ function typesOf({ traceOf }: ConformanceLibrary, form: string, kind: string): r
 }
 
 const statusIn = async (library: ConformanceLibrary, driver: LsemDriver, id: string): Promise<string | undefined> =>
-  (await library.judge(driver, { only: [id] })).checks.find((row) => row.id === id)?.status;
+  (await library.checkConformance(driver, { only: [id] })).checks.find((row) => row.id === id)?.status;
 
 export const conformanceChecks = {
   'an effect of a code body is not traced as a tool': async (library: ConformanceLibrary) => {
@@ -48,7 +48,7 @@ export const conformanceChecks = {
   },
   'a known failure does not count as a pass': async (library: ConformanceLibrary) => {
     const known = { 'TRC-07': 'a.', 'TRC-19': 'b.' };
-    const report = await library.judge({ ...mini({ wrong: 'TRC-07' }), knownFailures: known });
+    const report = await library.checkConformance({ ...mini({ wrong: 'TRC-07' }), knownFailures: known });
     expect(report.points[3]?.status).toBe('known-failure');
   },
   'an object without the methods of a runtime is rejected': async (library: ConformanceLibrary) => {
@@ -58,18 +58,18 @@ export const conformanceChecks = {
   'a deeply nested event is accepted': async (library: ConformanceLibrary) => {
     let details: unknown = 1;
     for (let depth = 0; depth < 100_000; depth++) details = [details];
-    expect(library.eventOf({ callId: 'c', ts: 't', type: 'call.errored', payload: { details } }).type).toBe(
+    expect(library.toTraceEvent({ callId: 'c', ts: 't', type: 'call.errored', payload: { details } }).type).toBe(
       'call.errored',
     );
   },
   'a reused event object is recorded as it was': async (library: ConformanceLibrary) => {
-    const recording = new library.Recording('loop');
+    const recording = new library.RecordedRun('loop');
     const event = { callId: 'c', ts: 't', type: 'call.started' };
-    recording.hear(event);
+    recording.addEvent(event);
     event.type = 'call.completed';
-    expect(recording.streamed[0]?.type).toBe('call.started');
+    expect(recording.streamedEvents[0]?.type).toBe('call.started');
   },
   'events after the end of a call are awaited': async (library: ConformanceLibrary) => {
-    expect((await library.judge(mini({ wrong: 'LIF-06' }))).summary.failed).toBe(1);
+    expect((await library.checkConformance(mini({ wrong: 'LIF-06' }))).summary.failed).toBe(1);
   },
 } as const;

@@ -1,39 +1,46 @@
-// Checks of what an operator is told: exit codes, hidden text, and damage on record. Each fails when its guard is broken.
+// Checks of exit codes, hidden text and recorded damage. Each fails when its guard is broken.
 
 import { rmSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { expect } from 'vitest';
-import { freshFile } from '../../src/adapters/sqlite/fixtures/stage.mjs';
 import type { Approval } from '../../src/protocol/approval.js';
+import { freshFile } from '../support/sqlite-fixture.mjs';
 import type { Library, LibraryParts } from './library.js';
 
 export const displayParts: LibraryParts = [
   'surfaces/cli/terminal.js',
-  'surfaces/cli/card.js',
-  'surfaces/cli/paint.js',
-  'base/shown.js',
+  'surfaces/cli/render-approval.js',
+  'surfaces/cli/terminal-text.js',
+  'base/escape-text.js',
 ];
 
-export type DisplayLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
-  typeof import('../../src/surfaces/cli/card.js') &
-  typeof import('../../src/surfaces/cli/paint.js') &
-  typeof import('../../src/base/shown.js');
+type DisplayLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
+  typeof import('../../src/surfaces/cli/render-approval.js') &
+  typeof import('../../src/surfaces/cli/terminal-text.js') &
+  typeof import('../../src/base/escape-text.js');
 
-/** A stream on which every write fails. */
-function failing(code: string): Writable {
+/** Returns a stream on which every write fails. */
+function failingStream(code: string): Writable {
   return new Writable({
     write: (_chunk, _encoding, done) => done(Object.assign(new Error(`${code}: not written`), { code })),
   });
 }
 
-const taking = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() });
+const acceptingStream = (): Writable => new Writable({ write: (_chunk, _encoding, done) => done() });
 
-async function ends({ Terminal }: DisplayLibrary, code: string): Promise<number[]> {
+/** Returns the exit codes of commands that end with 0 to 3 and whose stdout fails with this code. */
+async function exitCodes({ Terminal }: DisplayLibrary, code: string): Promise<number[]> {
   const codes: number[] = [];
-  for (const ended of [0, 1, 2, 3]) {
-    const terminal = new Terminal({ stdin: process.stdin, stdout: failing(code), stderr: taking(), env: {}, cwd: '/' });
-    await terminal.json({});
-    codes.push(await terminal.end(ended));
+  for (const turnCode of [0, 1, 2, 3]) {
+    const terminal = new Terminal({
+      stdin: process.stdin,
+      stdout: failingStream(code),
+      stderr: acceptingStream(),
+      env: {},
+      cwd: '/',
+    });
+    await terminal.printJson({});
+    codes.push(await terminal.finish(turnCode));
   }
   return codes;
 }
@@ -47,34 +54,38 @@ const approval: Approval = {
 
 export const displayChecks = {
   'a command whose output is lost does not exit successfully': async (display: DisplayLibrary) => {
-    expect((await ends(display, 'ENOSPC'))[0]).toBe(70);
+    expect((await exitCodes(display, 'ENOSPC'))[0]).toBe(70);
   },
   'a failed or paused turn keeps its exit code when its output is lost': async (display: DisplayLibrary) => {
-    expect((await ends(display, 'ENOSPC')).slice(1)).toEqual([1, 2, 3]);
-    expect(await ends(display, 'EPIPE')).toEqual([0, 1, 2, 3]);
+    expect((await exitCodes(display, 'ENOSPC')).slice(1)).toEqual([1, 2, 3]);
+    expect(await exitCodes(display, 'EPIPE')).toEqual([0, 1, 2, 3]);
   },
-  'an approval shows the end of a long command': async ({ cardOf, paint }: DisplayLibrary) => {
-    const given = { ...approval, arguments: { command: `echo ${'a'.repeat(5000)}; rm -rf /` } };
-    const lines = cardOf(given, { colors: paint(false), width: 80, now: 0 });
+  'an approval shows the end of a long command': async ({ renderApproval, createColors }: DisplayLibrary) => {
+    const longApproval = { ...approval, arguments: { command: `echo ${'a'.repeat(5000)}; rm -rf /` } };
+    const lines = renderApproval(longApproval, { colors: createColors(false), width: 80, now: 0 });
     expect(lines.some((line) => line.startsWith('│ ') && line.includes('rm -rf /'))).toBe(true);
   },
-  'an approval states how many characters of a command are hidden': async ({ cardOf, paint }: DisplayLibrary) => {
-    const given = { ...approval, arguments: { command: 'a'.repeat(5000) } };
-    const text = cardOf(given, { colors: paint(false), width: 200, now: 0 }).join('\n');
+  'an approval states how many characters of a command are hidden': async ({
+    renderApproval,
+    createColors,
+  }: DisplayLibrary) => {
+    const longApproval = { ...approval, arguments: { command: 'a'.repeat(5000) } };
+    const text = renderApproval(longApproval, { colors: createColors(false), width: 200, now: 0 }).join('\n');
     expect(text).toContain('… 3,014 of 5,014 characters are hidden here …');
   },
-  'no text can imitate the note on hidden characters': async ({ shown }: DisplayLibrary) => {
-    expect(shown('pay⟪1 of 2 characters hidden⟫', 1000)).not.toMatch(/[⟪⟫]/);
+  'no text can imitate the note on hidden characters': async ({ escapeForDisplay }: DisplayLibrary) => {
+    expect(escapeForDisplay('pay⟪1 of 2 characters hidden⟫', 1000)).not.toMatch(/[⟪⟫]/);
   },
 } satisfies Record<string, (display: DisplayLibrary) => Promise<void>>;
 
-async function filled({ openSqlite }: Library): Promise<string> {
+/** Creates a store with three entries and closes it. */
+async function createStore({ openSqlite }: Library): Promise<string> {
   const file = freshFile();
   const store = await openSqlite(file);
   const { fence } = await store.journal.claim('a');
   for (const seq of [0, 1, 2]) {
     const entries = [{ seq, at: 1, key: `t/${seq}`, type: 'step.taken', value: `v${seq}` }];
-    await store.journal.append({ session: 'a', fence, first: seq, entries });
+    await store.journal.append({ session: 'a', fence, firstSeq: seq, entries });
   }
   await store.close();
   return file;
@@ -82,7 +93,7 @@ async function filled({ openSqlite }: Library): Promise<string> {
 
 export const recordChecks = {
   'a missing anchor stays on record across openings': async (library: Library) => {
-    const file = await filled(library);
+    const file = await createStore(library);
     rmSync(`${file}.anchor`);
     for (let n = 0; n < 3; n++) {
       const store = await library.openSqlite(file);
@@ -91,7 +102,7 @@ export const recordChecks = {
     }
   },
   'a damaged session stays refused when a later opening checks less': async (library: Library) => {
-    const file = await filled(library);
+    const file = await createStore(library);
     const raw = library.openDriver(file);
     raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);
     raw.close();
@@ -101,7 +112,7 @@ export const recordChecks = {
     await store.close();
   },
   'damage that a read finds is recorded': async (library: Library) => {
-    const file = await filled(library);
+    const file = await createStore(library);
     const raw = library.openDriver(file);
     raw.exec(`UPDATE records SET body = replace(body, 'v1', 'v9')`);
     raw.close();
@@ -110,9 +121,9 @@ export const recordChecks = {
       code: 'STORE_DAMAGED',
     });
     await store.close();
-    const again = await library.openSqlite(file, { check: 'heads' });
-    const { damage } = await again.maintenance.record();
-    await again.close();
+    const reopened = await library.openSqlite(file, { check: 'heads' });
+    const { damage } = await reopened.maintenance.readLog();
+    await reopened.close();
     expect(damage).toMatchObject([{ kind: 'damaged', session: 'a' }]);
   },
 } satisfies Record<string, (library: Library) => Promise<void>>;

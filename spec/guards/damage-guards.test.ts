@@ -1,7 +1,7 @@
-// Guards of what an operator is told: exit codes, hidden text, and damage on record.
+// Guards of exit codes, of hidden text and of recorded damage.
 
 import { afterAll } from 'vitest';
-import { cleanUp } from '../../src/adapters/sqlite/fixtures/stage.mjs';
+import { cleanUp } from '../support/sqlite-fixture.mjs';
 import { displayChecks, displayParts, recordChecks } from './damage-checks.js';
 import { kernelParts } from './library.js';
 import { guardsOf, proveGuards } from './prove.js';

@@ -3,7 +3,7 @@
 import { strictEqual, throws } from 'node:assert';
 import type { Json } from '../../src/protocol/index.js';
 import type { ApprovalPolicy } from '../../src/protocol/loop.js';
-import { agentDef, told } from '../turns/agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import type { HostLibrary } from './library.js';
 
 export type DefinitionCheck = (library: HostLibrary) => Promise<void>;
@@ -21,26 +21,32 @@ const TOOL = {
   prompt: { template: 'Pay.' },
 };
 
-/** Runs an agent whose model calls these names, and returns how often each tool ran. */
+/** Runs an agent whose model calls this tool name, and returns how often each tool ran. */
 async function runsOf(
   library: HostLibrary,
   ids: readonly string[],
   approvals: { readonly [tool: string]: ApprovalPolicy },
-  called: string,
+  calledName: string,
 ): Promise<ReadonlyMap<string, number>> {
   const runs = new Map<string, number>();
   const registry = new library.Registry(new Map());
-  const act = (id: string) => (): Json => {
+  const countRun = (id: string) => (): Json => {
     runs.set(id, (runs.get(id) ?? 0) + 1);
     return null;
   };
   for (const id of ids) {
-    registry.add(library.defineLoop({ id, input: true, output: true, safety: 'idempotent', tool: act(id) }));
+    registry.add(library.defineLoop({ id, input: true, output: true, safety: 'idempotent', tool: countRun(id) }));
   }
   registry.add(agentDef('agent', { tools: [...ids], approvals }));
-  const backends = new Map([['told', told([{ calls: [[called, {}]] }, { text: 'Done.' }])]]);
+  const providers = new Map([['replies', replyProvider([{ calls: [[calledName, {}]] }, { text: 'Done.' }])]]);
   const clock = new library.ManualClock(1_000_000);
-  const host = new library.Host({ store: library.memoryStore(), clock, ids: library.seededIds(1), registry, backends });
+  const host = new library.Host({
+    store: library.memoryStore(),
+    clock,
+    ids: library.seededIds(1),
+    registry,
+    providers,
+  });
   await host.run({ loop: 'agent', input: { prompt: 'Pay.' }, sessionId: 's' });
   return runs;
 }
@@ -54,18 +60,18 @@ export const definitionChecks = {
   },
 
   'two tools of one agent with the same name for models are refused': async ({ Registry }) => {
-    const refusal = /"pay\/v1" and "pay_2F_v1", which a model would both know as "pay_2F_v1"/;
+    const refusal = /"pay\/v1" and "pay_2F_v1", which a model would both see as "pay_2F_v1"/;
     throws(() => new Registry().add(agentDef('agent', { tools: [ID, NAME] })), refusal);
   },
 
   'a blocked tool does not run under its name for models': async (library) => {
-    for (const called of [ID, NAME]) {
-      const blocked = await runsOf(library, [ID], { [ID]: 'blocked' }, called);
-      strictEqual(blocked.get(ID), undefined, called);
-      const asked = await runsOf(library, [ID], { [ID]: 'ask' }, called);
-      strictEqual(asked.get(ID), undefined, called);
-      const allowed = await runsOf(library, [ID], { [ID]: 'always_allow', '*': 'blocked' }, called);
-      strictEqual(allowed.get(ID), 1, called);
+    for (const calledName of [ID, NAME]) {
+      const blocked = await runsOf(library, [ID], { [ID]: 'blocked' }, calledName);
+      strictEqual(blocked.get(ID), undefined, calledName);
+      const pending = await runsOf(library, [ID], { [ID]: 'ask' }, calledName);
+      strictEqual(pending.get(ID), undefined, calledName);
+      const allowed = await runsOf(library, [ID], { [ID]: 'always_allow', '*': 'blocked' }, calledName);
+      strictEqual(allowed.get(ID), 1, calledName);
     }
   },
 

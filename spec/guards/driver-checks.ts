@@ -1,4 +1,4 @@
-// Checks of the process that watches a driver of the conformance suite: a driver can fail one check at most.
+// Checks of the process that supervises a driver of the conformance suite: a lost process fails at most one check.
 
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,12 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, vi } from 'vitest';
-import type { ConformanceReport } from '../../src/testing/conformance/report.js';
+import type { ConformanceReport } from '../../src/conformance/report.js';
 import type { LibraryParts } from './library.js';
 
-export const driverParts: LibraryParts = ['surfaces/cli/driver/watch.js'];
+export const driverParts: LibraryParts = ['surfaces/cli/driver/check-driver.js'];
 
-export type DriverLibrary = typeof import('../../src/surfaces/cli/driver/watch.js') & { readonly folder: string };
+type DriverLibrary = typeof import('../../src/surfaces/cli/driver/check-driver.js') & {
+  readonly folder: string;
+};
 
 type Check = (library: DriverLibrary) => Promise<void>;
 
@@ -22,9 +24,9 @@ const realTimeout = globalThis.setTimeout;
 const [, ownScript = ''] = process.argv;
 
 /** Polls every 20 ms, up to the given number of times. */
-async function until(look: () => boolean, what: string, times = 150): Promise<void> {
-  for (let left = times; !look(); left--) {
-    if (left === 0) throw new Error(`${what}: it did not come.`);
+async function until(condition: () => boolean, description: string, times = 150): Promise<void> {
+  for (let remaining = times; !condition(); remaining--) {
+    if (remaining === 0) throw new Error(`${description}: not reached in time.`);
     await new Promise((resolve) => realTimeout(resolve, 20));
   }
 }
@@ -34,29 +36,29 @@ function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** A script in place of the command line: it sends the messages of a driver process, and then runs the given code. */
+/** A script in place of the command line: sends the messages of a driver process and then runs `code`. */
 class Driver {
-  readonly place = mkdtempSync(join(tmpdir(), 'rondo-driver-'));
-  readonly script = join(this.place, 'driver.mjs');
-  private readonly log = join(this.place, 'log');
-  private readonly conformanceParts: Promise<unknown>[] = [];
+  readonly folder = mkdtempSync(join(tmpdir(), 'rondo-driver-'));
+  readonly script = join(this.folder, 'driver.mjs');
+  private readonly log = join(this.folder, 'log');
+  private readonly reports: Promise<unknown>[] = [];
 
-  /** `then` runs with `decided`, the ids of the checks that earlier processes decided; `log` writes a line. */
-  constructor(then: string) {
+  /** In `code`, `decided` lists the results of earlier processes, `send` sends a message and `log` writes a line. */
+  constructor(code: string) {
     writeFileSync(this.log, '');
     writeFileSync(
       this.script,
       `import { appendFileSync, writeSync } from 'node:fs';
 import { spawn } from 'node:child_process';
 const log = (line) => appendFileSync(${JSON.stringify(this.log)}, line + '\\n');
-const say = (message) => new Promise((resolve) => process.send(message, undefined, undefined, resolve));
+const send = (message) => new Promise((resolve) => process.send(message, undefined, undefined, resolve));
 process.once('disconnect', () => process.exit(0));
 process.once('message', async (task) => {
   const decided = task.decided.map(({ id, status, note }) => [id, status, note ?? ''].join(' '));
-  await say({ loaded: 'a driver' });
-  ${then}
+  await send({ loaded: 'a driver' });
+  ${code}
 });
-await say({ ready: true });
+await send({ ready: true });
 `,
     );
     process.argv[1] = this.script;
@@ -68,9 +70,9 @@ await say({ ready: true });
     writeFileSync(this.script, '');
     process.argv[1] = this.script;
     for (const pid of this.pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
-    await Promise.allSettled(this.conformanceParts);
+    await Promise.allSettled(this.reports);
     process.argv[1] = ownScript;
-    rmSync(this.place, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   get lines(): readonly string[] {
@@ -82,10 +84,11 @@ await say({ ready: true });
     return this.lines.flatMap((line) => (line.startsWith('pid ') ? [Number(line.slice(4))] : []));
   }
 
-  judged({ judgeDriver }: DriverLibrary): Promise<ConformanceReport> {
-    const judged = judgeDriver({ file: this.script, options, onStart: () => undefined });
-    this.conformanceParts.push(judged);
-    return judged;
+  /** Runs the suite with this driver. */
+  report({ checkDriver }: DriverLibrary): Promise<ConformanceReport> {
+    const report = checkDriver({ file: this.script, options, onStart: () => undefined });
+    this.reports.push(report);
+    return report;
   }
 }
 
@@ -100,29 +103,29 @@ function isAlive(pid: number): boolean {
 }
 
 const ONE_CHECK = `
-  if (decided.length > 0) await say({ report: { decided } });
-  await say({ check: 'LIF-02' });`;
+  if (decided.length > 0) await send({ report: { decided } });
+  await send({ check: 'LIF-02' });`;
 
-const ended: Check = async (library) => {
+const exitedProcess: Check = async (library) => {
   const driver = new Driver(`${ONE_CHECK} process.exit(7);`);
-  expect(await driver.judged(library)).toEqual({
+  expect(await driver.report(library)).toEqual({
     decided: ['LIF-02 fail the process of the driver ended (exit code 7)'],
   });
 };
 
-const kept: Check = async (library) => {
+const earlierResults: Check = async (library) => {
   const driver = new Driver(`
-  if (decided.length > 0) await say({ report: { decided } });
-  await say({ result: { id: 'DEF-01', status: 'pass' } });
-  await say({ check: 'LIF-02' });
+  if (decided.length > 0) await send({ report: { decided } });
+  await send({ result: { id: 'DEF-01', status: 'pass' } });
+  await send({ check: 'LIF-02' });
   process.exit(7);`);
-  const { decided } = (await driver.judged(library)) as unknown as { readonly decided: readonly string[] };
+  const { decided } = (await driver.report(library)) as unknown as { readonly decided: readonly string[] };
   expect(decided).toHaveLength(2);
   expect(decided[0]).toBe('DEF-01 pass ');
 };
 
-/** Timers of this length never fire; `onTimer` receives the callback of each one that is set. */
-function holdSilenceTimers(onTimer: (late: () => void) => void) {
+/** Keeps the timers of the silence limit from firing; `onTimer` receives the callback of each one that is set. */
+function holdSilenceTimers(onTimer: (fire: () => void) => void) {
   return vi.spyOn(globalThis, 'setTimeout').mockImplementation(((call: () => void, ms?: number) => {
     if (ms !== SILENCE_MS) return realTimeout(call, ms);
     onTimer(call);
@@ -130,20 +133,22 @@ function holdSilenceTimers(onTimer: (late: () => void) => void) {
   }) as typeof setTimeout);
 }
 
-const blocked: Check = async (library) => {
+const blockedProcess: Check = async (library) => {
   const driver = new Driver(
-    `log('pid ' + process.pid); ${ONE_CHECK} log('blocks'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`,
+    `log('pid ' + process.pid); ${ONE_CHECK}
+  log('blocks');
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`,
   );
   const silences: (() => void)[] = [];
-  const spy = holdSilenceTimers((late) => silences.push(late));
+  const spy = holdSilenceTimers((fire) => silences.push(fire));
   try {
-    const judged = driver.judged(library);
-    judged.catch(() => undefined);
+    const report = driver.report(library);
+    report.catch(() => undefined);
     await until(() => driver.lines.includes('blocks'), 'the block', 1000);
-    // When the process was started, and after ready, loaded and check.
-    await until(() => silences.length === 4, 'the fourth time of silence');
+    // A timer is set when the process is started, and after ready, loaded and check.
+    await until(() => silences.length === 4, 'the fourth silence timer');
     silences[3]?.();
-    expect(await judged).toEqual({ decided: [`LIF-02 fail the driver blocked its process for ${SILENCE_MS} ms`] });
+    expect(await report).toEqual({ decided: [`LIF-02 fail the driver blocked its process for ${SILENCE_MS} ms`] });
   } finally {
     spy.mockRestore();
   }
@@ -151,7 +156,7 @@ const blocked: Check = async (library) => {
   await until(() => !isAlive(pid), 'the end of the blocked process');
 };
 
-const reported: Check = async (library) => {
+const messagesAfterReport: Check = async (library) => {
   const driver = new Driver(`
   for (const message of [{ report: { decided } }, { check: 'LIF-02' }, { check: 'LIF-03' }]) process.send(message);
   log('sent');
@@ -159,11 +164,11 @@ const reported: Check = async (library) => {
   let silences = 0;
   const spy = holdSilenceTimers(() => {
     silences += 1;
-    // Set for the message `loaded`: when the report is read, the messages after it have arrived as well.
-    for (let left = 1000; silences === 3 && left > 0 && !driver.lines.includes('sent'); left--) block(5);
+    // The third timer is set after `loaded`. Blocking here delays the report until the messages after it have arrived.
+    for (let attempts = 1000; silences === 3 && attempts > 0 && !driver.lines.includes('sent'); attempts--) block(5);
   });
   try {
-    expect(await driver.judged(library)).toEqual({ decided: [] });
+    expect(await driver.report(library)).toEqual({ decided: [] });
     await new Promise((resolve) => realTimeout(resolve, 50));
   } finally {
     spy.mockRestore();
@@ -172,32 +177,32 @@ const reported: Check = async (library) => {
   expect(silences).toBe(4);
 };
 
-const descendants: Check = async (library) => {
+const childProcesses: Check = async (library) => {
   const driver = new Driver(`
   const { pid } = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)'], { stdio: 'ignore' });
   log('pid ' + pid);
-  await say({ report: { decided } });`);
-  expect(await driver.judged(library)).toEqual({ decided: [] });
+  await send({ report: { decided } });`);
+  expect(await driver.report(library)).toEqual({ decided: [] });
   const [pid = 0] = driver.pids;
-  await until(() => !isAlive(pid), 'the end of what the driver started');
+  await until(() => !isAlive(pid), 'the end of the process that the driver started');
 };
 
-const givenUp: Check = async (library) => {
-  const driver = new Driver(`log('started'); await say({ check: 'LIF-0' + decided.length }); process.exit(1);`);
-  const { checks } = await driver.judged(library);
+const lostProcesses: Check = async (library) => {
+  const driver = new Driver(`log('started'); await send({ check: 'LIF-0' + decided.length }); process.exit(1);`);
+  const { checks } = await driver.report(library);
   expect(driver.lines).toHaveLength(5);
-  expect(checks.filter(({ note }) => note?.includes('took down 5 processes')).length).toBeGreaterThan(60);
+  expect(checks.filter(({ note }) => note?.includes('lost 5 processes')).length).toBeGreaterThan(60);
 };
 
-const stdout: Check = async ({ folder }) => {
-  const driver = new Driver(`writeSync(1, 'written by the driver'); await say({ report: { decided } });`);
-  const watch = pathToFileURL(join(folder, 'surfaces/cli/driver/watch.js')).href;
-  const main = join(driver.place, 'main.mjs');
+const driverStdout: Check = async ({ folder }) => {
+  const driver = new Driver(`writeSync(1, 'written by the driver'); await send({ report: { decided } });`);
+  const moduleUrl = pathToFileURL(join(folder, 'surfaces/cli/driver/check-driver.js')).href;
+  const main = join(driver.folder, 'main.mjs');
   writeFileSync(
     main,
-    `import { judgeDriver } from ${JSON.stringify(watch)};
+    `import { checkDriver } from ${JSON.stringify(moduleUrl)};
 process.argv[1] = ${JSON.stringify(driver.script)};
-const report = await judgeDriver({ file: 'x', options: {}, onStart: () => undefined });
+const report = await checkDriver({ file: 'x', options: {}, onStart: () => undefined });
 console.log(JSON.stringify(report));
 `,
   );
@@ -208,11 +213,11 @@ console.log(JSON.stringify(report));
 };
 
 export const driverChecks = {
-  'a driver that ends its process fails only the current check': ended,
-  'results from before the loss of a process are kept': kept,
-  'a driver that blocks its process fails one check, and the process is killed': blocked,
-  'messages of a driver after its report do not delay the end': reported,
-  'the processes that a driver starts are killed with it': descendants,
-  'a driver that loses five processes is abandoned': givenUp,
-  'the stdout of a driver does not reach the report': stdout,
+  'a driver that ends its process fails only the current check': exitedProcess,
+  'results from before the loss of a process are kept': earlierResults,
+  'a driver that blocks its process fails one check, and the process is killed': blockedProcess,
+  'messages of a driver after its report do not delay the end': messagesAfterReport,
+  'the processes that a driver starts are killed with it': childProcesses,
+  'a driver that loses five processes is abandoned': lostProcesses,
+  'the stdout of a driver does not reach the report': driverStdout,
 } as const satisfies Record<string, Check>;

@@ -1,4 +1,4 @@
-// Guards of the process that watches a driver of the conformance suite.
+// Guards of the process that supervises a driver of the conformance suite.
 
 import { driverChecks, driverParts } from './driver-checks.js';
 import { guardsOf, proveGuards } from './prove.js';

@@ -2,7 +2,7 @@
 
 import { deepStrictEqual, notStrictEqual, strictEqual } from 'node:assert';
 import type { Host, TurnRequest } from '../../src/host/host.js';
-import type { DefinedLoop } from '../../src/loops/defined.js';
+import type { DefinedLoop } from '../../src/loops/defined-loop.js';
 import type { Json } from '../../src/protocol/index.js';
 import type { ChatOptions } from '../../src/surfaces/ai-sdk/index.js';
 import type { LibraryParts } from './library.js';
@@ -13,18 +13,18 @@ export const chatParts: LibraryParts = [
   'journal/record.js',
   'adapters/memory/index.js',
   'testing/manual-clock.js',
-  'testing/seeded-ids.js',
+  'adapters/system/seeded-ids.js',
   'host/host.js',
   'loops/define.js',
   'loops/registry.js',
   'surfaces/ai-sdk/index.js',
 ];
 
-export type ChatLibrary = typeof import('../../src/kernel/session.js') &
+type ChatLibrary = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/journal/record.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/adapters/system/seeded-ids.js') &
   typeof import('../../src/host/host.js') &
   typeof import('../../src/loops/define.js') &
   typeof import('../../src/loops/registry.js') &
@@ -45,7 +45,7 @@ function chatFixture(library: ChatLibrary, options: Partial<ChatOptions> = {}) {
   registry.add(loop);
   const host: Host = new library.Host({ store, clock, ids: library.seededIds(1), registry });
   const handler = library.chatHandler({ host, agent: loop, ...options });
-  const run = (more: Partial<TurnRequest>) => host.run({ loop, input: {}, key: 'order-7', ...more });
+  const run = (request: Partial<TurnRequest>) => host.run({ loop, input: {}, key: 'order-7', ...request });
   return { store, clock, host, handler, loop, run, runs: () => runs };
 }
 
@@ -55,31 +55,34 @@ function post(chatId: string, messageId: string, headers: Record<string, string>
   return new Request(CHAT, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } });
 }
 
-/** The id of the turn of a stream. */
+/** Returns the turn id in a streamed response. */
 async function turnIn(response: Response): Promise<string | undefined> {
   return /"type":"start","messageId":"([^"]+)"/.exec(await response.text())?.[1];
 }
 
 /** Records a turn of ada as earlier versions did, under its key without the principal. */
-async function recordBefore(library: ChatLibrary, { store, clock }: ReturnType<typeof chatFixture>): Promise<string> {
-  const name = `k-${library.digest('order-7').slice(0, 16)}`;
+async function recordLegacyTurn(
+  library: ChatLibrary,
+  { store, clock }: ReturnType<typeof chatFixture>,
+): Promise<string> {
+  const name = `k-${library.digestOfText('order-7').slice(0, 16)}`;
   const turnId = `${name}.${name}`;
   const session = await library.Session.open(name, { store, clock, ids: library.seededIds(2) });
-  await session.note('rondo.turn.opened', turnId, { principal: 'ada' });
-  await session.run(turnId, { name: 'count', version: '1.0.0', body: async () => 'as before' }, {});
+  await session.recordFact('rondo.turn.opened', turnId, { principal: 'ada' });
+  await session.run(turnId, { name: 'count', version: '1.0.0', body: async () => 'recorded earlier' }, {});
   await session.close();
   return turnId;
 }
 
-const byHeader = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
+const principalFromHeader = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
 
 export const identityChecks = {
   'chats whose joined ids are equal have separate streams': async (library: ChatLibrary) => {
     const { handler } = chatFixture(library);
     const responses = await Promise.all([handler(post('a:b', 'c')), handler(post('a', 'b:c'))]);
-    const [one, other] = await Promise.all(responses.map(turnIn));
-    notStrictEqual(one, undefined);
-    notStrictEqual(other, one);
+    const [first, second] = await Promise.all(responses.map(turnIn));
+    notStrictEqual(first, undefined);
+    notStrictEqual(second, first);
   },
   'two principals can use the same key independently': async (library: ChatLibrary) => {
     const { run, runs } = chatFixture(library);
@@ -104,18 +107,18 @@ export const identityChecks = {
   },
   'a turn that was recorded under its key alone is returned only to its principal': async (library: ChatLibrary) => {
     const fixture = chatFixture(library);
-    await recordBefore(library, fixture);
+    await recordLegacyTurn(library, fixture);
     strictEqual((await fixture.run({})).error?.code, 'KEY_CONFLICT');
     strictEqual((await fixture.run({ principal: 'eve' })).output, 1);
   },
   'a turn that was recorded under its key alone does not run again': async (library: ChatLibrary) => {
     const fixture = chatFixture(library);
-    const turnId = await recordBefore(library, fixture);
+    const turnId = await recordLegacyTurn(library, fixture);
     strictEqual((await fixture.run({ principal: 'ada' })).turnId, turnId);
     strictEqual(fixture.runs(), 0);
   },
   'a chat id gives no access to the chat of another user': async (library: ChatLibrary) => {
-    const { host, handler } = chatFixture(library, { principal: byHeader });
+    const { host, handler } = chatFixture(library, { principal: principalFromHeader });
     const [ada, eve] = [
       await turnIn(await handler(post('chat', 'm1', { 'x-user': 'ada' }))),
       await turnIn(await handler(post('chat', 'm1', { 'x-user': 'eve' }))),
@@ -126,7 +129,7 @@ export const identityChecks = {
     notStrictEqual(ada, eve);
   },
   'a request of an unknown user is refused': async (library: ChatLibrary) => {
-    const { handler, runs } = chatFixture(library, { principal: byHeader });
+    const { handler, runs } = chatFixture(library, { principal: principalFromHeader });
     strictEqual((await handler(post('chat', 'm1'))).status, 403);
     strictEqual(runs(), 0);
   },

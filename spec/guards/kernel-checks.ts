@@ -2,43 +2,43 @@
 
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from 'node:assert';
 import type { Batch, Scope } from '../../src/index.js';
+import { codeOf, crash, run, sessionFixture, tick } from '../support/session-fixture.js';
 import type { Library } from './library.js';
-import { codeOf, crash, run, sessionFixture, tick } from './session-fixture.js';
 
 export type GuardCheck = (library: Library) => Promise<void>;
 
 /** A memory store whose appends become durable only when released. */
 function slowStore(library: Library) {
   const inner = library.memoryStore();
-  const waiting: (() => void)[] = [];
-  let open = false;
+  const blockedAppends: (() => void)[] = [];
+  let isReleased = false;
   const append = async (batch: Batch): Promise<void> => {
-    if (!open) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (!isReleased) await new Promise<void>((resolve) => blockedAppends.push(resolve));
     await inner.journal.append(batch);
   };
   const claim = (session: string) => inner.journal.claim(session);
   const read = (session: string, from: number) => inner.journal.read(session, from);
   const journal = { append, claim, read, list: inner.journal.list, remove: inner.journal.remove };
   const release = (): void => {
-    open = true;
-    for (const go of waiting.splice(0)) go();
+    isReleased = true;
+    for (const resolve of blockedAppends.splice(0)) resolve();
   };
   return { store: { ...inner, journal }, release };
 }
 
-const pureThen = (name: string) => (scope: Scope) =>
+const pureEffect = (name: string) => (scope: Scope) =>
   scope.effect({ kind: 'test', name, safety: 'pure', input: null, perform: () => name });
 
 export const kernelChecks = {
   'a result is durable before it is reported': async (library) => {
     const { store, release } = slowStore(library);
     const session = await sessionFixture(library, store).open();
-    let reported = false;
-    const running = run(session, pureThen('p')).then(() => {
-      reported = true;
+    let isReported = false;
+    const running = run(session, pureEffect('p')).then(() => {
+      isReported = true;
     });
     for (let i = 0; i < 5; i++) await tick();
-    strictEqual(reported, false);
+    strictEqual(isReported, false);
     release();
     await running;
   },
@@ -53,10 +53,10 @@ export const kernelChecks = {
     await running;
     deepStrictEqual(fixture.performed, ['pay']);
   },
-  'a once effect is not repeated after a crash without a decision': async (library) => {
+  'a once effect is not repeated after a crash until it is resolved': async (library) => {
     const fixture = sessionFixture(library);
     const body = (scope: Scope) => scope.effect(fixture.effect('pay', 'once'));
-    await crash(fixture, { append: 2, when: 'before' }, body);
+    await crash(fixture, { appendNumber: 2, when: 'before' }, body);
     deepStrictEqual(fixture.performed, ['pay']);
     const outcome = await run(await fixture.open(), body);
     deepStrictEqual(fixture.performed, ['pay']);
@@ -75,19 +75,19 @@ export const kernelChecks = {
   },
   'a finished run never runs again': async (library) => {
     const fixture = sessionFixture(library);
-    let bodies = 0;
+    let bodyRuns = 0;
     const body = async () => {
-      bodies += 1;
-      return bodies;
+      bodyRuns += 1;
+      return bodyRuns;
     };
     const first = await run(await fixture.open(), body);
     deepStrictEqual(await run(await fixture.open(), body), first);
-    strictEqual(bodies, 1);
+    strictEqual(bodyRuns, 1);
   },
   'a repeated effect keeps its idempotency key': async (library) => {
     const fixture = sessionFixture(library);
     const body = (scope: Scope) => scope.effect(fixture.effect('charge', 'keyed'));
-    await crash(fixture, { append: 2, when: 'before' }, body);
+    await crash(fixture, { appendNumber: 2, when: 'before' }, body);
     await run(await fixture.open(), body);
     strictEqual(fixture.keys.length, 2);
     strictEqual(fixture.keys[0], fixture.keys[1]);
@@ -136,35 +136,35 @@ export const kernelChecks = {
   },
   'a body that catches a fault does not continue': async (library) => {
     const fixture = sessionFixture(library);
-    const store = library.crashingStore(fixture.store, { append: 1, when: 'before' });
-    let after = false;
+    const store = library.crashingStore(fixture.store, { appendNumber: 1, when: 'before' });
+    let hasContinued = false;
     const swallow = async (scope: Scope) => {
       await scope.effect(fixture.effect('a', 'once')).catch(() => {});
-      after = true;
+      hasContinued = true;
     };
     strictEqual(await codeOf(run(await fixture.open({ store }), swallow)), 'STORE_FAILED');
     await tick();
-    strictEqual(after, false);
+    strictEqual(hasContinued, false);
     deepStrictEqual(fixture.performed, []);
   },
   'nothing is written after an append has failed': async (library) => {
     const fixture = sessionFixture(library);
-    const store = library.crashingStore(fixture.store, { append: 2, when: 'before' });
+    const store = library.crashingStore(fixture.store, { appendNumber: 2, when: 'before' });
     const session = await fixture.open({ store });
     await codeOf(run(session, (scope) => scope.effect(fixture.effect('a', 'once'))));
     strictEqual(await codeOf(session.signal({ id: '1', name: 'x' })), 'STORE_FAILED');
-    strictEqual(store.appends, 2);
+    strictEqual(store.appendCount, 2);
     let appends = 0;
-    const failing = library.memoryStore();
+    const inner = library.memoryStore();
     const append = async (): Promise<void> => {
       appends += 1;
       await tick();
-      throw new library.Fault('STORE_FAILED', 'the disk is gone');
+      throw new library.Fault('STORE_FAILED', 'the disk failed');
     };
-    const claim = (name: string) => failing.journal.claim(name);
-    const slowly = { ...failing, journal: { ...failing.journal, claim, append } };
+    const claim = (name: string) => inner.journal.claim(name);
+    const failingStore = { ...inner, journal: { ...inner.journal, claim, append } };
     await codeOf(
-      run(await sessionFixture(library).open({ store: slowly as never }), async (scope) => {
+      run(await sessionFixture(library).open({ store: failingStore as never }), async (scope) => {
         for (let i = 0; i < 700; i++) await scope.record('a.b', () => i);
       }),
     );
@@ -180,19 +180,19 @@ export const kernelChecks = {
     const body = async (scope: Scope) => [await scope.wait('pay'), await scope.wait('pay')];
     strictEqual((await run(session, body)).status, 'paused');
   },
-  'a decision is refused for an effect that is not in doubt': async (library) => {
+  'a resolution is refused for an effect that is not in doubt': async (library) => {
     const fixture = sessionFixture(library);
     const session = await fixture.open();
     await run(session, (scope) => scope.effect(fixture.effect('pay', 'once')));
-    strictEqual(await codeOf(session.decide('t1/0', 'retry', 'mallory')), 'DECISION_REFUSED');
-    strictEqual(await codeOf(session.decide('t1/9', 'supply', 'mallory')), 'DECISION_REFUSED');
+    strictEqual(await codeOf(session.resolveEffect('t1/0', 'retry', 'mallory')), 'ANSWER_REFUSED');
+    strictEqual(await codeOf(session.resolveEffect('t1/9', 'supply', 'mallory')), 'ANSWER_REFUSED');
   },
   'a writer with a stale fence cannot append': async (library) => {
     const fixture = sessionFixture(library);
-    const old = await fixture.open();
-    await run(old, (scope) => scope.wait('x'));
+    const staleSession = await fixture.open();
+    await run(staleSession, (scope) => scope.wait('x'));
     await fixture.open();
-    strictEqual(await codeOf(old.signal({ id: '1', name: 'x' })), 'STALE_WRITER');
+    strictEqual(await codeOf(staleSession.signal({ id: '1', name: 'x' })), 'STALE_WRITER');
   },
   'a slow store does not grow the queue without bound': async (library) => {
     const { store, release } = slowStore(library);
@@ -217,10 +217,10 @@ export const kernelChecks = {
     await tick();
     await session.close();
     await codeOf(running);
-    const again = await fixture.open();
-    strictEqual(await codeOf(run(again, body('b'))), 'REPLAY_MISMATCH');
+    const reopened = await fixture.open();
+    strictEqual(await codeOf(run(reopened, body('b'))), 'REPLAY_MISMATCH');
     for (let i = 0; i < 5; i++) await tick();
-    await again.close();
+    await reopened.close();
     strictEqual((await fixture.entries()).filter(({ type }) => type === 'call.completed').length, 0);
   },
   'no effect starts after its session is closed': async (library) => {
@@ -251,8 +251,8 @@ export const kernelChecks = {
     for (let i = 0; i < 5; i++) await tick();
     await session.signal({ id: '1', name: 'x' });
     for (let i = 0; i < 5; i++) await tick();
-    (session as unknown as { attempt: { current: { fail(fault: unknown): void } } }).attempt.current.fail(
-      new library.Fault('STORE_FAILED', 'the attempt ends, the session lives'),
+    (session as unknown as { activeRun: { attempt: { fail(fault: unknown): void } } }).activeRun.attempt.fail(
+      new library.Fault('STORE_FAILED', 'the attempt ends, the session stays open'),
     );
     await first;
     const second = run(session, body('a'));
@@ -263,10 +263,10 @@ export const kernelChecks = {
   },
   'a misspelt session option is refused': async (library) => {
     const fixture = sessionFixture(library);
-    const refusing = async () => {
+    const refuseAll = async () => {
       throw new library.LoopError('TOOL_NOT_ADMITTED', 'nothing is allowed');
     };
-    const opened = await fixture.open({ layer: [refusing] } as never).catch((error: Error) => error.message);
+    const opened = await fixture.open({ layer: [refuseAll] } as never).catch((error: Error) => error.message);
     if (typeof opened !== 'string') await run(opened, (scope) => scope.effect(fixture.effect('pay', 'once')));
     deepStrictEqual(fixture.performed, []);
     ok(typeof opened === 'string' && opened.includes('"layer"'));

@@ -16,7 +16,7 @@ proveGuards(kernelParts, [
   ),
   guard(
     'kernel.doubt',
-    'a once effect is not repeated after a crash without a decision',
+    'a once effect is not repeated after a crash until it is resolved',
     'once-effect-in-doubt-not-repeated',
     'never',
   ),
@@ -48,7 +48,12 @@ proveGuards(kernelParts, [
   guard('kernel.fault', 'a body that catches a fault does not continue', 'body-stalled-after-fault', 'drop'),
   guard('kernel.fault', 'nothing is written after an append has failed', 'nothing-appended-after-fault', 'drop'),
   guard('kernel.signal', 'a signal that is delivered twice is received once', 'signal-delivered-once', 'never'),
-  guard('kernel.doubt', 'a decision is refused for an effect that is not in doubt', 'decision-needs-a-doubt', 'never'),
+  guard(
+    'kernel.doubt',
+    'a resolution is refused for an effect that is not in doubt',
+    'resolution-needs-effect-in-doubt',
+    'never',
+  ),
   guard('kernel.pressure', 'a slow store does not grow the queue without bound', 'full-queue-awaited', 'drop'),
   guard('kernel.fence', 'a writer with a stale fence cannot append', 'stale-fence-refused', 'drop'),
   guard('kernel.fault', 'a body that outlives its attempt writes nothing', 'ended-attempt-writes-nothing', 'drop'),
@@ -56,5 +61,5 @@ proveGuards(kernelParts, [
   guard('kernel.once', 'the next attempt joins an effect that is still in flight', 'effect-in-flight-joined', {
     value: 'undefined',
   }),
-  guard('kernel.options', 'a misspelt session option is refused', 'unknown-option-refused', 'always'),
+  guard('kernel.options', 'a misspelt session option is refused', 'unknown-option-refused', 'never'),
 ]);

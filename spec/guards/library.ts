@@ -1,34 +1,34 @@
-// The parts of the library that most guards belong to. What a part imports is compiled with it.
+// The parts of the library that most guards belong to. The imports of a part are compiled with it.
 
 /** The modules that a check uses, as paths below `src`. */
 export type LibraryParts = readonly string[];
 
 export const kernelParts: LibraryParts = [
   'kernel/session.js',
-  'journal/errors.js',
+  'base/errors.js',
   'adapters/memory/index.js',
   'adapters/sqlite/index.js',
-  'testing/crashing-journal.js',
+  'testing/crashing-store.js',
   'testing/journal-cases.js',
   'testing/manual-clock.js',
-  'testing/seeded-ids.js',
+  'adapters/system/seeded-ids.js',
 ];
 
 export type Library = typeof import('../../src/kernel/session.js') &
-  typeof import('../../src/journal/errors.js') &
+  typeof import('../../src/base/errors.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/sqlite/index.js') &
-  typeof import('../../src/testing/crashing-journal.js') &
+  typeof import('../../src/testing/crashing-store.js') &
   typeof import('../../src/testing/journal-cases.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') & { readonly folder: string };
+  typeof import('../../src/adapters/system/seeded-ids.js') & { readonly folder: string };
 
-/** Everything that a turn passes through, for the guards of approvals and definitions. */
+/** The modules that a turn uses, for the guards of approvals and definitions. */
 export const hostParts: LibraryParts = [
   'kernel/session.js',
   'adapters/memory/index.js',
   'testing/manual-clock.js',
-  'testing/seeded-ids.js',
+  'adapters/system/seeded-ids.js',
   'host/host.js',
   'layers/approval.js',
   'loops/define.js',
@@ -38,7 +38,7 @@ export const hostParts: LibraryParts = [
 export type HostLibrary = typeof import('../../src/kernel/session.js') &
   typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/adapters/system/seeded-ids.js') &
   typeof import('../../src/host/host.js') &
   typeof import('../../src/layers/approval.js') &
   typeof import('../../src/loops/define.js') &

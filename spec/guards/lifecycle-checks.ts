@@ -2,8 +2,8 @@
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
 import type { Scope } from '../../src/index.js';
+import { crash, run, sessionFixture, tick } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
-import { crash, run, sessionFixture, tick } from './session-fixture.js';
 
 export const lifecycleChecks = {
   'a cancelled run starts no further effect': async (library) => {
@@ -23,7 +23,7 @@ export const lifecycleChecks = {
   'a cancelled run does not resume an effect in doubt': async (library) => {
     const fixture = sessionFixture(library);
     const body = (scope: Scope) => scope.effect(fixture.effect('read', 'idempotent'));
-    await crash(fixture, { append: 2, when: 'before' }, body);
+    await crash(fixture, { appendNumber: 2, when: 'before' }, body);
     const session = await fixture.open();
     await session.cancel('t1', 'enough');
     await run(session, body);
@@ -99,15 +99,15 @@ export const lifecycleChecks = {
     const failing = (name: string) => (scope: Scope) =>
       scope.effect(fixture.effect(name, 'pure', { perform: () => Promise.reject(new Error(name)) }));
     const outcome = await run(await fixture.open(), (scope) =>
-      scope.all([(s) => s.wait('x').then(() => failing('by place')(s)), failing('by time')]),
+      scope.all([(s) => s.wait('x').then(() => failing('first by position')(s)), failing('first by time')]),
     );
     strictEqual(outcome.status, 'paused');
     const session = await fixture.open();
     await session.signal({ id: '1', name: 'x' });
     const end = await run(session, (scope) =>
-      scope.all([(s) => s.wait('x').then(() => failing('by place')(s)), failing('by time')]),
+      scope.all([(s) => s.wait('x').then(() => failing('first by position')(s)), failing('first by time')]),
     );
-    strictEqual(end.status === 'error' && end.error.message, 'by place');
+    strictEqual(end.status === 'error' && end.error.message, 'first by position');
   },
   'a scope refuses concurrent steps': async (library) => {
     const fixture = sessionFixture(library);
@@ -127,8 +127,8 @@ export const lifecycleChecks = {
     const body = (scope: Scope) => scope.sleep(10_000);
     await run(await fixture.open(), body);
     await fixture.clock.advance(6_000);
-    const again = await run(await fixture.open(), body);
-    deepStrictEqual(again.status === 'paused' && again.pending, [{ kind: 'timer', key: 't1/0', until: 11_000 }]);
+    const resumed = await run(await fixture.open(), body);
+    deepStrictEqual(resumed.status === 'paused' && resumed.pending, [{ kind: 'timer', key: 't1/0', until: 11_000 }]);
     await fixture.clock.advance(4_000);
     strictEqual((await run(await fixture.open(), body)).status, 'ok');
   },
@@ -176,20 +176,20 @@ export const lifecycleChecks = {
       for (; rounds < 20_000; rounds++) await scope.effect(again).catch(() => {});
     });
     strictEqual(outcome.status === 'error' && outcome.error.code, 'CANCELLED');
-    ok(rounds < 20_000, 'the body went on to its own end');
+    ok(rounds < 20_000, 'the body ran to its end');
   },
   'a scope refuses steps once its body has ended': async (library) => {
     const fixture = sessionFixture(library);
-    let kept: Scope | undefined;
+    let leakedScope: Scope | undefined;
     const leak = {
       name: 'leak',
       body: async (_: unknown, scope: Scope) => {
-        kept = scope;
+        leakedScope = scope;
       },
     };
     const outcome = await run(await fixture.open(), async (scope) => {
       await scope.call(leak, null);
-      await kept?.effect(fixture.effect('stray', 'once'));
+      await leakedScope?.effect(fixture.effect('stray', 'once'));
     });
     strictEqual(outcome.status === 'error' && outcome.error.code, 'SCOPE_BUSY');
     deepStrictEqual(fixture.performed, []);
@@ -208,12 +208,12 @@ export const lifecycleChecks = {
   'concurrent effects have separate abort signals': async (library) => {
     const fixture = sessionFixture(library);
     const signals: unknown[] = [];
-    const taking = (name: string) =>
-      fixture.effect(name, 'once', { perform: (_, { lasting }) => signals.push(lasting) && tick() });
+    const captureSignal = (name: string) =>
+      fixture.effect(name, 'once', { perform: (_, { sharedSignal }) => signals.push(sharedSignal) && tick() });
     await run(await fixture.open(), async (scope) => {
-      await scope.effect(taking('before'));
-      await scope.all([(s) => s.effect(taking('one')), (s) => s.effect(taking('other'))]);
-      await scope.effect(taking('after'));
+      await scope.effect(captureSignal('before'));
+      await scope.all([(s) => s.effect(captureSignal('one')), (s) => s.effect(captureSignal('other'))]);
+      await scope.effect(captureSignal('after'));
     });
     const [before, one, other, after] = signals;
     strictEqual(one, before);
@@ -223,12 +223,12 @@ export const lifecycleChecks = {
   'a reused abort signal still reports a cancellation': async (library) => {
     const fixture = sessionFixture(library);
     const session = await fixture.open();
-    let heard: AbortSignal | undefined;
-    const quick = fixture.effect('quick', 'once', { perform: (_, { lasting }) => lasting?.aborted });
+    let receivedSignal: AbortSignal | undefined;
+    const quick = fixture.effect('quick', 'once', { perform: (_, { sharedSignal }) => sharedSignal?.aborted });
     const slow = fixture.effect('slow', 'once', {
-      perform: (_, { lasting }) => {
-        heard = lasting;
-        return new Promise((resolve) => lasting?.addEventListener('abort', resolve));
+      perform: (_, { sharedSignal }) => {
+        receivedSignal = sharedSignal;
+        return new Promise((resolve) => sharedSignal?.addEventListener('abort', resolve));
       },
     });
     const running = run(session, async (scope) => {
@@ -236,9 +236,9 @@ export const lifecycleChecks = {
       await scope.effect(slow);
     });
     for (let i = 0; i < 5; i++) await tick();
-    strictEqual(heard?.aborted, false);
+    strictEqual(receivedSignal?.aborted, false);
     await session.cancel('t1', 'enough');
     await running;
-    strictEqual(heard?.aborted, true);
+    strictEqual(receivedSignal?.aborted, true);
   },
 } as const satisfies Record<string, GuardCheck>;

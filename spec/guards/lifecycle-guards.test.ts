@@ -1,4 +1,4 @@
-// Guards of what begins, ends and is cancelled: runs, branches, timers and scopes.
+// Guards of the lifecycle of runs, branches, timers and scopes.
 
 import { kernelParts } from './library.js';
 import { lifecycleChecks } from './lifecycle-checks.js';

@@ -1,5 +1,5 @@
-// Finds the guards of the source by their markers: comments such as `// guard: result-recorded-once` above a statement or
-// an element, or the same as a block comment directly before an expression.
+// Finds the guards of the source by their markers: comments such as `// guard: result-recorded-once` above a statement
+// or an element, or the same as a block comment directly before an expression.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -13,16 +13,16 @@ const MENTION = /\bguard:/;
 const MARKER = /^(?:\/\/ guard: ([a-z0-9]+(?:-[a-z0-9]+)*)|\/\* guard: ([a-z0-9]+(?:-[a-z0-9]+)*) \*\/)$/;
 const MARKERS = /\/\/ guard: .*|\/\* guard: .* \*\//g;
 
-export interface Marker {
+interface Marker {
   readonly slug: string;
   /** The first token after the marker. */
   readonly token: ts.Node;
 }
 
-/** The markers of one file. A comment that contains `guard:` and is not a marker is an error, to detect typing errors. */
+/** Returns the markers of one file. Throws if a comment contains `guard:` and is not a marker, to detect typos. */
 export function markersIn(source: ts.SourceFile): Marker[] {
   if (!MENTION.test(source.text)) return [];
-  const found: Marker[] = [];
+  const markers: Marker[] = [];
   for (const token of tokens(source, source)) {
     const start = token.getFullStart();
     // TypeScript lists comments on the line of the previous token separately.
@@ -35,20 +35,20 @@ export function markersIn(source: ts.SourceFile): Marker[] {
       if (!MENTION.test(comment)) continue;
       const [, ofLine, ofBlock] = MARKER.exec(comment) ?? [];
       const slug = ofLine ?? ofBlock;
-      const at = `${source.fileName}:${lineOf(source, pos)}`;
-      if (slug === undefined) throw new Error(`${at} contains "guard:", but is not a marker: ${comment}`);
+      const location = `${source.fileName}:${lineOf(source, pos)}`;
+      if (slug === undefined) throw new Error(`${location} contains "guard:", but is not a marker: ${comment}`);
       const between = source.text.slice(end, token.getStart(source));
       const isLine = kind === ts.SyntaxKind.SingleLineCommentTrivia;
-      const isPlaced = isLine ? ownLine(source.text, pos) : !between.includes('\n');
-      if (!isPlaced || between.replaceAll(MARKERS, '').trim() !== '')
-        throw new Error(`${at} marks nothing: a marker must be directly before what it marks.`);
-      found.push({ slug, token });
+      const isDirectlyBefore = isLine ? isOnOwnLine(source.text, pos) : !between.includes('\n');
+      if (!isDirectlyBefore || between.replaceAll(MARKERS, '').trim() !== '')
+        throw new Error(`${location} marks nothing: a marker must be directly before what it marks.`);
+      markers.push({ slug, token });
     }
   }
-  return found;
+  return markers;
 }
 
-function ownLine(text: string, position: number): boolean {
+function isOnOwnLine(text: string, position: number): boolean {
   return text.slice(text.lastIndexOf('\n', position - 1) + 1, position).trim() === '';
 }
 
@@ -67,7 +67,7 @@ export function markedNode(source: ts.SourceFile, slug: string): ts.Node {
   throw new Error(`${source.fileName}: nothing follows the marker of "${slug}".`);
 }
 
-export interface GuardedFile {
+interface GuardedFile {
   /** Relative to `src`. */
   readonly file: string;
   readonly text: string;
@@ -83,7 +83,7 @@ export function librarySources(): GuardedFile[] {
 
 let index: ReadonlyMap<string, readonly GuardedFile[]> | undefined;
 
-/** Every slug with the files that have a marker of it, one entry for each marker. Found in the text: parsing takes longer. */
+/** Maps each slug to the files with its markers, one element per marker. Searches the text, since parsing is slower. */
 function filesBySlug(): ReadonlyMap<string, readonly GuardedFile[]> {
   if (index !== undefined) return index;
   const files = new Map<string, GuardedFile[]>();

@@ -1,5 +1,5 @@
-// Breaks one marked guard by an operation on the syntax tree. The tables of guards mention no file and almost no name of the
-// source, so that renaming, moving and reformatting the source does not invalidate a broken twin.
+// Breaks one marked guard by an operation on the syntax tree. The tables of guards name no file and almost no
+// identifier of the source, so that renaming, moving and reformatting the source does not invalidate a broken twin.
 
 import ts from 'typescript';
 import { nodes, parse } from '../house/syntax.js';
@@ -13,9 +13,9 @@ export type Operation =
   | 'never'
   /** The same with `true`. */
   | 'always'
-  /** Replaces the marked expression; of a statement or property, its condition, initializer, right side or returned value. */
+  /** Replaces the marked expression; of a statement or property, its condition, initializer, right side or result. */
   | { readonly value: string }
-  /** Replaces such an expression by one of its parts: an operand, argument or branch, or the object of a method call. */
+  /** Replaces such an expression by one of its parts: an operand, argument, branch or the object of a method call. */
   | { readonly take: number | 'receiver' }
   /** Replaces text in a literal of the marked syntax. */
   | { readonly literal: readonly [before: string, after: string] }
@@ -28,7 +28,7 @@ interface Edit {
   readonly text: string;
 }
 
-/** The text of a file without one guard. */
+/** Returns the text of a file with one guard broken. */
 export function mutate(file: string, text: string, slug: string, operation: Operation): string {
   const source = parse({ file, text });
   try {
@@ -42,16 +42,16 @@ export function mutate(file: string, text: string, slug: string, operation: Oper
 }
 
 function editOf(node: ts.Node, source: ts.SourceFile, operation: Operation): Edit {
-  if (operation === 'drop') return dropped(node, source);
+  if (operation === 'drop') return dropNode(node, source);
   if (operation === 'never' || operation === 'always')
-    return replaced(conditionOf(node), source, String(operation === 'always'));
-  if ('value' in operation) return replaced(assignedOf(node) ?? subjectOf(node), source, operation.value);
-  if ('take' in operation) return taken(node, source, operation.take);
-  if ('literal' in operation) return withLiteral(node, source, operation.literal);
+    return replaceNode(conditionOf(node), source, String(operation === 'always'));
+  if ('value' in operation) return replaceNode(assignedOf(node) ?? subjectOf(node), source, operation.value);
+  if ('take' in operation) return replaceByPart(node, source, operation.take);
+  if ('literal' in operation) return replaceLiteral(node, source, operation.literal);
   const [before, after] = operation.rewrite;
   const code = onOneLine(node, source);
   if (!before.test(code)) throw new Error(`${before} does not match ${code}`);
-  return replaced(node, source, code.replace(before, after));
+  return replaceNode(node, source, code.replace(before, after));
 }
 
 /** The code of a node in one form, however it is formatted: without comments and line breaks. */
@@ -63,23 +63,23 @@ function onOneLine(node: ts.Node, source: ts.SourceFile): string {
     .replaceAll(/,? ([)\]])/g, '$1');
 }
 
-function replaced(node: ts.Node, source: ts.SourceFile, text: string): Edit {
+function replaceNode(node: ts.Node, source: ts.SourceFile, text: string): Edit {
   return { start: node.getStart(source), end: node.end, text };
 }
 
-function dropped(node: ts.Node, source: ts.SourceFile): Edit {
+function dropNode(node: ts.Node, source: ts.SourceFile): Edit {
   if (ts.isDeclarationStatement(node) || ts.isVariableStatement(node))
     throw new Error('a twin without a declaration fails for the wrong reason: its name is undefined');
-  if (ts.isStatement(node)) return replaced(node, source, ';');
+  if (ts.isStatement(node)) return replaceNode(node, source, ';');
   const { parent } = node;
   if (ts.isBinaryExpression(parent) && parent.right === node && isLogical(parent))
     return { start: parent.left.end, end: node.end, text: '' };
   const list = listWith(parent, node);
   if (list === undefined) throw new Error('the marked node is not a statement, element, argument, property or operand');
-  const at = list.indexOf(node);
-  const next = list[at + 1];
+  const index = list.indexOf(node);
+  const next = list[index + 1];
   if (next !== undefined) return { start: node.getStart(source), end: next.getStart(source), text: '' };
-  return { start: list[at - 1]?.end ?? node.getStart(source), end: list.end, text: '' };
+  return { start: list[index - 1]?.end ?? node.getStart(source), end: list.end, text: '' };
 }
 
 function listWith(parent: ts.Node, node: ts.Node): ts.NodeArray<ts.Node> | undefined {
@@ -128,14 +128,14 @@ function subjectOf(node: ts.Node): ts.Node {
   return subject;
 }
 
-function taken(node: ts.Node, source: ts.SourceFile, which: number | 'receiver'): Edit {
-  if (ts.isTryStatement(node) && which === 0) return replaced(node, source, node.tryBlock.getText(source));
+function replaceByPart(node: ts.Node, source: ts.SourceFile, which: number | 'receiver'): Edit {
+  if (ts.isTryStatement(node) && which === 0) return replaceNode(node, source, node.tryBlock.getText(source));
   const subject = subjectOf(node);
   const part = which === 'receiver' ? receiverOf(plainOf(subject)) : partsOf(plainOf(subject))[which];
   if (part === undefined) throw new Error(`it has no part ${which}`);
   const text = part.getText(source);
   const isPlain = ts.isIdentifier(part) || ts.isCallExpression(part) || ts.isPropertyAccessExpression(part);
-  return replaced(subject, source, isPlain || ts.isStatement(node) ? text : `(${text})`);
+  return replaceNode(subject, source, isPlain || ts.isStatement(node) ? text : `(${text})`);
 }
 
 function plainOf(node: ts.Node): ts.Node {
@@ -158,22 +158,22 @@ function partsOf(node: ts.Node): readonly ts.Node[] {
   return [];
 }
 
-function withLiteral(node: ts.Node, source: ts.SourceFile, [before, after]: readonly [string, string]): Edit {
-  const found = [...nodes(node)]
+function replaceLiteral(node: ts.Node, source: ts.SourceFile, [before, after]: readonly [string, string]): Edit {
+  const matches = [...nodes(node)]
     .filter(
       (each) => ts.isLiteralExpression(each) || ts.isTemplateHead(each) || ts.isTemplateMiddleOrTemplateTail(each),
     )
     .flatMap((each) =>
-      [...each.getText(source).matchAll(literally(before))].map((match) => ({ each, at: match.index })),
+      [...each.getText(source).matchAll(patternOf(before))].map(({ index }) => ({ literal: each, offset: index })),
     );
-  const [place, ...others] = found;
-  if (place === undefined || others.length > 0)
-    throw new Error(`its literals have ${JSON.stringify(before)} ${found.length} times; it must be once`);
-  const start = place.each.getStart(source) + place.at;
+  const [match, ...others] = matches;
+  if (match === undefined || others.length > 0)
+    throw new Error(`its literals have ${JSON.stringify(before)} ${matches.length} times; it must be once`);
+  const start = match.literal.getStart(source) + match.offset;
   return { start, end: start + before.length, text: after };
 }
 
-function literally(text: string): RegExp {
+function patternOf(text: string): RegExp {
   return new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'g');
 }
 
@@ -187,10 +187,10 @@ const platform = new Set(
 function assertTwin(source: ts.SourceFile, twin: ts.SourceFile): void {
   if (codeOf(twin) === codeOf(source)) throw new Error('the operation changes nothing');
   const { diagnostics = [] } = ts.transpileModule(twin.text, { reportDiagnostics: true });
-  const [flaw] = diagnostics;
-  if (flaw !== undefined) throw new Error(ts.flattenDiagnosticMessageText(flaw.messageText, '\n'));
-  const known = namesIn(source);
-  const unknown = [...namesIn(twin)].filter((name) => !known.has(name) && !platform.has(name.replace('.', '')));
+  const [diagnostic] = diagnostics;
+  if (diagnostic !== undefined) throw new Error(ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n'));
+  const sourceNames = namesIn(source);
+  const unknown = [...namesIn(twin)].filter((name) => !sourceNames.has(name) && !platform.has(name.replace('.', '')));
   if (unknown.length > 0) throw new Error(`the file does not use the name ${unknown.join(', ')}`);
 }
 

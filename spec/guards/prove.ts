@@ -1,4 +1,4 @@
-// Proves a guard in two steps: its check holds on the intact library, and fails on a broken twin without the guard.
+// Proves a guard in two steps: its check passes on the intact library and fails on a broken twin without the guard.
 
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { RequirementId } from '../requirements.js';
@@ -11,12 +11,12 @@ type Check<L> = (library: L) => Promise<void>;
 
 export interface Guard<L> extends BrokenGuard {
   readonly id: RequirementId;
-  /** What holds as long as the guard is in place. */
+  /** The behaviour that holds while the guard is in place. */
   readonly promise: string;
   readonly check: Check<L>;
 }
 
-/** Rows of a table of guards: the requirement, the promise that a check verifies, the marked guard, and how it is broken. */
+/** Creates rows of a table of guards: a requirement, the promise of a check, a marked guard and how it is broken. */
 export function guardsOf<L, P extends string>(
   checks: { readonly [promise in P]: Check<L> },
 ): (id: RequirementId, promise: P, slug: string, operation: Operation) => Guard<L> {
@@ -25,7 +25,10 @@ export function guardsOf<L, P extends string>(
 
 /** A check that does not end has detected the broken guard as well. */
 function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  return Promise.race([work, new Promise<never>((_, reject) => setTimeout(reject, ms, new Error('no end')))]);
+  return Promise.race([
+    work,
+    new Promise<never>((_, reject) => setTimeout(reject, ms, new Error('the check did not end'))),
+  ]);
 }
 
 export function proveGuards<L>(parts: LibraryParts, guards: readonly Guard<L>[]): void {

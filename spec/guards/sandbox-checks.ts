@@ -16,22 +16,22 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import type { CommandOptions } from '../../src/adapters/toolbox/options.js';
+import { use } from '../support/toolbox-fixture.mjs';
 import type { LibraryParts } from './library.js';
 
 /** The toolbox and what it needs. */
 export const sandboxParts: LibraryParts = [
   'adapters/toolbox/index.js',
-  'adapters/toolbox/sources.js',
-  'adapters/toolbox/stores-in.js',
+  'adapters/toolbox/mount-sources.js',
+  'adapters/toolbox/find-stores.js',
   'journal/store-files.js',
   'base/redact.js',
 ];
 
-export type SandboxLibrary = typeof import('../../src/adapters/toolbox/index.js') &
-  typeof import('../../src/adapters/toolbox/sources.js') &
-  typeof import('../../src/adapters/toolbox/stores-in.js') &
+type SandboxLibrary = typeof import('../../src/adapters/toolbox/index.js') &
+  typeof import('../../src/adapters/toolbox/mount-sources.js') &
+  typeof import('../../src/adapters/toolbox/find-stores.js') &
   typeof import('../../src/journal/store-files.js') &
   typeof import('../../src/base/redact.js') & { readonly folder: string };
 
@@ -71,12 +71,13 @@ function command(line: string, options: CommandOptions, check: (result: { readon
   return inRoot(async (library, root) => check(await run(library, root, line, options)), register);
 }
 
-/** Runs a command in a process that inherits descriptor 77; Node closes lower ones on exec. */
-const HOLDER = `
+/** A program that runs a command and inherits descriptor 77; Node closes lower ones on exec. */
+const PROGRAM = `
 const { toolbox } = await import(process.argv[1] + '/adapters/toolbox/index.js');
 const { run_command } = toolbox({ roots: [process.argv[2]] });
 const command = 'cat /proc/self/fd/77/key; echo over';
-const { output } = await run_command.withApproval('always_allow').execute({ command }, { toolCallId: 'c', messages: [], onToolOutputDelta() {} });
+const options = { toolCallId: 'c', messages: [], onToolOutputDelta() {} };
+const { output } = await run_command.withApproval('always_allow').execute({ command }, options);
 console.log(output);
 `;
 
@@ -85,13 +86,13 @@ export const sandboxChecks = {
     await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'var/state/key' }), /belongs to Rondo's store/);
   }, mark),
   'a tool cannot read a data directory through a hard link': inRoot(async ({ toolbox }, root, data) => {
-    linkSync(join(data, 'key'), join(root, 'innocent'));
-    await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
+    linkSync(join(data, 'key'), join(root, 'link'));
+    await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'link' }), /belongs to Rondo's store/);
   }, register),
   'a tool cannot read a data directory of another process through a hard link': inRoot(
     async ({ toolbox }, root, data) => {
-      linkSync(join(data, 'key'), join(root, 'innocent'));
-      await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'innocent' }), /belongs to Rondo's store/);
+      linkSync(join(data, 'key'), join(root, 'link'));
+      await rejects(use(toolbox({ roots: [root] }).view_file, { path: 'link' }), /belongs to Rondo's store/);
     },
     mark,
   ),
@@ -103,33 +104,33 @@ export const sandboxChecks = {
     ok(!String(output).includes(SECRET));
   }, mark),
   'a command cannot read a data directory through a hard link': inRoot(async (library, root, data) => {
-    linkSync(join(data, 'key'), join(root, 'innocent'));
-    const { output } = await run(library, root, 'cat innocent; echo over');
+    linkSync(join(data, 'key'), join(root, 'link'));
+    const { output } = await run(library, root, 'cat link; echo over');
     match(String(output), /over/);
     ok(!String(output).includes(SECRET));
   }, mark),
   'a command cannot read a data directory through a mount': inRoot(async (library, root, data) => {
-    const place = join(root, 'innocent');
-    writeFileSync(place, '');
-    execFileSync('mount', ['--bind', join(data, 'key'), place]);
+    const mountPoint = join(root, 'link');
+    writeFileSync(mountPoint, '');
+    execFileSync('mount', ['--bind', join(data, 'key'), mountPoint]);
     try {
-      const { output } = await run(library, root, 'cat innocent; echo over');
+      const { output } = await run(library, root, 'cat link; echo over');
       match(String(output), /over/);
       ok(!String(output).includes(SECRET));
     } finally {
-      execFileSync('umount', ['-l', place]);
+      execFileSync('umount', ['-l', mountPoint]);
     }
   }, mark),
-  'a recently changed directory is read again, whatever its ctime': inRoot(async ({ storesIn }, root) => {
+  'a recently changed directory is read again, whatever its ctime': inRoot(async ({ findStores }, root) => {
     // The times of this file system come from the kernel clock, which advances in steps of milliseconds.
     execFileSync('mount', ['-t', 'ramfs', 'ramfs', root]);
     try {
       for (let round = 0; round < 50; round++) {
-        const place = join(root, String(round));
-        mkdirSync(place);
-        await storesIn([place]);
-        mkdirSync(join(place, '.rondo'));
-        strictEqual((await storesIn([place])).data.length, 1);
+        const directory = join(root, String(round));
+        mkdirSync(directory);
+        await findStores([directory]);
+        mkdirSync(join(directory, '.rondo'));
+        strictEqual((await findStores([directory])).dataDirectories.length, 1);
       }
     } finally {
       execFileSync('umount', ['-l', root]);
@@ -138,7 +139,7 @@ export const sandboxChecks = {
   'a command cannot read through an inherited descriptor': inRoot(async ({ folder }, root, data) => {
     const descriptor = openSync(data, 'r');
     const stdio = ['ignore', 'pipe', 'inherit', ...Array.from({ length: 74 }, () => 'ignore' as const), descriptor];
-    const args = ['--input-type=module', '-e', HOLDER, folder, root];
+    const args = ['--input-type=module', '-e', PROGRAM, folder, root];
     const { stdout } = spawnSync(process.execPath, args, { stdio: stdio as never, encoding: 'utf8' });
     closeSync(descriptor);
     match(stdout, /over/);
@@ -149,9 +150,9 @@ export const sandboxChecks = {
     symlinkSync('real', join(root, 'inner'));
     throws(() => toolbox({ roots: [join(root, 'inner/sub')] }), /is reached through the symbolic link/);
   }, register),
-  'a sandbox does not follow a symbolic link on the path to a root': inRoot(async ({ sourcesOf }, root) => {
+  'a sandbox does not follow a symbolic link on the path to a root': inRoot(async ({ mountSourcesOf }, root) => {
     symlinkSync(join(root, 'var'), join(root, 'link'));
-    throws(() => sourcesOf([join(root, 'link/state')]), /was moved or replaced/);
+    throws(() => mountSourcesOf([join(root, 'link/state')]), /was moved or replaced/);
   }, register),
   'a command cannot read a data directory of another name': inRoot(async (library, root) => {
     const { output } = await run(library, root, 'cat var/state/key');
@@ -189,11 +190,11 @@ export const sandboxChecks = {
     ({ output }) => match(String(output), new RegExp(` ${MIB} `)),
   ),
   'the token of a header is redacted without its scheme': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['Bearer sk/1234']).text('bad sk/1234'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['Bearer sk/1234']).redactText('bad sk/1234'), `bad ${WITHHELD}`),
   'a URL-encoded secret is redacted': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['sk/12"34567']).text('bad sk%2F12%2234567'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['sk/12"34567']).redactText('bad sk%2F12%2234567'), `bad ${WITHHELD}`),
   'a secret in line-wrapped Base64 is redacted': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['sk/12"34567']).text('bad c2sv\nMTIi\nMzQ1\nNjc'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['sk/12"34567']).redactText('bad c2sv\nMTIi\nMzQ1\nNjc'), `bad ${WITHHELD}`),
   'a secret in nested encodings is redacted': async ({ redactorOf, WITHHELD }) =>
-    strictEqual(redactorOf(['sk/12"34567']).text('bad c2slMkYxMiUyMjM0NTY3'), `bad ${WITHHELD}`),
+    strictEqual(redactorOf(['sk/12"34567']).redactText('bad c2slMkYxMiUyMjM0NTY3'), `bad ${WITHHELD}`),
 } as const satisfies Record<string, Check>;

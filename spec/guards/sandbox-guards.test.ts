@@ -3,13 +3,13 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
-import { usable } from '../../src/adapters/toolbox/sandbox.js';
+import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
 import { verifies } from '../verifies.js';
 import { guardsOf, proveGuards } from './prove.js';
 import { sandboxChecks, sandboxParts } from './sandbox-checks.js';
 
 const hasPerl = existsSync('/usr/bin/perl');
-const isSandboxed = 'bubblewrap' in (await usable());
+const isSandboxed = 'bubblewrap' in (await probeSandbox());
 const canMount = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0;
 
 const guard = guardsOf(sandboxChecks);

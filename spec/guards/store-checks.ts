@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Driver, SqliteStore } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
+import { codeOf } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
-import { codeOf } from './session-fixture.js';
 
 export const entry = (seq: number): Entry => ({
   seq,
@@ -27,25 +27,26 @@ export async function inFolder(work: (path: string) => Promise<void>): Promise<v
   }
 }
 
-interface Meddled {
+interface FailingDriver {
   /** The statement that fails the next time it runs. */
-  fails?: string;
+  failingStatement?: string;
   /** The driver itself, for changes that bypass the store. */
   raw?: Driver;
   readonly open: (path: string) => Driver;
 }
 
-/** A driver whose disk fails at a chosen statement, and works before and after. */
-export function meddled(library: Library): Meddled {
-  const hand: Meddled = {
+/** Returns a driver whose disk fails once, at a chosen statement. */
+export function failingDriver(library: Library): FailingDriver {
+  const control: FailingDriver = {
     open: (path) => {
       const driver = library.openDriver(path);
-      hand.raw = driver;
+      control.raw = driver;
       const prepare: Driver['prepare'] = (sql) => {
         const statement = driver.prepare(sql);
         const run: typeof statement.run = (...params) => {
-          if (hand.fails === undefined || !sql.startsWith(hand.fails)) return statement.run(...params);
-          delete hand.fails;
+          if (control.failingStatement === undefined || !sql.startsWith(control.failingStatement))
+            return statement.run(...params);
+          delete control.failingStatement;
           throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' });
         };
         return { ...statement, run };
@@ -53,30 +54,35 @@ export function meddled(library: Library): Meddled {
       return { exec: (sql) => driver.exec(sql), prepare, close: () => driver.close() };
     },
   };
-  return hand;
+  return control;
 }
 
-/** A store whose disk fails at a statement while sessions write: no append is acknowledged, then or later. */
-async function failsAt(library: Library, path: string, statement: string, sessions: readonly string[]): Promise<void> {
-  const hand = meddled(library);
-  const store = await library.openSqlite(path, { driver: hand.open });
+/** Checks that no append is acknowledged during and after a failure of the disk at a statement. */
+async function checkFailureAt(
+  library: Library,
+  path: string,
+  statement: string,
+  sessions: readonly string[],
+): Promise<void> {
+  const control = failingDriver(library);
+  const store = await library.openSqlite(path, { driver: control.open });
   const claims = await Promise.all(sessions.map((session) => store.journal.claim(session)));
   const append = (): Promise<(string | undefined)[]> =>
     Promise.all(
       sessions.map((session, i) =>
-        codeOf(store.journal.append({ session, fence: claims[i]?.fence ?? 0, first: 0, entries: [entry(0)] })),
+        codeOf(store.journal.append({ session, fence: claims[i]?.fence ?? 0, firstSeq: 0, entries: [entry(0)] })),
       ),
     );
-  hand.fails = statement;
+  control.failingStatement = statement;
   for (const code of [...(await append()), ...(await append())]) strictEqual(code, 'SYNC_FAILED');
   await store.close().catch(() => {});
 }
 
-/** A store with one session of one entry, whose bytes were altered while it was closed. */
-async function changed(library: Library, path: string): Promise<SqliteStore> {
+/** Opens a store with one entry that was altered while the store was closed. */
+async function openAlteredStore(library: Library, path: string): Promise<SqliteStore> {
   const store = await library.openSqlite(path);
   const { fence } = await store.journal.claim('s');
-  await store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] });
+  await store.journal.append({ session: 's', fence, firstSeq: 0, entries: [entry(0)] });
   await store.close();
   const driver = library.openDriver(path);
   driver.exec("UPDATE records SET body = replace(body, 'value 0', 'value 9')");
@@ -90,31 +96,31 @@ export const storeChecks = {
   },
   'an altered record is reported as damaged': (library) =>
     inFolder(async (path) => {
-      const store = await changed(library, path);
-      const reading = async (): Promise<void> => {
+      const store = await openAlteredStore(library, path);
+      const readAll = async (): Promise<void> => {
         for await (const _ of store.journal.read('s', 0));
       };
-      strictEqual(await codeOf(reading()), 'STORE_DAMAGED');
+      strictEqual(await codeOf(readAll()), 'STORE_DAMAGED');
       await store.close();
     }),
   'a session whose last record was altered is refused': (library) =>
     inFolder(async (path) => {
-      const store = await changed(library, path);
+      const store = await openAlteredStore(library, path);
       strictEqual(await codeOf(store.journal.claim('s')), 'STORE_DAMAGED');
       await store.close();
     }),
   'a writer whose claim was removed cannot append': (library) =>
     inFolder(async (path) => {
-      const hand = meddled(library);
-      const store = await library.openSqlite(path, { driver: hand.open });
+      const control = failingDriver(library);
+      const store = await library.openSqlite(path, { driver: control.open });
       const { fence } = await store.journal.claim('s');
-      hand.raw?.exec('UPDATE sessions SET fence = fence + 1');
-      const append = store.journal.append({ session: 's', fence, first: 0, entries: [entry(0)] });
+      control.raw?.exec('UPDATE sessions SET fence = fence + 1');
+      const append = store.journal.append({ session: 's', fence, firstSeq: 0, entries: [entry(0)] });
       strictEqual(await codeOf(append), 'STALE_WRITER');
       await store.close();
     }),
   'an append is acknowledged only after its sync, and a failed sync is not retried': (library) =>
-    inFolder((path) => failsAt(library, path, 'COMMIT', ['s', 't'])),
+    inFolder((path) => checkFailureAt(library, path, 'COMMIT', ['s', 't'])),
   'a failed statement that commits by itself stops the store': (library) =>
-    inFolder((path) => failsAt(library, path, 'INSERT INTO records', ['s'])),
+    inFolder((path) => checkFailureAt(library, path, 'INSERT INTO records', ['s'])),
 } as const satisfies Record<string, GuardCheck>;

@@ -6,30 +6,30 @@ import { once } from 'node:events';
 import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { DATABASE, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { exposedCommand, freshRoot, inodeAt } from '../support/exposed-command.js';
 import { isLocked, lockedStore } from '../support/locked-store.js';
+import { DATABASE, use } from '../support/toolbox-fixture.mjs';
 import type { LibraryParts } from './library.js';
 
 /** The toolbox, the store and what they need. */
 export const storeCreationParts: LibraryParts = [
   'adapters/toolbox/index.js',
-  'adapters/toolbox/planted.js',
-  'adapters/toolbox/store-files.js',
+  'adapters/toolbox/command-markers.js',
+  'adapters/toolbox/store-protection.js',
   'adapters/toolbox/mounts.js',
-  'adapters/toolbox/stores-in.js',
+  'adapters/toolbox/find-stores.js',
   'adapters/sqlite/index.js',
-  'adapters/sqlite/admission.js',
+  'adapters/sqlite/sandbox-exposure.js',
   'base/announcement.js',
 ];
 
-export type StoreCreationLibrary = typeof import('../../src/adapters/toolbox/index.js') &
-  typeof import('../../src/adapters/toolbox/planted.js') &
-  typeof import('../../src/adapters/toolbox/store-files.js') &
+type StoreCreationLibrary = typeof import('../../src/adapters/toolbox/index.js') &
+  typeof import('../../src/adapters/toolbox/command-markers.js') &
+  typeof import('../../src/adapters/toolbox/store-protection.js') &
   typeof import('../../src/adapters/toolbox/mounts.js') &
-  typeof import('../../src/adapters/toolbox/stores-in.js') &
+  typeof import('../../src/adapters/toolbox/find-stores.js') &
   typeof import('../../src/adapters/sqlite/index.js') &
-  typeof import('../../src/adapters/sqlite/admission.js') &
+  typeof import('../../src/adapters/sqlite/sandbox-exposure.js') &
   typeof import('../../src/base/announcement.js') & { readonly folder: string };
 
 type Check = (library: StoreCreationLibrary) => Promise<void>;
@@ -45,10 +45,10 @@ function inRoot(work: (library: StoreCreationLibrary, root: string) => Promise<v
   };
 }
 
-/** Whether a store in the root can be used immediately. */
-async function isAdmitted({ admit }: StoreCreationLibrary, path: string): Promise<boolean> {
+/** True if a store can be created at this path immediately. */
+async function canCreateStore({ waitUntilUnexposed }: StoreCreationLibrary, path: string): Promise<boolean> {
   try {
-    (await admit(path, {}, 0)).release();
+    (await waitUntilUnexposed(path, {}, 0)).release();
     return true;
   } catch {
     return false;
@@ -56,7 +56,7 @@ async function isAdmitted({ admit }: StoreCreationLibrary, path: string): Promis
 }
 
 /** Runs a check in a directory that is announced as the root of a command. */
-function announced(work: (library: StoreCreationLibrary, root: string) => Promise<void>): Check {
+function inAnnouncedRoot(work: (library: StoreCreationLibrary, root: string) => Promise<void>): Check {
   return inRoot(async (library, root) => {
     const command = new library.Announcement();
     await command.add('command', [inodeAt(root)]);
@@ -68,23 +68,23 @@ function announced(work: (library: StoreCreationLibrary, root: string) => Promis
   });
 }
 
-/** The markers that remain after a command has ended. */
-function left(meanwhile: (root: string) => void, startedMs: () => number): Check {
-  return inRoot(async ({ beforeCommand, mountsOf, removePlanted }, root) => {
+/** Checks that no marker is removed after a command during which `change` ran. */
+function keepsMarkers(change: (root: string) => void, startedMs: () => number): Check {
+  return inRoot(async ({ stateBeforeCommand, mountsFor, removeCommandMarkers }, root) => {
     for (const name of ['data', 'shared']) mkdirSync(join(root, name));
     writeFileSync(join(root, 'data/.rondo-data'), '');
     writeFileSync(join(root, 'shared/x'), DATABASE);
     writeFileSync(join(root, 'shared/x.anchor'), '');
-    const before = beforeCommand(await mountsOf([root]), startedMs());
-    meanwhile(root);
-    const { removed } = await removePlanted([root], before);
+    const before = stateBeforeCommand(await mountsFor([root]), startedMs());
+    change(root);
+    const { removed } = await removeCommandMarkers([root], before);
     strictEqual(removed.join(), '');
   });
 }
 
 export const storeCreationChecks = {
-  'no store is created where a running command can read it': announced(async (library, root) => {
-    strictEqual(await isAdmitted(library, join(root, 'state/j.db')), false);
+  'no store is created where a running command can read it': inAnnouncedRoot(async (library, root) => {
+    strictEqual(await canCreateStore(library, join(root, 'state/j.db')), false);
     strictEqual(existsSync(join(root, 'state')), false);
   }),
   'a store does not wait for a command that hides its directory': inRoot(async (library, root) => {
@@ -92,13 +92,13 @@ export const storeCreationChecks = {
     await command.add('command', [inodeAt(root)]);
     mkdirSync(join(root, '.rondo'));
     await command.add('hides', [inodeAt(join(root, '.rondo'))]);
-    const isOpen = await isAdmitted(library, join(root, '.rondo/j.db'));
+    const isAllowed = await canCreateStore(library, join(root, '.rondo/j.db'));
     command.release();
-    ok(isOpen);
+    ok(isAllowed);
   }),
   'a store does not wait for an announcement of another user': inRoot(async (library, root) => {
     const name = `rondo-command-${process.pid}-${'0'.repeat(16)}-${inodeAt(root).replace(':', '-')}`;
-    const program = `require('node:net').createServer().listen({ path: '\\0${name}' }, () => console.log('held'))`;
+    const program = `require('node:net').createServer().listen({ path: '\\0${name}' }, () => console.log('listening'))`;
     const child = spawn(process.execPath, ['-e', program], {
       uid: 65534,
       cwd: '/',
@@ -106,16 +106,16 @@ export const storeCreationChecks = {
     });
     try {
       await once(child.stdout, 'data');
-      ok(await isAdmitted(library, join(root, 'j.db')));
+      ok(await canCreateStore(library, join(root, 'j.db')));
     } finally {
       child.kill('SIGKILL');
     }
   }),
   'no command starts while a store is being created': inRoot(
-    async ({ openSqlite, openDriver, announcements }, root) => {
+    async ({ openSqlite, openDriver, listAnnouncements }, root) => {
       const directories: string[] = [];
       const driver = (path: string) => {
-        const all = announcements().filter(({ kind }) => kind === 'store');
+        const all = listAnnouncements().filter(({ kind }) => kind === 'store');
         directories.push(all.some(({ directory }) => directory === inodeAt(dirname(path))) ? 'announced' : 'unknown');
         return openDriver(path);
       };
@@ -135,16 +135,16 @@ export const storeCreationChecks = {
   }),
   'a command is announced before it starts': inRoot(async (library, root) => {
     const command = await exposedCommand(library.toolbox({ roots: [root] }), root);
-    const isOpen = await isAdmitted(library, join(root, 'state/j.db'));
+    const isAllowed = await canCreateStore(library, join(root, 'state/j.db'));
     await command.finish();
-    strictEqual(isOpen, false);
+    strictEqual(isAllowed, false);
   }),
   'a command announces the directories that it hides': inRoot(async (library, root) => {
     mkdirSync(join(root, '.rondo'));
     const command = await exposedCommand(library.toolbox({ roots: [root] }), root);
-    const isOpen = await isAdmitted(library, join(root, '.rondo/j.db'));
+    const isAllowed = await canCreateStore(library, join(root, '.rondo/j.db'));
     await command.finish();
-    ok(isOpen);
+    ok(isAllowed);
   }),
   'a marker that a command plants in its root is removed': inRoot(async ({ toolbox }, root) => {
     const { note } = await use(toolbox({ roots: [root] }).run_command, { command: 'touch .rondo-data' });
@@ -160,13 +160,13 @@ export const storeCreationChecks = {
     const { text } = await use(toolbox({ roots: [root] }).view_file, { path: 'a.txt' });
     match(String(text), /text/);
   }),
-  'a false anchor does not make a directory read-only for commands': inRoot(async ({ storesIn }, root) => {
+  'a false anchor does not make a directory read-only for commands': inRoot(async ({ findStores }, root) => {
     for (const [name, text] of [
       ['a.txt', 'text\n'],
       ['a.txt.anchor', ''],
     ])
       writeFileSync(join(root, `${name}`), `${text}`);
-    strictEqual((await storesIn([root])).shared.join(), '');
+    strictEqual((await findStores([root])).sharedDirectories.join(), '');
   }),
   'a directory with the name of the marker does not mark its parent': inRoot(async ({ isDataDirectory }, root) => {
     mkdirSync(join(root, '.rondo-data'));
@@ -186,19 +186,19 @@ export const storeCreationChecks = {
     ok(isKnown && isStillLocked && isUntouched);
   }),
   'a database that another thread has open is not opened again': inRoot(async ({ isDatabase }, root) => {
-    writeFileSync(join(root, 'x'), 'no database, and known without a look into it');
+    writeFileSync(join(root, 'x'), 'not a database, but recognized by its owner file');
     writeFileSync(join(root, 'x.owner'), JSON.stringify({ pid: process.pid, start: '' }));
     ok(isDatabase(join(root, 'x')));
   }),
-  'a renamed data directory keeps its marker': left(
+  'a renamed data directory keeps its marker': keepsMarkers(
     (root) => renameSync(join(root, 'data'), join(root, 'renamed')),
     () => 0,
   ),
-  'a store that is marked while a command runs keeps its marker': left(
+  'a store that is marked while a command runs keeps its marker': keepsMarkers(
     (root) => writeFileSync(join(root, 'shared/.rondo-data'), ''),
     () => 0,
   ),
-  'a data directory that is moved into a root keeps its marker': left(
+  'a data directory that is moved into a root keeps its marker': keepsMarkers(
     (root) => {
       mkdirSync(join(root, 'moved'));
       writeFileSync(join(root, 'moved/.rondo-data'), '');

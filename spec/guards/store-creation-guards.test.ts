@@ -1,12 +1,12 @@
-// Guards of stores that are created while a command runs, and of what commands plant.
+// Guards of stores that are created while a command runs, and of planted markers and anchors.
 
 import { expect } from 'vitest';
-import { usable } from '../../src/adapters/toolbox/sandbox.js';
+import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
 import { verifies } from '../verifies.js';
 import { guardsOf, proveGuards } from './prove.js';
 import { storeCreationChecks, storeCreationParts } from './store-creation-checks.js';
 
-const isSandboxed = 'bubblewrap' in (await usable());
+const isSandboxed = 'bubblewrap' in (await probeSandbox());
 const isLinux = process.platform === 'linux';
 const isRoot = process.getuid?.() === 0;
 

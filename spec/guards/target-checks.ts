@@ -1,4 +1,4 @@
-// Checks of what an approval covers, which agents ask, and which grants are accepted.
+// Checks of what an approval covers, which agents require one, and which grants are accepted.
 
 import { deepStrictEqual, match, rejects, strictEqual } from 'node:assert';
 import {
@@ -22,7 +22,7 @@ import type { Host } from '../../src/host/host.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { AgentSpec } from '../../src/protocol/loop.js';
 import type { LoopsTool } from '../../src/protocol/tool.js';
-import { agentDef, told } from '../turns/agents.js';
+import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import type { LibraryParts } from './library.js';
 
 /** Everything that an approved call passes through, with all kinds of tools. */
@@ -34,27 +34,27 @@ export const targetParts: LibraryParts = [
   'adapters/tools/program.js',
   'adapters/toolbox/index.js',
   'testing/manual-clock.js',
-  'testing/seeded-ids.js',
+  'adapters/system/seeded-ids.js',
   'host/host.js',
   'loops/registry.js',
   'loops/tool-loop.js',
   'protocol/tool.js',
 ];
 
-export type TargetLibrary = typeof import('../../src/adapters/memory/index.js') &
+type TargetLibrary = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/adapters/tools/index.js') &
   typeof import('../../src/adapters/tools/approved-program.js') &
   typeof import('../../src/adapters/tools/approved-source.js') &
   typeof import('../../src/adapters/tools/program.js') &
   typeof import('../../src/adapters/toolbox/index.js') &
   typeof import('../../src/testing/manual-clock.js') &
-  typeof import('../../src/testing/seeded-ids.js') &
+  typeof import('../../src/adapters/system/seeded-ids.js') &
   typeof import('../../src/host/host.js') &
   typeof import('../../src/loops/registry.js') &
   typeof import('../../src/loops/tool-loop.js') &
   typeof import('../../src/protocol/tool.js');
 
-export type TargetCheck = (library: TargetLibrary) => Promise<void>;
+type TargetCheck = (library: TargetLibrary) => Promise<void>;
 
 const ANY = { name: 'Act', version: '1.0.0', inputSchema: true, outputSchema: true } as const;
 const GO = { prompt: 'go' };
@@ -77,11 +77,12 @@ function hostOf(
   replies: readonly string[] = [],
 ): Host {
   const tools = [library.builtinTools(), library.execTools(), library.moduleTools(), library.toolboxTools()];
-  const implementations = new Map(tools.map((one) => [one.scheme, one]));
+  const implementations = new Map(tools.map((tool) => [tool.scheme, tool]));
   const registry = new library.Registry(implementations);
   for (const loop of loops) registry.add(loop, { directory, trusted: true });
-  const script = (name: string) => told([{ calls: [[name, GO]] }, { text: 'done' }], name === 'pay' ? 'help' : 'told');
-  const backends = new Map(replies.map(script).map((backend) => [backend.id, backend]));
+  const script = (name: string) =>
+    replyProvider([{ calls: [[name, GO]] }, { text: 'done' }], name === 'pay' ? 'help' : 'replies');
+  const providers = new Map(replies.map(script).map((provider) => [provider.id, provider]));
   const { memoryStore, ManualClock, seededIds } = library;
   const clock = new ManualClock(1_000_000);
   return new library.Host({
@@ -89,15 +90,15 @@ function hostOf(
     clock,
     ids: seededIds(1),
     registry,
-    backends,
+    providers,
     implementations,
     trusts: () => true,
   });
 }
 
 /** Approves what is pending, and resumes. */
-async function approve(host: Host, turnId: string, more: object = {}): Promise<string> {
-  for (const { id } of await host.archive.approvals()) await host.answer({ id, approved: true, by: 'ada', ...more });
+async function approve(host: Host, turnId: string, options: object = {}): Promise<string> {
+  for (const { id } of await host.archive.approvals()) await host.answer({ id, approved: true, by: 'ada', ...options });
   const { status, error } = await host.resume(turnId);
   return error?.code ?? status;
 }
@@ -105,7 +106,7 @@ async function approve(host: Host, turnId: string, more: object = {}): Promise<s
 const script = (mark: string, directory: string): string =>
   `#!/bin/sh\ncat > /dev/null\necho ${mark} >> ${directory}/trace\necho 1\n`;
 const moduleText = (mark: string): string => `export const act = () => '${mark}';\n`;
-const asking = (implementation: string, id = 'act'): object => ({
+const toolWithApproval = (implementation: string, id = 'act'): object => ({
   ...ANY,
   id,
   kind: 'tool',
@@ -113,8 +114,14 @@ const asking = (implementation: string, id = 'act'): object => ({
   policy: { approval: 'ask' },
 });
 
-/** How a pending call ends once it is approved, if something happens before. */
-async function swapped(library: TargetLibrary, directory: string, loop: object, input: Json, change: () => void) {
+/** Runs a call until its approval is pending, makes a change and approves the call. Returns how the call ends. */
+async function approveAfterChange(
+  library: TargetLibrary,
+  directory: string,
+  loop: object,
+  input: Json,
+  change: () => void,
+) {
   const host = hostOf(library, [loop], directory);
   const { turnId, status } = await host.run({ loop: 'act', input, sessionId: 's' });
   strictEqual(status, 'paused');
@@ -122,27 +129,27 @@ async function swapped(library: TargetLibrary, directory: string, loop: object, 
   return approve(host, turnId);
 }
 
-/** Runs act.sh in this directory, approved as it is now; what it prints, or the code of its failure. */
+/** Approves act.sh in this directory. Returns a function that runs it and returns its output or its error code. */
 async function approvedProgram(library: TargetLibrary, directory: string): Promise<() => Promise<string>> {
   const origin = { directory, trusted: true };
   const tools = library.execTools();
-  const approved = await tools.resolve('./act.sh', origin, {})?.({});
+  const approved = await tools.targetResolver('./act.sh', origin, {})?.({});
   const run = await tools.open('./act.sh', origin, {}, approved);
   const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
   return () => Promise.resolve(run({}, call as never)).then(String, (error: { code: string }) => error.code);
 }
 
-/** A file that changes while its program is started: the call fails, and before the program would have ended. */
+/** Checks that a call fails, before its program would end, if the file changes while the program is started. */
 async function changedAtStart(library: TargetLibrary, text: string, startMs: number, change: (file: string) => void) {
   await inDirectory(async (directory) => {
     const file = join(directory, 'act.sh');
-    const go = `touch begun; until [ -e go ]; do sleep 0.01; done; ${text}; touch over`;
-    writeFileSync(file, `#!/bin/sh\n${go}\n`, { mode: 0o755 });
+    const lines = `touch begun; until [ -e go ]; do sleep 0.01; done; ${text}; touch over`;
+    writeFileSync(file, `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
     writeFileSync(`${file}.other`, '#!/bin/sh\necho 2\n', { mode: 0o755 });
     const command = { file, args: [], directory, env: process.env, input: '', maxOutputBytes: 100, killGraceMs: 100 };
-    const approved = await library.programAt(file, 'act');
-    const ends = library.runApproved(command, new AbortController().signal, approved, 'act', startMs);
-    const refused = rejects(ends, { code: 'TOOL_FAILED' });
+    const approved = await library.programTargetOf(file, 'act');
+    const running = library.runApprovedProgram(command, new AbortController().signal, approved, 'act', startMs);
+    const refused = rejects(running, { code: 'TOOL_FAILED' });
     while (!existsSync(join(directory, 'begun'))) await setTimeout(5);
     change(file);
     writeFileSync(join(directory, 'go'), '');
@@ -151,30 +158,30 @@ async function changedAtStart(library: TargetLibrary, text: string, startMs: num
   });
 }
 
-function payTool(library: TargetLibrary, done: string[]): LoopsTool<unknown, unknown> {
+function payTool(library: TargetLibrary, payments: string[]): LoopsTool<unknown, unknown> {
   return library.loopsTool({
     name: 'pay',
     inputSchema: z.object({}).loose(),
     requestApproval: (_, { mode }) => (mode === 'unsupervised' ? null : 'Pay?'),
-    execute: () => done.push('paid'),
+    execute: () => payments.push('paid'),
   }) as LoopsTool<unknown, unknown>;
 }
 
-/** How a turn of two agents ends without an answer, and what was paid. */
-async function unanswered(
+/** Runs a turn of two agents without an answer. Returns its status and the number of payments. */
+async function runWithoutAnswer(
   library: TargetLibrary,
   rules: { outer?: Partial<AgentSpec>; inner?: Partial<AgentSpec> },
   allow: boolean,
 ) {
-  const done: string[] = [];
-  const pay = payTool(library, done);
+  const payments: string[] = [];
+  const pay = payTool(library, payments);
   const loops = [
-    library.toolLoop(allow ? pay.withApproval('always_allow') : pay),
+    library.loopFromTool(allow ? pay.withApproval('always_allow') : pay),
     agentDef('helper', { backend: { id: 'help' }, tools: ['pay'], ...rules.inner }),
     agentDef('boss', { tools: ['helper'], ...rules.outer }),
   ];
   const { status } = await hostOf(library, loops, tmpdir(), ['helper', 'pay']).run({ loop: 'boss', input: GO });
-  return [status, done.length];
+  return [status, payments.length];
 }
 
 export const targetChecks = {
@@ -183,7 +190,10 @@ export const targetChecks = {
       const file = join(directory, 'act.sh');
       writeFileSync(file, script('first', directory), { mode: 0o755 });
       const change = (): void => writeFileSync(file, script('other', directory));
-      strictEqual(await swapped(library, directory, asking('exec:./act.sh'), {}, change), 'TOOL_NOT_ADMITTED');
+      strictEqual(
+        await approveAfterChange(library, directory, toolWithApproval('exec:./act.sh'), {}, change),
+        'TOOL_NOT_ADMITTED',
+      );
     }),
   'a program that changes between its check and its start does not run': (library) =>
     inDirectory(async (directory) => {
@@ -195,7 +205,7 @@ export const targetChecks = {
   'a module runs with the approved bytes': (library) =>
     inDirectory(async (directory) => {
       const file = join(directory, 'act.mjs');
-      const host = hostOf(library, [asking('module:./act.mjs#act')], directory);
+      const host = hostOf(library, [toolWithApproval('module:./act.mjs#act')], directory);
       for (const mark of ['first', 'second']) {
         writeFileSync(file, moduleText(mark));
         const { turnId } = await host.run({ loop: 'act', input: {} });
@@ -205,7 +215,7 @@ export const targetChecks = {
     }),
   'a CommonJS module runs with the approved bytes': (library) =>
     inDirectory(async (directory) => {
-      const host = hostOf(library, [asking('module:./act.cjs#act')], directory);
+      const host = hostOf(library, [toolWithApproval('module:./act.cjs#act')], directory);
       for (const mark of ['first', 'second']) {
         writeFileSync(join(directory, 'act.cjs'), `exports.act = () => '${mark}';\n`);
         const { turnId } = await host.run({ loop: 'act', input: {} });
@@ -227,7 +237,7 @@ export const targetChecks = {
     inDirectory(async (directory) => {
       const file = join(directory, 'act.sh');
       writeFileSync(file, '#!/bin/sh\necho 1\n', { mode: 0o755 });
-      const read = library.settledProgram(file, 'act', () => statSync(file).ctimeMs);
+      const read = library.fingerprintProgram(file, 'act', () => statSync(file).ctimeMs);
       await rejects(read, { code: 'TOOL_NOT_ADMITTED' });
     }),
   'no code of a module runs if its file changes before Node reads it': (library) =>
@@ -235,7 +245,7 @@ export const targetChecks = {
       const file = join(directory, 'act.mjs');
       const mark = `globalThis[Symbol.for(${JSON.stringify(directory)})] = true;`;
       writeFileSync(file, mark);
-      await library.importApproved(file, 'another', 1).catch(() => undefined);
+      await library.importApprovedModule(file, 'another', 1).catch(() => undefined);
       strictEqual(Reflect.get(globalThis, Symbol.for(directory)), undefined);
     }),
   'a file is written only to the approved path': (library) =>
@@ -251,21 +261,27 @@ export const targetChecks = {
       symlinkSync(join(directory, 'other'), join(directory, 'real'));
       const { execute } = roots.write_file.withApproval('always_allow');
       const options = { toolCallId: 'c', messages: [], approvedTarget };
-      const end = await Promise.resolve(execute(input, options)).then(String, (error: { code: string }) => error.code);
-      deepStrictEqual([end, readFileSync(join(directory, 'other', 'a.txt'), 'utf8')], ['TOOL_NOT_ADMITTED', 'one\n']);
+      const outcome = await Promise.resolve(execute(input, options)).then(
+        String,
+        (error: { code: string }) => error.code,
+      );
+      deepStrictEqual(
+        [outcome, readFileSync(join(directory, 'other', 'a.txt'), 'utf8')],
+        ['TOOL_NOT_ADMITTED', 'one\n'],
+      );
     }),
   'a new file replaces no file that was created after the approval': (library) =>
     inDirectory(async (directory) => {
-      const loop = { ...asking('toolbox:write_file') };
+      const loop = { ...toolWithApproval('toolbox:write_file') };
       const change = (): void => writeFileSync(join(directory, 'a.txt'), 'mine\n');
       const input = { path: 'a.txt', content: 'new\n' };
-      strictEqual(await swapped(library, directory, loop, input, change), 'TOOL_NOT_ADMITTED');
+      strictEqual(await approveAfterChange(library, directory, loop, input, change), 'TOOL_NOT_ADMITTED');
     }),
   'a standing grant ends when its program changes': (library) =>
     inDirectory(async (directory) => {
       const file = join(directory, 'act.sh');
       writeFileSync(file, script('first', directory), { mode: 0o755 });
-      const host = hostOf(library, [asking('exec:./act.sh')], directory);
+      const host = hostOf(library, [toolWithApproval('exec:./act.sh')], directory);
       const turn = { loop: 'act', input: { to: 'ada' }, sessionId: 's' };
       const { turnId } = await host.run(turn);
       strictEqual(await approve(host, turnId, { standing: { properties: { to: { const: 'ada' } } } }), 'ok');
@@ -274,36 +290,36 @@ export const targetChecks = {
     }),
   'the mode of a sub-agent does not cancel the approval policy of an enclosing agent': async (library) => {
     const rules = { outer: { approvals: { pay: 'ask' } }, inner: { mode: 'unsupervised' } } as const;
-    deepStrictEqual(await unanswered(library, rules, true), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(library, rules, true), ['paused', 0]);
   },
-  'an inner mode does not cancel the questions of an outer mode': async (library) => {
+  'an inner mode does not cancel the approvals of an outer mode': async (library) => {
     const rules = { outer: { mode: 'day' }, inner: { mode: 'unsupervised' } };
-    deepStrictEqual(await unanswered(library, rules, false), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(library, rules, false), ['paused', 0]);
   },
-  'a tool that words its own question requires approval by default': async (library) => {
-    deepStrictEqual(await unanswered(library, {}, false), ['paused', 0]);
+  'a tool that defines requestApproval requires approval by default': async (library) => {
+    deepStrictEqual(await runWithoutAnswer(library, {}, false), ['paused', 0]);
   },
   'only the agent that has a tool can allow it': async (library) => {
     const rules = { outer: { approvals: { pay: 'always_allow' } } } as const;
-    deepStrictEqual(await unanswered(library, rules, false), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(library, rules, false), ['paused', 0]);
     const star = { inner: { approvals: { '*': 'always_allow' } } } as const;
-    deepStrictEqual(await unanswered(library, star, false), ['paused', 0]);
+    deepStrictEqual(await runWithoutAnswer(library, star, false), ['paused', 0]);
   },
   'a standing grant must limit the value of an argument': async (library) => {
-    const both = { properties: { urgent: { enum: [true, false] } } };
-    for (const standing of [{ minProperties: 1 }, { properties: { to: { pattern: '.' } } }, both]) {
-      const host = hostOf(library, [asking('builtin:echo')]);
+    const everyValue = { properties: { urgent: { enum: [true, false] } } };
+    for (const standing of [{ minProperties: 1 }, { properties: { to: { pattern: '.' } } }, everyValue]) {
+      const host = hostOf(library, [toolWithApproval('builtin:echo')]);
       await host.run({ loop: 'act', input: { to: 'ada', urgent: true } });
       const [{ id = '' } = {}] = await host.archive.approvals();
-      const said = await host.answer({ id, approved: true, by: 'ada', standing }).then(
-        () => 'taken',
+      const outcome = await host.answer({ id, approved: true, by: 'ada', standing }).then(
+        () => 'accepted',
         (error: { message: string }) => error.message,
       );
-      match(said, /limits the value or the range/);
+      match(outcome, /limits the value or the range/);
     }
   },
   'a standing grant covers no call without an argument that it limits': async (library) => {
-    const host = hostOf(library, [asking('builtin:echo')]);
+    const host = hostOf(library, [toolWithApproval('builtin:echo')]);
     const { turnId } = await host.run({ loop: 'act', input: { amount: 5, to: 'ada' }, sessionId: 's' });
     const standing = { properties: { amount: { maximum: 10 }, to: { const: 'ada' } } };
     strictEqual(await approve(host, turnId, { standing }), 'ok');

@@ -1,4 +1,4 @@
-// Guards of what an approval covers and of who asks.
+// Guards of what an approval covers and of which agents require one.
 
 import { guardsOf, proveGuards } from './prove.js';
 import { targetChecks, targetParts } from './target-checks.js';
@@ -57,17 +57,17 @@ proveGuards(targetParts, [
     'approval.modes',
     'the mode of a sub-agent does not cancel the approval policy of an enclosing agent',
     'enclosing-asks-apply',
-    { rewrite: [/\.\w+\((\w+), \w+\)/, '.modes($1)'] },
+    { rewrite: [/\.\w+\((\w+), \w+\)/, '.enclosingModes($1)'] },
   ),
   guard(
     'approval.modes',
-    'an inner mode does not cancel the questions of an outer mode',
+    'an inner mode does not cancel the approvals of an outer mode',
     'every-enclosing-mode-asked',
     { rewrite: [/$/, '.slice(0, 1)'] },
   ),
   guard(
     'approval.default',
-    'a tool that words its own question requires approval by default',
+    'a tool that defines requestApproval requires approval by default',
     'asking-tool-asked-by-default',
     'never',
   ),

@@ -7,21 +7,25 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import { attacks, bare, HARMFUL } from '../cli/attacks.js';
+import { attacks, HARMFUL, withoutStyles } from '../cli/attacks.js';
 import type { LibraryParts } from './library.js';
 
-export const terminalParts: LibraryParts = ['surfaces/cli/terminal.js', 'surfaces/cli/output.js', 'base/shown.js'];
+export const terminalParts: LibraryParts = [
+  'surfaces/cli/terminal.js',
+  'surfaces/cli/output.js',
+  'base/escape-text.js',
+];
 
-export type TerminalLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
+type TerminalLibrary = typeof import('../../src/surfaces/cli/terminal.js') &
   typeof import('../../src/surfaces/cli/output.js') &
-  typeof import('../../src/base/shown.js') & { readonly folder: string };
+  typeof import('../../src/base/escape-text.js') & { readonly folder: string };
 
 type Terminal = InstanceType<TerminalLibrary['Terminal']>;
 
 const hostile = attacks.filter((attack) => attack.length < 100);
 
-/** Everything that is written to both streams, without the colours of the command line. */
-async function written(
+/** Returns everything that is written to both streams, without the colors of the command line. */
+async function outputOf(
   { Terminal }: TerminalLibrary,
   isTTY: boolean,
   write: (terminal: Terminal) => unknown,
@@ -40,75 +44,75 @@ async function written(
   const terminal = new Terminal({ stdin: process.stdin, stdout: stream(), stderr: stream(), env: {}, cwd: '/' });
   await write(terminal);
   await terminal.flush();
-  return bare(pieces.join(''));
+  return withoutStyles(pieces.join(''));
 }
 
-/** Writes each hostile text, on a terminal and elsewhere; `own` is what the command line itself writes around it. */
-async function harmless(
+/** Checks each hostile text, on a terminal and elsewhere. `ownOutput` is what the command line adds to it. */
+async function checkHarmless(
   library: TerminalLibrary,
   write: (terminal: Terminal, text: string) => unknown,
-  own = '',
+  ownOutput = '',
 ): Promise<void> {
   for (const isTTY of [true, false]) {
     for (const text of hostile) {
-      const seen = await written(library, isTTY, (terminal) => write(terminal, text));
-      expect(seen.replace(own, ''), JSON.stringify(text)).not.toMatch(HARMFUL);
+      const output = await outputOf(library, isTTY, (terminal) => write(terminal, text));
+      expect(output.replace(ownOutput, ''), JSON.stringify(text)).not.toMatch(HARMFUL);
     }
   }
 }
 
-/** A program that writes a document to its stdout, as the command line does; it ends with 70 if that fails. */
+/** Returns a program that writes a document to its stdout, as the command line does, and exits with 70 on failure. */
 const program = (folder: string): string => `
-import { outputOf } from ${JSON.stringify(pathToFileURL(join(folder, 'surfaces/cli/output.js')).href)};
-const output = outputOf(process.stdout);
+import { createOutput } from ${JSON.stringify(pathToFileURL(join(folder, 'surfaces/cli/output.js')).href)};
+const output = createOutput(process.stdout);
 output.on('error', () => undefined);
 output.write('x'.repeat(500_000), (error) => process.exit(error ? 70 : 0));
 `;
 
 export const terminalChecks = {
   'an answer cannot control the terminal': (library: TerminalLibrary) =>
-    harmless(library, (terminal, text) => terminal.print(text)),
+    checkHarmless(library, (terminal, text) => terminal.print(text)),
   'a message cannot control the terminal': (library: TerminalLibrary) =>
-    harmless(library, (terminal, text) => terminal.say(text)),
+    checkHarmless(library, (terminal, text) => terminal.printToStderr(text)),
   'a progress line cannot control the terminal beyond its line': (library: TerminalLibrary) =>
-    harmless(library, (terminal, text) => terminal.progress(text), '\r\u001b[2K'),
+    checkHarmless(library, (terminal, text) => terminal.showProgress(text), '\r\u001b[2K'),
   'JSON output cannot control the terminal, and keeps its value': async (library: TerminalLibrary) => {
     for (const isTTY of [true, false]) {
       for (const text of hostile) {
-        const seen = await written(library, isTTY, (terminal) => terminal.json({ [text]: text }));
-        expect(seen).not.toMatch(HARMFUL);
-        expect(JSON.parse(seen)).toEqual({ [text]: text });
+        const output = await outputOf(library, isTTY, (terminal) => terminal.printJson({ [text]: text }));
+        expect(output).not.toMatch(HARMFUL);
+        expect(JSON.parse(output)).toEqual({ [text]: text });
       }
     }
   },
-  'an approval shows every invisible character': async ({ shown }: TerminalLibrary) => {
+  'an approval shows every invisible character': async ({ escapeForDisplay }: TerminalLibrary) => {
     for (const text of hostile)
-      expect(shown(text, 1000).replaceAll('\t', ''), JSON.stringify(text)).not.toMatch(HARMFUL);
+      expect(escapeForDisplay(text, 1000).replaceAll('\t', ''), JSON.stringify(text)).not.toMatch(HARMFUL);
   },
   'a document that a full disk truncates is an error': async ({ folder }: TerminalLibrary) => {
-    const place = mkdtempSync(join(tmpdir(), 'rondo-output-'));
-    onTestFinished(() => rmSync(place, { recursive: true, force: true }));
-    writeFileSync(join(place, 'write.mjs'), program(folder));
+    const directory = mkdtempSync(join(tmpdir(), 'rondo-output-'));
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+    writeFileSync(join(directory, 'write.mjs'), program(folder));
     // With a limit on the size of files, the first write is short, as on a disk that is almost full.
     const line = 'trap "" XFSZ; ulimit -f 8; "$NODE" write.mjs > out.json; echo $?';
     const code = await new Promise<string>((resolve) => {
       const env = { PATH: process.env.PATH, NODE: process.execPath };
-      execFile('bash', ['-c', line], { cwd: place, env }, (_error, stdout) => resolve(stdout.trim()));
+      execFile('bash', ['-c', line], { cwd: directory, env }, (_error, stdout) => resolve(stdout.trim()));
     });
-    expect(statSync(join(place, 'out.json')).size).toBeLessThan(500_000);
+    expect(statSync(join(directory, 'out.json')).size).toBeLessThan(500_000);
     expect(code).toBe('70');
   },
-  'a write without progress is an error': async ({ outputOf }: TerminalLibrary) => {
+  'a write without progress is an error': async ({ createOutput }: TerminalLibrary) => {
     const descriptor = openSync('/dev/null', 'w');
     let calls = 0;
     const write = (): number => {
       calls += 1;
-      if (calls > 3) throw new Error('written again and again');
+      if (calls > 3) throw new Error('the write is repeated without progress');
       return 0;
     };
-    const output = outputOf(Object.assign(new Writable(), { fd: descriptor }), write);
-    const failed = await new Promise<Error>((resolve) => output.once('error', resolve).write('x'));
+    const output = createOutput(Object.assign(new Writable(), { fd: descriptor }), write);
+    const error = await new Promise<Error>((resolve) => output.once('error', resolve).write('x'));
     closeSync(descriptor);
-    expect(failed.message).toBe('ENOSPC: nothing was written');
+    expect(error.message).toBe('ENOSPC: nothing was written');
   },
 } satisfies Record<string, (library: TerminalLibrary) => Promise<void>>;

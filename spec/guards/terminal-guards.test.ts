@@ -1,4 +1,4 @@
-// Guards of what commands write.
+// Guards of the output of commands.
 
 import { guardsOf, proveGuards } from './prove.js';
 import { terminalChecks, terminalParts } from './terminal-checks.js';

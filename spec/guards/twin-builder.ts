@@ -22,15 +22,15 @@ function transpile(text: string): string {
   return ts.transpileModule(text, { compilerOptions }).outputText;
 }
 
-/** Compiles the modules, and all that they import. */
+/** Compiles the modules and everything that they import. */
 function compile(modules: LibraryParts, target: string): void {
-  const wanted = new Set(modules);
-  for (const module of wanted) {
+  const queue = new Set(modules);
+  for (const module of queue) {
     const compiled = transpile(readFileSync(join(sourceFolder, module.replace(/\.js$/, '.ts')), 'utf8'));
     mkdirSync(dirname(join(target, module)), { recursive: true });
     writeFileSync(join(target, module), compiled);
     for (const { fileName } of ts.preProcessFile(compiled).importedFiles)
-      if (fileName.startsWith('.')) wanted.add(join(dirname(module), fileName));
+      if (fileName.startsWith('.')) queue.add(join(dirname(module), fileName));
   }
 }
 
@@ -44,7 +44,7 @@ function breakGuard({ slug, operation }: BrokenGuard, target: string): void {
 export class TwinBuilder<L> {
   private readonly parts: LibraryParts;
   private readonly folder = mkdtempSync(join(tmpdir(), 'rondo-guards-'));
-  /** The test runner does not transform what is in a folder of this name; doing so would take most of the time. */
+  /** The test runner does not transform files in a folder of this name, which would take most of the time. */
   private readonly copies = join(this.folder, 'copies', 'node_modules');
   private count = 0;
 
@@ -55,7 +55,7 @@ export class TwinBuilder<L> {
     writeFileSync(join(this.copies, 'intact', 'package.json'), '{"type":"module"}');
   }
 
-  /** A copy of its own, so that no state is shared: intact, or a broken twin. */
+  /** Loads a separate copy of the library, intact or broken, that shares no state with others. */
   async load(broken?: BrokenGuard): Promise<L> {
     this.count += 1;
     const folder = join(this.copies, `copy-${this.count}`);

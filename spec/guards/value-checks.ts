@@ -1,9 +1,9 @@
 // Checks of values, views and versions; see kernel-checks.ts.
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
-import type { Outcome, Scope, Store } from '../../src/index.js';
+import type { RunOutcome, Scope, Store } from '../../src/index.js';
+import { codeOf, loop, run, sessionFixture } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
-import { codeOf, loop, run, sessionFixture } from './session-fixture.js';
 
 export const valueChecks = {
   'a later change to a value does not change the journal': async (library) => {
@@ -14,16 +14,16 @@ export const valueChecks = {
       shared.list.push(2);
       return null;
     });
-    const seen = (await fixture.entries()).find(({ type }) => type === 'list.seen');
-    deepStrictEqual(seen?.value, { list: [1] });
+    const recorded = (await fixture.entries()).find(({ type }) => type === 'list.seen');
+    deepStrictEqual(recorded?.value, { list: [1] });
   },
   'a value that is not JSON is refused': async (library) => {
     const fixture = sessionFixture(library);
     const cyclic: unknown[] = [];
     cyclic.push(cyclic);
     const deep = JSON.parse(`${'['.repeat(300)}${']'.repeat(300)}`);
-    const bad = [new Date(0), Number.NaN, 10n, () => 1, Symbol('x'), new Map(), cyclic, deep, [undefined]];
-    for (const [index, value] of bad.entries()) {
+    const invalidValues = [new Date(0), Number.NaN, 10n, () => 1, Symbol('x'), new Map(), cyclic, deep, [undefined]];
+    for (const [index, value] of invalidValues.entries()) {
       const session = await fixture.open();
       const outcome = await session.run(`t${index}`, { name: 'bad', body: async () => ({ inside: value }) }, null);
       strictEqual(outcome.status === 'error' && outcome.error.code, 'VALUE_INVALID', String(index));
@@ -69,7 +69,7 @@ export const valueChecks = {
     const cap = {
       view: spent,
       check: (n: number, draft: { type: string }) =>
-        draft.type === 'coin.spent' && n >= 2 ? { rule: 'cap', message: 'two coins are all there is' } : undefined,
+        draft.type === 'coin.spent' && n >= 2 ? { rule: 'cap', message: 'at most two coins can be spent' } : undefined,
     };
     const session = await fixture.open({ invariants: [cap as never] });
     const outcome = await run(session, async (scope) => {
@@ -84,23 +84,23 @@ export const valueChecks = {
       await fixture.open({ upcasts: { 'call.started': { current: 2, from: { 1: (entry) => entry } } } }),
       async () => 1,
     );
-    strictEqual(await codeOf(fixture.open()), 'ENTRY_FROM_THE_FUTURE');
+    strictEqual(await codeOf(fixture.open()), 'ENTRY_TOO_NEW');
   },
   'a snapshot that does not match the journal is ignored': async (library) => {
     const fixture = sessionFixture(library);
     await run(await fixture.open(), async () => 'true');
-    const state = { standing: { born: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
-    await fixture.store.snapshots.save('s', { next: 3, tail: 'of another past', state });
+    const state = { session: { incarnationId: 'x', roots: [], inbox: [], delivered: [] }, views: {} };
+    await fixture.store.snapshots.save('s', { nextSeq: 3, tailDigest: 'digest of another journal', state });
     deepStrictEqual(await run(await fixture.open(), async () => 'false'), {
       status: 'ok',
       output: 'true',
-    } satisfies Outcome);
+    } satisfies RunOutcome);
   },
   'the cost of snapshots stays bounded as a session grows': async (library) => {
     const fixture = sessionFixture(library);
-    let saved = 0;
+    let savedChars = 0;
     const save: Store['snapshots']['save'] = async (_, { state }) => {
-      saved += JSON.stringify(state).length;
+      savedChars += JSON.stringify(state).length;
     };
     const session = await fixture.open({
       store: { ...fixture.store, snapshots: { ...fixture.store.snapshots, save } },
@@ -114,13 +114,13 @@ export const valueChecks = {
         null,
       );
     }
-    ok(saved > 0 && saved < 200 * entries, `${saved} bytes of snapshots for ${entries} entries`);
+    ok(savedChars > 0 && savedChars < 200 * entries, `${savedChars} characters of snapshots for ${entries} entries`);
   },
   'an effect receives the arguments that were journaled': async (library) => {
     const fixture = sessionFixture(library);
     const input = { amount: 5 };
     let paid: unknown;
-    const pay = fixture.effect('pay', 'once', { input, perform: (given) => (paid = given) });
+    const pay = fixture.effect('pay', 'once', { input, perform: (received) => (paid = received) });
     await run(await fixture.open(), (scope) => {
       const paying = scope.effect(pay);
       input.amount = 500;

@@ -1,55 +1,54 @@
-// What must not be in the source, and how the manifest names versions.
+// Checks of source and manifest that the linter lacks: postponed work, suppressed checks, the Function constructor, star
+// exports of types, and exact versions.
 
 import ts from 'typescript';
-import { importsOf } from './imports.js';
 import { comments, lineOf, nodes, parse } from './syntax.js';
 import type { SourceText } from './tree.js';
 
-const postponed = /\b(?:TODO|FIXME)\b/;
-const switchedOff = /@ts-(?:ignore|nocheck)|(?:biome|eslint|prettier)-(?:ignore|disable)/;
-const exact = /^(?:npm:(?:@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(?:-[\w.-]+)?$/;
+const MAX_RUNTIME_DEPENDENCIES = 12;
 
-export function hygieneFaults(text: SourceText): string[] {
-  const source = parse(text);
-  const notes = comments(source);
-  const faults = [
-    ...notes.filter((note) => postponed.test(note)).map((note) => `${text.file} postpones work: ${note}`),
-    ...notes.filter((note) => switchedOff.test(note)).map((note) => `${text.file} switches a check off: ${note}`),
+const postponedWork = /\b(?:TODO|FIXME)\b/;
+const suppression = /@ts-(?:ignore|nocheck)|(?:biome|eslint|prettier)-(?:ignore|disable)/;
+const exactVersion = /^(?:npm:(?:@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(?:-[\w.-]+)?$/;
+
+/** Returns the comments that postpone work or suppress a check. */
+export function commentFaults(text: SourceText): string[] {
+  const all = comments(parse(text));
+  return [
+    ...all.filter((one) => postponedWork.test(one)).map((one) => `${text.file} postpones work: ${one}`),
+    ...all.filter((one) => suppression.test(one)).map((one) => `${text.file} suppresses a check: ${one}`),
   ];
-  for (const node of nodes(source)) {
-    if (node.kind === ts.SyntaxKind.AnyKeyword)
-      faults.push(`${place(source, node)} says any; say unknown and narrow it`);
-  }
-  return faults;
 }
 
-/** Ways to run text as code. */
+/** Returns the calls of the Function constructor, including those through `globalThis`. */
 export function evaluationFaults(text: SourceText): string[] {
   const source = parse(text);
   const faults: string[] = [];
   for (const node of nodes(source)) {
     if (!ts.isCallExpression(node) && !ts.isNewExpression(node)) continue;
-    const name = calleeName(node.expression);
-    if (name === 'eval' || name === 'Function') faults.push(`${place(source, node)} runs text as code (${name})`);
+    if (calleeName(node.expression) === 'Function')
+      faults.push(`${locationOf(source, node)} evaluates text as code (Function)`);
   }
-  const loads = importsOf(text).imports.some(({ specifier }) => /^(?:node:)?vm$/.test(specifier));
-  return loads ? [...faults, `${text.file} imports node:vm, which is no sandbox`] : faults;
+  return faults;
 }
 
 function calleeName(callee: ts.Expression): string | undefined {
   if (ts.isIdentifier(callee)) return callee.text;
-  const global = ts.isPropertyAccessExpression(callee) && callee.expression.getText() === 'globalThis';
-  return global ? callee.name.text : undefined;
+  const isGlobal = ts.isPropertyAccessExpression(callee) && callee.expression.getText() === 'globalThis';
+  return isGlobal ? callee.name.text : undefined;
 }
 
-export function starExports(text: SourceText): string[] {
+/** Returns the star exports of types. The linter rejects star exports of values only. */
+export function typeStarExports(text: SourceText): string[] {
   const source = parse(text);
   return source.statements
     .filter(ts.isExportDeclaration)
+    .filter(({ isTypeOnly }) => isTypeOnly)
     .filter(({ exportClause }) => exportClause === undefined || ts.isNamespaceExport(exportClause))
-    .map((node) => `${place(source, node)} exports by star; list the names`);
+    .map((node) => `${locationOf(source, node)} exports types by star; list the names`);
 }
 
+/** The members of package.json that name versions. */
 export interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
@@ -57,15 +56,17 @@ export interface Manifest {
   readonly overrides?: Readonly<Record<string, string>>;
 }
 
+/** Returns the inexact versions of a manifest, and a fault if it has too many runtime dependencies. */
 export function manifestFaults(manifest: Manifest): string[] {
   const runtime = { ...manifest.dependencies, ...manifest.optionalDependencies };
   const faults = Object.entries({ ...manifest.overrides, ...manifest.devDependencies, ...runtime })
-    .filter(([, version]) => !exact.test(version))
+    .filter(([, version]) => !exactVersion.test(version))
     .map(([name, version]) => `${name} is '${version}'; pin one exact version`);
   const count = Object.keys(runtime).length;
-  return count > 12 ? [...faults, `${count} runtime dependencies; at most twelve are allowed`] : faults;
+  if (count <= MAX_RUNTIME_DEPENDENCIES) return faults;
+  return [...faults, `${count} runtime dependencies (limit ${MAX_RUNTIME_DEPENDENCIES})`];
 }
 
-function place(source: ts.SourceFile, node: ts.Node): string {
+function locationOf(source: ts.SourceFile, node: ts.Node): string {
   return `${source.fileName}:${lineOf(source, node.getStart(source))}`;
 }

@@ -1,4 +1,4 @@
-// Loaded before a snippet: records what each line of it prints, into the file that RONDO_SNIPPET_OUTPUT names.
+// Preloaded before a snippet: records the output of each line in the file that RONDO_SNIPPET_OUTPUT names.
 import { appendFileSync } from 'node:fs';
 import { format } from 'node:util';
 

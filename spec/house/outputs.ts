@@ -1,16 +1,16 @@
-// What the code in the documents promises to print: a comment behind a console.log, and the comment lines directly below it, are
-// its output, all of it. White space is not compared; "…" stands for any text.
+// Compares the output of the code in the documents with its comments. The comment after a console.log and the comment
+// lines directly below it are its complete output. White space is ignored, and "…" matches any text.
 
 import ts from 'typescript';
 import { lineOf, nodes, tokens } from './syntax.js';
 
 /** The output that the console.log on a line promises. */
-export interface Promised {
+interface Promised {
   readonly line: number;
   readonly text: string;
 }
 
-/** What a console.log on a line has printed, once for each call. */
+/** The output of one call of the console.log on a line. */
 export interface Printed {
   readonly line: number;
   readonly text: string;
@@ -18,17 +18,17 @@ export interface Printed {
 
 interface Comment {
   readonly text: string;
-  /** True if nothing stands before it on its line. */
+  /** True if the line contains nothing else. */
   readonly alone: boolean;
 }
 
-function parsed(code: string): ts.SourceFile {
+function parseSnippet(code: string): ts.SourceFile {
   return ts.createSourceFile('snippet.mjs', code, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
 }
 
-/** The comments that begin with two slashes, by line. */
+/** Returns the line comments by line number. */
 function commentsIn(source: ts.SourceFile): Map<number, Comment> {
-  const found = new Map<number, Comment>();
+  const comments = new Map<number, Comment>();
   for (const token of tokens(source, source)) {
     const start = token.getFullStart();
     const between = source.text.slice(start, token.getStart(source)).split('\n');
@@ -36,19 +36,19 @@ function commentsIn(source: ts.SourceFile): Map<number, Comment> {
       const text = piece.trim();
       if (!text.startsWith('//')) continue;
       const alone = index > 0 || start === 0;
-      found.set(lineOf(source, start) + index, { text: text.slice('//'.length).trim(), alone });
+      comments.set(lineOf(source, start) + index, { text: text.slice('//'.length).trim(), alone });
     }
   }
-  return found;
+  return comments;
 }
 
 function isPrint(node: ts.Node): node is ts.CallExpression {
   return ts.isCallExpression(node) && node.expression.getText() === 'console.log';
 }
 
-/** The outputs that the comments of a snippet promise. */
+/** Returns the outputs that the comments of a snippet promise. */
 export function promisesIn(code: string): Promised[] {
-  const source = parsed(code);
+  const source = parseSnippet(code);
   const comments = commentsIn(source);
   return [...nodes(source)].filter(isPrint).flatMap((call) => {
     const last = lineOf(source, call.getEnd());
@@ -62,42 +62,42 @@ export function promisesIn(code: string): Promised[] {
   });
 }
 
-/** True if an output is what was promised. */
-export function isAsPromised(promised: string, printed: string): boolean {
-  return patternOf(promised, '^', '$').test(normalised(printed));
+/** True if an output equals the promised one. */
+function isAsPromised(promised: string, printed: string): boolean {
+  return patternOf(promised, '^', '$').test(normalise(printed));
 }
 
-/** True if an output contains what was promised. */
-export function holdsPromised(promised: string, printed: string): boolean {
-  return patternOf(promised, '', '').test(normalised(printed));
+/** True if an output contains the promised one. */
+export function containsPromised(promised: string, printed: string): boolean {
+  return patternOf(promised, '', '').test(normalise(printed));
 }
 
 function patternOf(promised: string, before: string, after: string): RegExp {
-  const parts = normalised(promised).split(/ ?… ?/);
+  const parts = normalise(promised).split(/ ?… ?/);
   return new RegExp(
     before + parts.map((part) => part.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('.*?') + after,
     's',
   );
 }
 
-function normalised(text: string): string {
+function normalise(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** What is wrong with the comments of a snippet that printed this. */
+/** Returns the promises of a snippet that its output breaks. */
 export function outputFaults(code: string, printed: readonly Printed[]): string[] {
   return promisesIn(code).flatMap(({ line, text }) => {
-    const seen = printed.filter((one) => one.line === line).map((one) => one.text);
-    if (seen.length === 0) return [`line ${line} promises ${JSON.stringify(text)} and prints nothing`];
-    const all = seen.join('\n');
-    if (isAsPromised(text, all)) return [];
-    return [`line ${line} promises ${JSON.stringify(text)} and prints ${JSON.stringify(all)}`];
+    const texts = printed.filter((one) => one.line === line).map((one) => one.text);
+    if (texts.length === 0) return [`line ${line} promises ${JSON.stringify(text)} and prints nothing`];
+    const output = texts.join('\n');
+    if (isAsPromised(text, output)) return [];
+    return [`line ${line} promises ${JSON.stringify(text)} and prints ${JSON.stringify(output)}`];
   });
 }
 
-/** Statements that begin on a line on which another one ends. */
+/** Returns the statements that begin on a line on which another one ends. */
 export function fusedStatements(code: string): string[] {
-  const source = parsed(code);
+  const source = parseSnippet(code);
   return [...nodes(source)].flatMap((node) => {
     if (!ts.isSourceFile(node) && !ts.isBlock(node) && !ts.isCaseOrDefaultClause(node)) return [];
     return node.statements.slice(1).flatMap((statement, index) => {

@@ -1,11 +1,11 @@
-// The table of who may import whom, checked over plain {file, imports} records so that a test can hand it a forbidden
-// import. A ring is the first folder below src/; an adapter is the first segment below src/adapters/.
+// The import table: which folder may import which. It is checked over plain {file, imports} records, so that a test can
+// pass a forbidden import. A ring is the first folder below src/; an adapter is the first segment below src/adapters/.
 
 import { builtinModules } from 'node:module';
 import { posix } from 'node:path';
 import { COMPUTED, type FileImports, type Import } from './imports.js';
 
-/** Package names that the root and the web workspace declare for run time. */
+/** The runtime dependencies of the root package and of the web workspace. */
 export interface Declared {
   readonly root: readonly string[];
   readonly web: readonly string[];
@@ -20,40 +20,57 @@ interface Ring {
 
 const table: Readonly<Record<string, Ring>> = {
   protocol: { rings: [], packages: 'none', builtins: [] },
-  // Of net it uses what only computes, reading an address and lists of subnets, and with fs what processes announce to each other.
+  // `net` only parses addresses and subnets; `fs` only serves announcements between processes.
   base: { rings: ['protocol'], packages: 'none', builtins: ['crypto', 'fs', 'net'] },
-  journal: { rings: ['base', 'protocol'], packages: 'none', builtins: ['crypto'] },
-  kernel: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: [] },
-  views: { rings: ['journal', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },
-  loops: { rings: ['kernel', 'journal', 'views', 'base', 'protocol'], packages: 'declared', builtins: 'inward' },
-  layers: { rings: ['kernel', 'journal', 'views', 'base', 'protocol'], packages: 'declared', builtins: 'inward' },
+  json: { rings: ['base', 'protocol'], packages: 'declared', builtins: ['crypto', 'module'] },
+  journal: { rings: ['json', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  kernel: { rings: ['journal', 'json', 'base', 'protocol'], packages: 'none', builtins: [] },
+  views: { rings: ['journal', 'json', 'base', 'protocol'], packages: 'none', builtins: ['crypto'] },
+  policy: { rings: ['journal', 'json', 'base', 'protocol'], packages: 'none', builtins: [] },
+  loops: {
+    rings: ['kernel', 'views', 'policy', 'journal', 'json', 'base', 'protocol'],
+    packages: 'declared',
+    builtins: 'inward',
+  },
+  layers: {
+    rings: ['kernel', 'views', 'policy', 'journal', 'json', 'base', 'protocol'],
+    packages: 'declared',
+    builtins: 'inward',
+  },
   host: {
-    rings: ['kernel', 'journal', 'loops', 'layers', 'views', 'base', 'protocol'],
+    rings: ['kernel', 'loops', 'layers', 'views', 'policy', 'journal', 'json', 'base', 'protocol'],
     packages: 'declared',
     builtins: 'inward',
   },
   adapters: {
-    rings: ['journal', 'base', 'protocol'],
+    rings: ['journal', 'json', 'base', 'protocol'],
     typesFrom: ['loops', 'host'],
     packages: 'declared',
     builtins: 'all',
   },
+  conformance: {
+    rings: ['host', 'loops', 'journal', 'json', 'base', 'protocol'],
+    packages: 'declared',
+    builtins: 'all',
+  },
   surfaces: {
-    rings: ['journal', 'host', 'loops', 'views', 'base', 'protocol', 'testing'],
+    rings: ['host', 'loops', 'views', 'conformance', 'journal', 'json', 'base', 'protocol'],
     packages: 'declared',
     builtins: 'all',
   },
   testing: {
-    rings: ['protocol', 'base', 'journal', 'kernel', 'views', 'loops', 'layers', 'host'],
+    rings: ['conformance', 'host', 'loops', 'layers', 'views', 'kernel', 'journal', 'json', 'base', 'protocol'],
     packages: 'declared',
     builtins: 'all',
   },
 };
 
+/** Node modules that reach outside of the process. */
 const outward = new Set(
   'child_process cluster dgram dns fs http http2 https net repl sqlite tls vm worker_threads'.split(' '),
 );
 
+/** Returns the imports that the table forbids, with the reason. */
 export function importFaults(files: readonly FileImports[], declared: Declared): string[] {
   return files.flatMap(({ file, imports }) =>
     imports.flatMap((item) => {
@@ -71,34 +88,36 @@ function refusal(file: string, item: Import, declared: Declared): string | undef
 
 function refusalOfFile(file: string, item: Import): string | undefined {
   const target = targetOf(file, item.specifier);
-  if (!target.startsWith('src/')) return 'source imports nothing outside src/';
+  if (!target.startsWith('src/')) return 'a source file may not import anything outside of src/';
   if (file === 'src/index.ts') return undefined;
   const [from, to] = [ringOf(file), ringOf(target)];
   const ring = table[from];
-  if (!ring) return `'${from}' is not a ring of the house`;
+  if (!ring) return `'${from}' is not in the import table`;
   if (from === 'adapters' && to === 'adapters') {
-    return adapterOf(file) === adapterOf(target) ? undefined : 'an adapter never imports another adapter';
+    return adapterOf(file) === adapterOf(target) ? undefined : 'an adapter may not import another adapter';
   }
   if (from === to || ring.rings.includes(to)) return undefined;
   if (to === 'adapters') return refusalOfAdapter(file, target);
-  if (ring.typesFrom?.includes(to)) return item.typeOnly ? undefined : `${from} may take only types from ${to}`;
+  if (ring.typesFrom?.includes(to)) return item.typeOnly ? undefined : `${from} may import only types from ${to}`;
   return `${from} may not import ${to}`;
 }
 
 function refusalOfAdapter(file: string, target: string): string | undefined {
-  if (ringOf(file) === 'testing')
-    return adapterOf(target) === 'memory' ? undefined : 'testing knows only the memory adapter';
-  if (file === 'src/surfaces/compose.ts') return undefined;
+  if (ringOf(file) === 'testing' || ringOf(file) === 'conformance')
+    return /^(?:memory|system)$/.test(adapterOf(target))
+      ? undefined
+      : `${ringOf(file)} may import only the memory and system adapters`;
+  if (/^src\/surfaces\/compose(?:\.ts$|\/)/.test(file)) return undefined;
   return ringOf(file) === 'surfaces'
-    ? 'only surfaces/compose.ts picks adapters'
+    ? 'only surfaces/compose.ts and the files in surfaces/compose/ import adapters'
     : `${ringOf(file)} may not import adapters`;
 }
 
 function refusalOfPackage(file: string, specifier: string, declared: readonly string[]): string | undefined {
   const ring = file === 'src/index.ts' ? table.surfaces : table[ringOf(file)];
-  if (!ring) return `'${ringOf(file)}' is not a ring of the house`;
+  if (!ring) return `'${ringOf(file)}' is not in the import table`;
   if (specifier === COMPUTED)
-    return ring.builtins === 'all' ? undefined : `${ringOf(file)} names its imports literally`;
+    return ring.builtins === 'all' ? undefined : `${ringOf(file)} must import by a literal name`;
   if (specifier.startsWith('node:')) return refusalOfBuiltin(file, specifier, ring.builtins);
   if (builtinModules.includes(specifier)) return `write 'node:${specifier}'`;
   const name = packageOf(specifier);
@@ -109,11 +128,14 @@ function refusalOfPackage(file: string, specifier: string, declared: readonly st
 
 function refusalOfBuiltin(file: string, specifier: string, allowed: Ring['builtins']): string | undefined {
   const name = specifier.slice('node:'.length).split('/')[0] ?? '';
+  if (name === 'vm') return 'node:vm is not a sandbox';
   if (allowed === 'all') return undefined;
   if (allowed === 'inward') {
-    return outward.has(name) ? 'only adapters and surfaces touch network, disk and processes' : undefined;
+    return outward.has(name) ? 'only adapters and surfaces use the network, the disk and processes' : undefined;
   }
-  return allowed.includes(name) ? undefined : `of node, ${ringOf(file)} may import only [${allowed.join(', ')}]`;
+  return allowed.includes(name)
+    ? undefined
+    : `${ringOf(file)} may import only these Node modules: [${allowed.join(', ')}]`;
 }
 
 function refusalInWeb(file: string, specifier: string, declared: readonly string[]): string | undefined {

@@ -18,25 +18,25 @@ const snippets = pages
   .filter((page) => page.endsWith('.md'))
   .flatMap((page) => snippetsIn(page, readFileSync(join(root, page), 'utf8')));
 
-verifies('house.snippets', 'the documents hold no code that could be run', () => {
+verifies('house.snippets', 'the documents contain code that can run', () => {
   expect(snippets.length).toBeGreaterThan(0);
 });
 
 const recorder = pathToFileURL(join(root, 'spec/house/output-recorder.mjs')).href;
 
-interface Ran {
+interface SnippetRun {
   readonly output: string;
   readonly printed: readonly Printed[];
 }
 
-/** Runs code twice in a folder of its own. */
-function ranTwice(code: string): readonly [Ran, Ran] {
-  // Inside the package, so that it can import itself by name as a user would.
+/** Runs code twice in one new folder. */
+function runTwice(code: string): readonly [SnippetRun, SnippetRun] {
+  // Inside of the package, so that the snippet can import the package by its name.
   const folder = mkdtempSync(join(root, 'dist', 'snippet-'));
   try {
     writeFileSync(join(folder, 'snippet.mjs'), code);
-    const run = (record: string): Ran => {
-      const file = join(folder, record);
+    const run = (recordName: string): SnippetRun => {
+      const file = join(folder, recordName);
       writeFileSync(file, '');
       const env = { ...process.env, RONDO_SNIPPET_OUTPUT: file };
       const args = ['--import', recorder, 'snippet.mjs'];
@@ -53,9 +53,9 @@ function ranTwice(code: string): readonly [Ran, Ran] {
 }
 
 for (const { file, line, code } of snippets) {
-  verifies('house.snippets', `the code in ${file}, line ${line}, does not run, or not twice`, () => {
-    const [first, second] = ranTwice(code);
-    expect(second.output).toBe(first.output);
+  verifies('house.snippets', `the code in ${file}, line ${line}, runs twice and prints what it promises`, () => {
+    const [first, second] = runTwice(code);
+    expect(second.output, 'the second run printed something else').toBe(first.output);
     expect(outputFaults(code, first.printed)).toEqual([]);
   });
 }
@@ -70,7 +70,7 @@ verifies('docs.format', 'no line of code in the documents holds two statements',
   expect(fusedStatements("for (const a of b) c();\nconst d = () => {\n  e();\n};\nconst f = 'x; y';\n")).toEqual([]);
 });
 
-verifies('docs.output', 'comments that promise another output than is printed are noticed', () => {
+verifies('docs.output', 'a comment that promises another output is detected', () => {
   const code = [
     "import { format } from 'node:util';",
     "console.log(format('%d lamps', 12)); // 12 lamps",
@@ -78,14 +78,14 @@ verifies('docs.output', 'comments that promise another output than is printed ar
     '  n,',
     '}); // { n: 1 }',
     '// { n: 2 }',
-    'const told = (text) => console.log(text); // …: 7',
-    "told('a // b: 7');",
-    'if (told === undefined) console.log(1);',
+    'const print = (text) => console.log(text); // …: 7',
+    "print('a // b: 7');",
+    'if (print === undefined) console.log(1);',
     '',
-    '// A comment of its own.',
+    '// An unrelated comment.',
     "console.log('not promised');",
   ].join('\n');
-  const [{ printed }] = ranTwice(code);
+  const [{ printed }] = runTwice(code);
   expect(outputFaults(code, printed)).toEqual([]);
   const wrong: readonly (readonly [right: string, wrong: string])[] = [
     ['// 12 lamps', '// 12 lamp'],
@@ -97,11 +97,11 @@ verifies('docs.output', 'comments that promise another output than is printed ar
   ];
   for (const [right, other] of wrong) {
     const twin = code.replace(right, other);
-    expect(outputFaults(twin, ranTwice(twin)[0].printed), other).toHaveLength(1);
+    expect(outputFaults(twin, runTwice(twin)[0].printed), other).toHaveLength(1);
   }
 });
 
-verifies('docs.output', 'the documents promise outputs, so that somebody sees what the code prints', () => {
+verifies('docs.output', 'every snippet that prints promises its output', () => {
   const silent = snippets.filter(({ code }) => code.includes('console.log(') && promisesIn(code).length === 0);
   expect(silent.map(({ file, line }) => `${file}, line ${line}`)).toEqual([]);
 });

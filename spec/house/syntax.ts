@@ -1,13 +1,14 @@
-// Reading source through the TypeScript parser, so that no rule is fooled by strings, templates or comments.
+// Reads source through the TypeScript parser, so that no rule mistakes a string, template or comment for code.
 
 import ts from 'typescript';
 import type { SourceText } from './tree.js';
 
+/** Parses a file. */
 export function parse({ file, text }: SourceText): ts.SourceFile {
   return ts.createSourceFile(file, text, ts.ScriptTarget.ES2023, true);
 }
 
-/** The node and all below it, in source order. */
+/** Yields the node and its descendants, in source order. */
 export function* nodes(node: ts.Node): Generator<ts.Node> {
   yield node;
   const children: ts.Node[] = [];
@@ -17,7 +18,7 @@ export function* nodes(node: ts.Node): Generator<ts.Node> {
   for (const child of children) yield* nodes(child);
 }
 
-/** The smallest pieces of syntax; what lies between two of them is space and comments. */
+/** Yields the tokens below a node. Between two tokens there are only white space and comments. */
 export function* tokens(node: ts.Node, source: ts.SourceFile): Generator<ts.Node> {
   if (node.kind >= ts.SyntaxKind.FirstJSDocNode && node.kind <= ts.SyntaxKind.LastJSDocNode) return;
   const children = node.getChildren(source);
@@ -25,15 +26,17 @@ export function* tokens(node: ts.Node, source: ts.SourceFile): Generator<ts.Node
   for (const child of children) yield* tokens(child, source);
 }
 
+/** Returns the comments of a file, each run of adjacent ones as one text. */
 export function comments(source: ts.SourceFile): string[] {
-  const found: string[] = [];
+  const texts: string[] = [];
   for (const token of tokens(source, source)) {
     const between = source.text.slice(token.getFullStart(), token.getStart(source)).replace(/^#!.*/, '').trim();
-    if (between !== '') found.push(between);
+    if (between !== '') texts.push(between);
   }
-  return found;
+  return texts;
 }
 
+/** Returns the one-based line of a position. */
 export function lineOf(source: ts.SourceFile, position: number): number {
   return source.getLineAndCharacterOfPosition(position).line + 1;
 }

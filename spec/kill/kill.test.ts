@@ -1,4 +1,4 @@
-// Real SIGKILLs over a mixed load, judged by a process that was not killed.
+// Sends SIGKILL to a worker under mixed load. An external process records its effects, and the journal is checked.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,19 +9,19 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { openSqlite } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
-import { type Sighting, seededRandom, startSink } from '../../src/testing/index.js';
+import { type ReportedEffect, seededRandom, startEffectSink } from '../../src/testing/index.js';
 import { verifies } from '../verifies.js';
 
 const KILLS = Number(process.env.RONDO_KILLS ?? 300);
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url));
-const sinkFile = fileURLToPath(new URL('../../dist/testing/sink.js', import.meta.url));
+const sinkFile = fileURLToPath(new URL('../../dist/testing/effect-sink.js', import.meta.url));
 
-/** Runs the worker until it ends by itself or is killed `after` ms of work. */
-async function life(folder: string, url: string, after?: number): Promise<number | null> {
+/** Runs the worker until it exits or is killed `killAfterMs` after its start. */
+async function runWorker(folder: string, url: string, killAfterMs?: number): Promise<number | null> {
   const child = spawn(process.execPath, [worker, folder, url], { stdio: ['ignore', 'pipe', 'inherit'] });
   const exit = once(child, 'exit');
   await Promise.race([once(child.stdout, 'data'), exit]);
-  const timer = after === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), after);
+  const timer = killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
   const [code] = await exit;
   clearTimeout(timer);
   return code as number | null;
@@ -47,76 +47,77 @@ async function journalOf(folder: string): Promise<Map<string, Entry[]>> {
   return sessions;
 }
 
-/** Everything that must not have happened, in words. */
-function violations(sightings: readonly Sighting[], sessions: Map<string, Entry[]>): string[] {
-  const wrong: string[] = [];
+/** Returns the violations: an effect under several keys, a repeated `once` effect, lost work. */
+function violations(reported: readonly ReportedEffect[], sessions: Map<string, Entry[]>): string[] {
+  const problems: string[] = [];
   const keys = new Map<string, Set<string>>();
   const times = new Map<string, number>();
-  for (const { kind, key, data } of sightings) {
+  for (const { kind, key, data } of reported) {
     if (kind !== 'effect' || key.startsWith('pure ')) continue;
     const { key: idempotencyKey } = data as unknown as Effect;
     keys.set(key, (keys.get(key) ?? new Set()).add(idempotencyKey));
     times.set(key, (times.get(key) ?? 0) + 1);
   }
-  for (const [key, used] of keys) if (used.size > 1) wrong.push(`${key} was done under ${used.size} idempotency keys`);
+  for (const [key, used] of keys)
+    if (used.size > 1) problems.push(`${key} was done under ${used.size} idempotency keys`);
   for (const [key, count] of times)
-    if (key.startsWith('once ') && count > 1) wrong.push(`${key} was done ${count} times`);
-  for (const [session, entries] of sessions) wrong.push(...lostIn(session, entries, times));
-  return wrong;
+    if (key.startsWith('once ') && count > 1) problems.push(`${key} was done ${count} times`);
+  for (const [session, entries] of sessions) problems.push(...lostIn(session, entries, times));
+  return problems;
 }
 
-/** Results without an effect, effects without an end, runs without an end. */
+/** Returns results without a performed effect, and roots without an end. */
 function lostIn(session: string, entries: readonly Entry[], times: ReadonlyMap<string, number>): string[] {
-  const wrong: string[] = [];
+  const problems: string[] = [];
   const returned = new Set(entries.filter(({ type }) => type === 'effect.returned').map(({ key }) => key));
   for (const { type, key, name, safety } of entries) {
-    const real = type === 'effect.requested' && safety !== 'pure' && name !== 'cancel' && returned.has(key);
-    if (real && !times.has(`${safety} ${session} ${name}`))
-      wrong.push(`${session} ${name} has a result but never happened`);
+    const isPerformed = type === 'effect.requested' && safety !== 'pure' && name !== 'cancel' && returned.has(key);
+    if (isPerformed && !times.has(`${safety} ${session} ${name}`))
+      problems.push(`${session} ${name} has a result but never happened`);
   }
   const ended = entries.some(({ type, key }) => key === 't1' && (type === 'call.completed' || type === 'call.errored'));
-  if (!ended) wrong.push(`${session} has no end`);
-  return wrong;
+  if (!ended) problems.push(`${session} has no end`);
+  return problems;
 }
 
-/** Runs whose result was acknowledged but is not what the journal holds. */
-function lostAcks(sightings: readonly Sighting[], sessions: Map<string, Entry[]>): string[] {
-  const acks = sightings.filter(({ kind }) => kind === 'ack');
+/** Returns the roots whose acknowledged result differs from the journal. */
+function lostAcknowledgements(reported: readonly ReportedEffect[], sessions: Map<string, Entry[]>): string[] {
+  const acks = reported.filter(({ kind }) => kind === 'ack');
   return acks.flatMap(({ data }) => {
     const { session, outcome } = data as unknown as { session: string; outcome: string };
-    const said = JSON.parse(outcome) as { status: string; output?: unknown; error?: unknown };
+    const acknowledged = JSON.parse(outcome) as { status: string; output?: unknown; error?: unknown };
     const end = sessions.get(session)?.find(({ type, key }) => key === 't1' && /completed|errored/.test(type));
-    const held =
+    const journaled =
       end?.type === 'call.completed' ? { status: 'ok', output: end.value } : { status: 'error', error: end?.error };
-    return JSON.stringify(held) === JSON.stringify(said)
+    return JSON.stringify(journaled) === JSON.stringify(acknowledged)
       ? []
-      : [`${session}: acknowledged ${outcome}, held ${JSON.stringify(held)}`];
+      : [`${session}: acknowledged ${outcome}, journaled ${JSON.stringify(journaled)}`];
   });
 }
 
 async function killMany(kills: number, seed: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-kill-'));
-  const sink = await startSink(join(folder, 'sink.log'), sinkFile);
+  const sink = await startEffectSink(join(folder, 'sink.log'), sinkFile);
   const random = seededRandom(seed);
   for (let i = 0; i < kills; i++) {
-    const code = await life(folder, sink.url, 5 + random() * random() * 400);
-    expect(code, `life ${i} of seed ${seed} ended by itself`).toBe(null);
+    const code = await runWorker(folder, sink.url, 5 + random() * random() * 400);
+    expect(code, `worker ${i} of seed ${seed} exited before it was killed`).toBe(null);
   }
   writeFileSync(join(folder, 'finish'), '');
-  expect(await life(folder, sink.url)).toBe(0);
-  const sightings = sink.sightings();
+  expect(await runWorker(folder, sink.url)).toBe(0);
+  const reported = sink.reportedEffects();
   const sessions = await journalOf(folder);
-  expect(violations(sightings, sessions), `seed ${seed}`).toEqual([]);
-  expect(lostAcks(sightings, sessions), `seed ${seed}`).toEqual([]);
-  expect(sightings.filter(({ kind }) => kind === 'ack').length).toBeGreaterThanOrEqual(sessions.size);
-  expect(sightings.length, 'the kills hit no work').toBeGreaterThan(kills);
+  expect(violations(reported, sessions), `seed ${seed}`).toEqual([]);
+  expect(lostAcknowledgements(reported, sessions), `seed ${seed}`).toEqual([]);
+  expect(reported.filter(({ kind }) => kind === 'ack').length).toBeGreaterThanOrEqual(sessions.size);
+  expect(reported.length, 'the kills interrupted no work').toBeGreaterThan(kills);
   await sink.close();
   rmSync(folder, { recursive: true });
 }
 
 verifies(
   'kernel.kill',
-  `work is lost or done twice when the process is killed (${KILLS} times)`,
+  `no work is lost or done twice when the process is killed (${KILLS} times)`,
   async () => {
     const lanes = 2;
     await Promise.all(Array.from({ length: lanes }, (_, lane) => killMany(Math.ceil(KILLS / lanes), 7 + lane)));

@@ -1,17 +1,17 @@
-// What the providers' servers say, event by event: OpenAI's chat API and Anthropic's messages API.
+// The server-sent events of OpenAI's chat API and Anthropic's Messages API, for the test server.
 
-/** One protocol, in the pieces that tests put together. */
+/** The events of one protocol, which tests combine into responses. */
 export interface Dialect {
   readonly path: string;
-  /** The start of an answer by this model. */
+  /** The start of a reply by this model. */
   begin(model: string): string[];
   text(delta: string): string;
   toolCall(id: string, name: string, pieces: readonly string[]): string[];
-  /** The end of an answer, with what was used. */
+  /** The end of a reply, with the token usage. */
   end(reason: 'stop' | 'tool' | 'length', usage?: { input: number; output: number }): string[];
-  /** A failure in the middle of a stream. */
+  /** An error in the middle of a stream. */
   error(message: string): string;
-  /** The document that comes with a status. */
+  /** The body of an error response. */
   document(message: string): unknown;
 }
 
@@ -20,6 +20,7 @@ const chunk = (fields: object): string =>
 const choice = (delta: object, reason: string | null = null): string =>
   chunk({ model: 'm-answered', choices: [{ index: 0, delta, finish_reason: reason }] });
 
+/** OpenAI's chat API. */
 export const chat: Dialect = {
   path: '/chat/completions',
   begin: (model) => [chunk({ model, choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] })],
@@ -56,6 +57,7 @@ const block = (index: number, content: object, ...deltas: object[]): string[] =>
   event('content_block_stop', { index }),
 ];
 
+/** Anthropic's Messages API. */
 export const messages: Dialect = {
   path: '/messages',
   begin: (model) => [

@@ -1,52 +1,56 @@
-// A real HTTP server in the place of a provider's: it records what it is asked and behaves as a test tells it, well or badly.
+// A real HTTP server in place of a model service. It records requests and responds as each test configures it.
 
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-export interface Seen {
+/** A recorded request. */
+interface ModelServerRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: { readonly [key: string]: unknown };
 }
 
-export type Behaviour = (response: ServerResponse, seen: Seen) => void | Promise<void>;
+/** Answers a request. */
+type Behaviour = (response: ServerResponse, request: ModelServerRequest) => void | Promise<void>;
 
-export interface ModelServer {
+/** A running test server. */
+interface ModelServer {
   readonly url: string;
-  readonly seen: Seen[];
-  /** How the next requests are answered; forgets what was seen. */
+  readonly requests: ModelServerRequest[];
+  /** Sets how the next requests are answered, and clears the recorded requests. */
   behave(behaviour: Behaviour): void;
-  /** Resolves when a client has left before its answer was complete. */
+  /** Resolves when a client has closed the connection before its response was complete. */
   hangup(): Promise<void>;
   close(): Promise<void>;
 }
 
+/** Starts a server on a free port of the loopback interface. */
 export async function startModelServer(): Promise<ModelServer> {
-  const seen: Seen[] = [];
+  const requests: ModelServerRequest[] = [];
   let behaviour: Behaviour = (response) => void response.writeHead(501).end();
-  let left = deferred();
+  let disconnect = deferred();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', async () => {
       const body = JSON.parse(Buffer.concat(chunks).toString('utf8') || '{}');
-      const what = { path: request.url ?? '', headers: request.headers, body };
-      seen.push(what);
-      response.on('close', () => response.writableFinished || left.resolve());
-      await behaviour(response, what);
+      const recorded = { path: request.url ?? '', headers: request.headers, body };
+      requests.push(recorded);
+      response.on('close', () => response.writableFinished || disconnect.resolve());
+      await behaviour(response, recorded);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen,
+    requests,
     behave(next) {
       behaviour = next;
-      seen.length = 0;
-      left = deferred();
+      requests.length = 0;
+      disconnect = deferred();
     },
-    hangup: () => left.promise,
+    hangup: () => disconnect.promise,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -65,13 +69,13 @@ function deferred(): { promise: Promise<void>; resolve: () => void } {
 
 const SSE = { 'content-type': 'text/event-stream; charset=utf-8' };
 
-/** The events, and a proper end. */
+/** Sends the events and ends the response. */
 export const sends =
   (...events: string[]): Behaviour =>
   (response) =>
     void response.writeHead(200, SSE).end(events.join(''));
 
-/** The events a byte at a time, so that characters and lines are split across packets. */
+/** Sends the events byte by byte, so that characters and lines are split across packets. */
 export const dribbles =
   (...events: string[]): Behaviour =>
   async (response) => {
@@ -83,7 +87,7 @@ export const dribbles =
     response.end();
   };
 
-/** The events, and then the connection is cut. */
+/** Sends the events and breaks the connection. */
 export const breaksAfter =
   (...events: string[]): Behaviour =>
   async (response) => {
@@ -92,23 +96,23 @@ export const breaksAfter =
     response.socket?.destroy();
   };
 
-/** The events, and then nothing, without an end. */
+/** Sends the events and never ends the response. */
 export const hangsAfter =
   (...events: string[]): Behaviour =>
   (response) =>
     void response.writeHead(200, SSE).write(events.join(''));
 
-/** The first events once and the last one until the client leaves. */
+/** Sends the first events once, and then one event repeatedly until the client disconnects. */
 export const floods =
-  (first: readonly string[], again: string): Behaviour =>
+  (first: readonly string[], repeated: string): Behaviour =>
   async (response) => {
     response.writeHead(200, SSE).write(first.join(''));
     while (!response.destroyed && !response.closed) {
-      if (!response.write(again.repeat(16))) await pause(1);
+      if (!response.write(repeated.repeat(16))) await pause(1);
     }
   };
 
-/** An error document. */
+/** Sends an error response with a JSON body. */
 export const refuses =
   (status: number, document: unknown, headers: Record<string, string> = {}): Behaviour =>
   (response) =>

@@ -1,13 +1,14 @@
-/** Cancels and races: what is stopped, what still starts, what is left behind. */
-import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
-import { verifies } from '../verifies.js';
-import { codeOf, deferred, kit, run, tick, ticks, within } from './kit.js';
+// Cancels and races: which branches stop, which effects start, and what remains afterwards.
 
-verifies('kernel.race', 'X1 a race that is decided still starts the branches of the next lots', async () => {
-  const k = kit();
+import { expect } from 'vitest';
+import type { Scope } from '../../src/protocol/body.js';
+import { codeOf, deferred, kernelFixture, run, tick, ticks, within } from '../support/kernel-probe.js';
+import { verifies } from '../verifies.js';
+
+verifies('kernel.race', 'a race that is won starts no further branches', async () => {
+  const fixture = kernelFixture();
   const started: number[] = [];
-  const session = await k.open();
+  const session = await fixture.open();
   const body = (s: Scope) =>
     s.race(
       Array.from({ length: 400 }, (_, i) => async (b: Scope) => {
@@ -22,9 +23,9 @@ verifies('kernel.race', 'X1 a race that is decided still starts the branches of 
   expect(started.length).toBeLessThanOrEqual(96);
 });
 
-verifies('kernel.cancel', 'X2 after a cancel is answered nothing more is written for the root', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.cancel', 'nothing is written for a root after its cancel is acknowledged', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const child = (n: number) => ({
     name: `c${n}`,
     body: async (_: null, s: Scope) => {
@@ -53,47 +54,51 @@ verifies('kernel.cancel', 'X2 after a cancel is answered nothing more is written
   await running;
   await ticks(2);
   await session.close();
-  const all = await k.entries();
+  const all = await fixture.entries();
   const end = all.findIndex((e) => e.key === 't1' && e.type === 'call.errored');
   expect(all.slice(end + 1).map((e) => `${e.type} ${e.key}`)).toEqual([]);
 });
 
-verifies('kernel.cancel', 'X4 a cancel while the past is read, and a signal, and a close', async () => {
-  for (let offset = 0; offset < 30; offset++) {
-    const k = kit();
-    const session = await k.open();
-    await run(session, (s) => s.wait('x'));
-    await session.signal({ id: 'y', name: 'y' });
-    const running = run(session, (s) => s.wait('x'));
-    for (let i = 0; i < offset; i++) await undefined;
-    const [c, g] = await Promise.all([session.cancel('t1', 'stop'), codeOf(session.signal({ id: 'x', name: 'x' }))]);
-    expect([c, g]).toEqual([true, 'nothing']);
-    let o = await running;
-    if (o.status === 'paused') o = await run(session, (s) => s.wait('x'));
-    expect(o).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-  }
-});
+verifies(
+  'kernel.cancel',
+  'a cancel during the load of a run takes effect, and a concurrent signal is accepted',
+  async () => {
+    for (let offset = 0; offset < 30; offset++) {
+      const fixture = kernelFixture();
+      const session = await fixture.open();
+      await run(session, (s) => s.wait('x'));
+      await session.signal({ id: 'y', name: 'y' });
+      const running = run(session, (s) => s.wait('x'));
+      for (let i = 0; i < offset; i++) await undefined;
+      const [c, g] = await Promise.all([session.cancel('t1', 'stop'), codeOf(session.signal({ id: 'x', name: 'x' }))]);
+      expect([c, g]).toEqual([true, 'nothing']);
+      let o = await running;
+      if (o.status === 'paused') o = await run(session, (s) => s.wait('x'));
+      expect(o).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+    }
+  },
+);
 
-verifies('kernel.pressure', 'X11 results that come after their run ended are not kept for ever', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.pressure', 'results that arrive after the end of their run are not retained', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   for (let i = 0; i < 50; i++) {
     const slow = deferred<string>();
     await run(
       session,
-      (s) => s.race([(a) => a.effect(k.effect('slow', 'pure', () => slow.promise)), (b) => b.sleep(0)]),
+      (s) => s.race([(a) => a.effect(fixture.effect('slow', 'pure', () => slow.promise)), (b) => b.sleep(0)]),
       `r${i}`,
     );
     slow.resolve('x'.repeat(100_000));
     await tick();
   }
-  const landed = (session as unknown as { parts: { landed?: Map<string, unknown> } }).parts.landed;
-  expect(landed?.size ?? 0).toBeLessThan(10);
+  const lateResults = (session as unknown as { runDeps: { lateResults?: Map<string, unknown> } }).runDeps.lateResults;
+  expect(lateResults?.size ?? 0).toBeLessThan(10);
 });
 
-verifies('kernel.cancel', 'X13 an all of 300 branches is cancelled and a branch does not get to clean up', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.cancel', 'every one of 300 cancelled branches can clean up', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   let cleaned = 0;
   const cleansUp = async (b: Scope): Promise<void> => {
     try {

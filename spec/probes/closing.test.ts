@@ -1,26 +1,26 @@
-/** Sessions that are closed while something is under way. */
+// Closing a session while a run, an effect or an append is in progress.
 import { expect } from 'vitest';
+import { codeOf, deferred, gatedStore, kernelFixture, run, ticks, unhandled, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, gatedStore, kit, run, ticks, unhandled, within } from './kit.js';
 
-verifies('kernel.close', 'Z1 close() while an effect waits for its barrier: it is performed after close', async () => {
+verifies('kernel.close', 'an effect that waits for its barrier is not performed after close()', async () => {
   const gate = gatedStore();
-  const k = kit(gate.store);
-  const session = await k.open();
-  const running = codeOf(run(session, (s) => s.effect(k.effect('pay', 'once'))));
+  const fixture = kernelFixture(gate.store);
+  const session = await fixture.open();
+  const running = codeOf(run(session, (s) => s.effect(fixture.effect('pay', 'once'))));
   await ticks(2);
   const closing = session.close();
   gate.release();
   await within(1000, closing);
-  const atClose = [...k.performed];
+  const atClose = [...fixture.performed];
   await running;
   await ticks(5);
-  expect({ atClose, later: k.performed }).toEqual({ atClose: [], later: [] });
+  expect({ atClose, later: fixture.performed }).toEqual({ atClose: [], later: [] });
 });
 
-verifies('kernel.close', 'Z6 close() while run() of an errored root loads its past: unhandled rejection', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.close', 'close() while a run loads causes no unhandled rejection', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   await run(session, () => {
     throw new Error('bad');
   });
@@ -33,19 +33,19 @@ verifies('kernel.close', 'Z6 close() while run() of an errored root loads its pa
   expect(unhandled.map(String)).toEqual([]);
 });
 
-verifies('kernel.close', 'Z7 store fails while close() waits for an effect: close() hangs for ever', async () => {
-  const k = kit();
+verifies('kernel.close', 'close() ends even if the store fails while it waits for an effect', async () => {
+  const fixture = kernelFixture();
   let broken = false;
   const store = {
-    ...k.store,
+    ...fixture.store,
     journal: {
-      ...k.store.journal,
-      append: (b: never) => (broken ? Promise.reject(new Error('disk gone')) : k.store.journal.append(b)),
+      ...fixture.store.journal,
+      append: (b: never) => (broken ? Promise.reject(new Error('disk gone')) : fixture.store.journal.append(b)),
     },
   };
-  const session = await k.open({ store: store as never });
+  const session = await fixture.open({ store: store as never });
   const slow = deferred<string>();
-  const running = codeOf(run(session, (s) => s.effect(k.effect('slow', 'once', () => slow.promise))));
+  const running = codeOf(run(session, (s) => s.effect(fixture.effect('slow', 'once', () => slow.promise))));
   await ticks(3);
   broken = true;
   const signalled = codeOf(session.signal({ id: '1', name: 'x' }));
@@ -56,11 +56,11 @@ verifies('kernel.close', 'Z7 store fails while close() waits for an effect: clos
   expect(await within(500, codeOf(closing), 'close() never resolves')).toBe('nothing');
 });
 
-verifies('kernel.close', 'Z8 second close() resolves before the first has made things durable', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.close', 'a second close() resolves no earlier than the first', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const slow = deferred<string>();
-  const running = codeOf(run(session, (s) => s.effect(k.effect('slow', 'once', () => slow.promise))));
+  const running = codeOf(run(session, (s) => s.effect(fixture.effect('slow', 'once', () => slow.promise))));
   await ticks(3);
   let first = false;
   const closing = session.close().then(() => {
@@ -78,20 +78,22 @@ verifies('kernel.close', 'Z8 second close() resolves before the first has made t
   expect(early).toBe(false);
 });
 
-verifies('kernel.close', 'Z9 after close nothing is written: race and call ends of the dead attempt', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.close', 'nothing is written after close(), not even the end of a race or call', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const slow = deferred<string>();
   const running = codeOf(
-    run(session, (s) => s.race([(a) => a.effect(k.effect('slow', 'once', () => slow.promise)), (b) => b.wait('x')])),
+    run(session, (s) =>
+      s.race([(a) => a.effect(fixture.effect('slow', 'once', () => slow.promise)), (b) => b.wait('x')]),
+    ),
   );
   await ticks(3);
   const closing = session.close();
   slow.resolve('x');
   await closing;
   expect(await running).toBe('SESSION_CLOSED');
-  const types = await k.types();
+  const types = await fixture.types();
   expect(types.filter((type) => /^(race|call)\.(won|completed|errored)/.test(type))).toEqual([]);
   await ticks(3);
-  expect(await k.types()).toEqual(types);
+  expect(await fixture.types()).toEqual(types);
 });

@@ -1,17 +1,31 @@
-import { expect } from 'vitest';
-import type { Layer } from '../../src/kernel/layer.js';
-import type { Scope } from '../../src/kernel/scope.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
-import { verifies } from '../verifies.js';
-import { codeOf, deferred, duplicates, gatedStore, kit, micro, run, tick, ticks, unhandled, within } from './kit.js';
+// Effects in doubt: when they are listed, and how resolutions combine with crashes, races and cancels.
 
-verifies('kernel.doubt', 'D1 an effect that waits for its barrier is listed in doubt and can be decided', async () => {
+import { expect } from 'vitest';
+import type { Scope } from '../../src/protocol/body.js';
+import type { Layer } from '../../src/protocol/session.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
+import {
+  codeOf,
+  deferred,
+  duplicates,
+  gatedStore,
+  kernelFixture,
+  micro,
+  run,
+  tick,
+  ticks,
+  unhandled,
+  within,
+} from '../support/kernel-probe.js';
+import { verifies } from '../verifies.js';
+
+verifies('kernel.doubt', 'an effect that waits for its barrier is not in doubt', async () => {
   const gate = gatedStore();
-  const k = kit(gate.store);
-  const session = await k.open();
-  const running = run(session, (s) => s.effect(k.effect('pay', 'once')));
+  const fixture = kernelFixture(gate.store);
+  const session = await fixture.open();
+  const running = run(session, (s) => s.effect(fixture.effect('pay', 'once')));
   await ticks(2);
-  const doubts = session.doubts.map(({ key }) => key);
+  const doubts = session.effectsInDoubt.map(({ key }) => key);
   gate.release();
   await running;
   expect(doubts).toEqual([]);
@@ -19,76 +33,77 @@ verifies('kernel.doubt', 'D1 an effect that waits for its barrier is listed in d
 
 verifies(
   'kernel.doubt',
-  'D2 a retry decided before the effect was even performed makes it happen twice after a crash',
+  'a retry before the effect was performed does not perform it twice after a crash',
   async () => {
     const gate = gatedStore();
-    const k = kit(gate.store);
-    const session = await k.open();
+    const fixture = kernelFixture(gate.store);
+    const session = await fixture.open();
     const hang = deferred<string>();
-    const body = (s: Scope) => s.effect(k.effect('pay', 'once', () => hang.promise));
+    const body = (s: Scope) => s.effect(fixture.effect('pay', 'once', () => hang.promise));
     void run(session, body).catch(() => {});
     await ticks(2);
-    const decided = codeOf(session.decide('t1/0', 'retry', 'watchdog'));
+    const resolved = codeOf(session.resolveEffect('t1/0', 'retry', 'watchdog'));
     gate.release();
-    await decided;
+    await resolved;
     await ticks(3);
-    // process dies here: the effect was performed once, result unknown. Nobody decided anything after that.
-    const again = await k.open();
-    const second = run(again, (s) => s.effect(k.effect('pay', 'once')));
+    // The process dies here: the effect was performed once, its result is unknown, and no later resolution exists.
+    const again = await fixture.open();
+    const second = run(again, (s) => s.effect(fixture.effect('pay', 'once')));
     await within(1000, second);
-    expect(k.performed).toEqual(['pay']);
+    expect(fixture.performed).toEqual(['pay']);
   },
 );
 
-async function doubt(k = kit()) {
-  const store = crashingStore(k.store, { append: 2, when: 'before' });
-  const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
-  await codeOf(run(await k.open({ store }), body));
+/** Crashes a run so that its effect `t1/0` is in doubt. */
+async function effectInDoubt(fixture = kernelFixture()) {
+  const store = crashingStore(fixture.store, { appendNumber: 2, when: 'before' });
+  const body = (s: Scope) => s.effect(fixture.effect('pay', 'once'));
+  await codeOf(run(await fixture.open({ store }), body));
   await tick();
-  return { k, body };
+  return { fixture, body };
 }
 
-verifies('kernel.doubt', 'D3 a decision made while the run loads is not heard', async () => {
-  const bad: number[] = [];
+verifies('kernel.doubt', 'a resolution during the load of a run takes effect', async () => {
+  const failures: number[] = [];
   for (let offset = 0; offset < 30; offset++) {
-    const { k, body } = await doubt();
-    const session = await k.open();
-    await session.signal({ id: 'x', name: 'x' }); // so that opening's reading is not used
+    const { fixture, body } = await effectInDoubt();
+    const session = await fixture.open();
+    await session.signal({ id: 'x', name: 'x' }); // Discards the journal that was read when the session was opened.
     const running = run(session, body);
     for (let i = 0; i < offset; i++) await undefined;
-    await session.decide('t1/0', 'supply', 'me', { value: 1 }).catch(() => {});
+    await session.resolveEffect('t1/0', 'supply', 'me', { value: 1 }).catch(() => {});
     let outcome = await running;
     if (outcome.status === 'paused') outcome = await run(session, body);
-    if (outcome.status !== 'ok' && session.doubts.length === 0) bad.push(offset);
+    if (outcome.status !== 'ok' && session.effectsInDoubt.length === 0) failures.push(offset);
   }
-  expect(bad).toEqual([]);
+  expect(failures, 'a resolution was ignored').toEqual([]);
 });
 
-verifies('kernel.doubt', 'D4 a doubt in a branch that lost stays in doubts for ever and stops snapshots', async () => {
-  const k = kit();
-  const session = await k.open();
-  // lost branch's intent is never performed: the quick branch wins while the slow one waits for its barrier
+verifies('kernel.doubt', 'an effect of a branch that lost its race is not in doubt', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
+  // The quick branch wins while the effect of the slow one waits for its barrier.
   const hang = deferred<string>();
   const body = async (s: Scope) => {
     await s.race([
-      (a) => a.effect(k.effect('slow', 'once', () => hang.promise)),
+      (a) => a.effect(fixture.effect('slow', 'once', () => hang.promise)),
       (b) => b.now().then(() => b.sleep(0)),
     ]);
     return 'done';
   };
   expect((await run(session, body)).status).toBe('ok');
-  const again = await k.open();
-  expect(again.doubts).toEqual([]);
+  const again = await fixture.open();
+  expect(again.effectsInDoubt).toEqual([]);
 });
 
-verifies('kernel.snapshot', 'D4b ...and no snapshot is ever taken again', async () => {
-  const k = kit();
-  let session = await k.open();
+verifies('kernel.snapshot', 'an effect of a branch that lost its race does not prevent snapshots', async () => {
+  const fixture = kernelFixture();
+  let session = await fixture.open();
   const hang = deferred<string>();
   await run(session, async (s) => {
-    await s.race([(a) => a.effect(k.effect('slow', 'idempotent', () => hang.promise)), (b) => b.sleep(0)]);
+    await s.race([(a) => a.effect(fixture.effect('slow', 'idempotent', () => hang.promise)), (b) => b.sleep(0)]);
   });
-  session = await k.open(); // crash: the slow one never got a result
+  session = await fixture.open(); // After a crash the slow effect has no result.
   for (let r = 0; r < 3; r++)
     await run(
       session,
@@ -97,127 +112,133 @@ verifies('kernel.snapshot', 'D4b ...and no snapshot is ever taken again', async 
       },
       `r${r}`,
     );
-  expect(await k.store.snapshots.load('s')).toBeDefined();
+  expect(await fixture.store.snapshots.load('s')).toBeDefined();
 });
 
-verifies('kernel.doubt', 'D4c a cancelled root with a doubt: doubts, decide', async () => {
-  const { k, body } = await doubt();
-  const session = await k.open();
+verifies('kernel.doubt', 'an effect of a cancelled root is no longer in doubt', async () => {
+  const { fixture, body } = await effectInDoubt();
+  const session = await fixture.open();
   await session.cancel('t1', 'enough');
   expect((await run(session, body)).status).toBe('error');
-  expect(session.doubts).toEqual([]);
+  expect(session.effectsInDoubt).toEqual([]);
 });
 
-verifies('kernel.doubt', 'D5 decide twice, crash at each append of the decision path', async () => {
-  for (const decision of ['retry', 'supply', 'fail'] as const)
+verifies('kernel.doubt', 'a resolution survives a crash at every append, and performs nothing twice', async () => {
+  for (const resolution of ['retry', 'supply', 'fail'] as const)
     for (let append = 1; append <= 6; append++)
       for (const when of ['before', 'after'] as const) {
-        const { k, body } = await doubt();
-        const crashing = crashingStore(k.store, { append, when });
-        const s1 = await k.open({ store: crashing });
+        const { fixture, body } = await effectInDoubt();
+        const crashing = crashingStore(fixture.store, { appendNumber: append, when });
+        const s1 = await fixture.open({ store: crashing });
         try {
           const paused = await run(s1, body);
           if (paused.status === 'paused') {
-            await s1.decide('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
+            await s1.resolveEffect('t1/0', resolution, 'me', { value: 'big'.repeat(3000) });
             await run(s1, body);
           }
         } catch {}
         await tick();
-        const s2 = await k.open();
+        const s2 = await fixture.open();
         let outcome = await run(s2, body);
         for (let i = 0; i < 5 && outcome.status === 'paused'; i++) {
-          await s2.decide('t1/0', decision, 'me', { value: 'big'.repeat(3000) });
+          await s2.resolveEffect('t1/0', resolution, 'me', { value: 'big'.repeat(3000) });
           outcome = await run(s2, body);
         }
-        const where = `${decision} ${append} ${when}`;
-        expect(outcome.status, where).toBe(decision === 'fail' ? 'error' : 'ok');
-        expect(duplicates(await k.entries()), where).toEqual([]);
-        const decisions = (await k.entries()).filter((e) => e.type === 'effect.decided').length;
-        const retries = decision === 'retry' ? decisions : 0;
-        expect(k.performed.length, where).toBeLessThanOrEqual(1 + retries);
-        const third = await k.open();
-        const n = k.performed.length;
+        const where = `${resolution} ${append} ${when}`;
+        expect(outcome.status, where).toBe(resolution === 'fail' ? 'error' : 'ok');
+        expect(duplicates(await fixture.entries()), where).toEqual([]);
+        const resolutions = (await fixture.entries()).filter((e) => e.type === 'effect.resolved').length;
+        const retries = resolution === 'retry' ? resolutions : 0;
+        expect(fixture.performed.length, where).toBeLessThanOrEqual(1 + retries);
+        const third = await fixture.open();
+        const n = fixture.performed.length;
         expect(await run(third, body), where).toEqual(outcome);
-        expect(k.performed.length).toBe(n);
+        expect(fixture.performed.length).toBe(n);
       }
 });
 
-verifies('kernel.doubt', 'D6 doubts inside race branches and layers', async () => {
-  const budget: Layer = async (_e, scope, next) => {
-    await scope.record('b.r', () => 1);
-    return next();
-  };
-  for (let append = 1; append <= 8; append++)
-    for (const when of ['before', 'after'] as const) {
-      const k = kit();
-      const body = (s: Scope) =>
-        s.race([
-          async (a) => {
-            await a.effect(k.effect('one', 'once'));
-            await a.effect(k.effect('two', 'once'));
-            return 'first';
-          },
-          (b) => b.wait('never'),
-        ]);
-      const crashing = crashingStore(k.store, { append, when });
-      await codeOf(run(await k.open({ store: crashing, layers: [budget] }), body));
-      await tick();
-      const s2 = await k.open({ layers: [budget] });
-      let o = await run(s2, body);
-      let decisions = 0;
-      for (let i = 0; i < 6 && o.status === 'paused'; i++) {
-        const d = o.pending.find((p) => p.kind === 'doubt');
-        if (d) {
-          await s2.decide(d.key, 'retry', 'me');
-          decisions += 1;
+verifies(
+  'kernel.doubt',
+  'effects in doubt inside of races and layers are resolved after a crash at every append',
+  async () => {
+    const budget: Layer = async (_e, scope, next) => {
+      await scope.record('b.r', () => 1);
+      return next();
+    };
+    for (let append = 1; append <= 8; append++)
+      for (const when of ['before', 'after'] as const) {
+        const fixture = kernelFixture();
+        const body = (s: Scope) =>
+          s.race([
+            async (a) => {
+              await a.effect(fixture.effect('one', 'once'));
+              await a.effect(fixture.effect('two', 'once'));
+              return 'first';
+            },
+            (b) => b.wait('never'),
+          ]);
+        const crashing = crashingStore(fixture.store, { appendNumber: append, when });
+        await codeOf(run(await fixture.open({ store: crashing, layers: [budget] }), body));
+        await tick();
+        const s2 = await fixture.open({ layers: [budget] });
+        let o = await run(s2, body);
+        let resolutions = 0;
+        for (let i = 0; i < 6 && o.status === 'paused'; i++) {
+          const d = o.pending.find((p) => p.kind === 'doubt');
+          if (d) {
+            await s2.resolveEffect(d.key, 'retry', 'me');
+            resolutions += 1;
+          }
+          o = await run(s2, body);
         }
-        o = await run(s2, body);
+        const where = `${append} ${when}`;
+        expect(o, where).toEqual({ status: 'ok', output: 'first' });
+        expect(duplicates(await fixture.entries()), where).toEqual([]);
+        expect(fixture.performed.length, where).toBeLessThanOrEqual(2 + resolutions);
       }
-      const where = `${append} ${when}`;
-      expect(o, where).toEqual({ status: 'ok', output: 'first' });
-      expect(duplicates(await k.entries()), where).toEqual([]);
-      expect(k.performed.length, where).toBeLessThanOrEqual(2 + decisions);
-    }
-});
+  },
+);
 
-verifies('kernel.doubt', 'D7 live decision in hold mode, twice', async () => {
-  const { k } = await doubt();
-  const session = await k.open();
-  const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
+verifies('kernel.doubt', 'the second of two concurrent resolutions is refused', async () => {
+  const { fixture } = await effectInDoubt();
+  const session = await fixture.open();
+  const body = (s: Scope) => s.effect(fixture.effect('pay', 'once'));
   const running = run(session, body, 't1', 'hold');
   const o = await running;
   expect(o.status).toBe('paused');
   const results = await Promise.all([
-    codeOf(session.decide('t1/0', 'supply', 'a', { value: 1 })),
-    codeOf(session.decide('t1/0', 'fail', 'b')),
+    codeOf(session.resolveEffect('t1/0', 'supply', 'a', { value: 1 })),
+    codeOf(session.resolveEffect('t1/0', 'fail', 'b')),
   ]);
-  expect(results.sort()).toEqual(['DECISION_REFUSED', 'nothing']);
+  expect(results.sort()).toEqual(['ANSWER_REFUSED', 'nothing']);
   expect(unhandled).toEqual([]);
 });
 
 verifies(
   'kernel.doubt',
-  'F8 a retry is cancelled around its barrier: performed and not recorded, or recorded and not performed',
+  'a retry that is cancelled around its barrier is recorded exactly if it is performed',
   async () => {
     for (let offset = 0; offset < 60; offset += 2) {
-      const k = kit();
-      const body = (s: Scope) => s.effect(k.effect('pay', 'once'));
-      await codeOf(run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'before' }) }), body));
+      const fixture = kernelFixture();
+      const body = (s: Scope) => s.effect(fixture.effect('pay', 'once'));
+      await codeOf(
+        run(await fixture.open({ store: crashingStore(fixture.store, { appendNumber: 2, when: 'before' }) }), body),
+      );
       await tick();
-      const session = await k.open();
+      const session = await fixture.open();
       await run(session, body);
-      await session.decide('t1/0', 'retry', 'me');
-      const tried = k.performed.length;
+      await session.resolveEffect('t1/0', 'retry', 'me');
+      const performedBefore = fixture.performed.length;
       const running = run(session, body);
       await micro(offset);
       const stopped = await session.cancel('t1', 'stop');
       const outcome = await running;
-      const types = await k.types();
+      const types = await fixture.types();
       const ended = types.filter((type) => /^effect\.(returned|failed) /.test(type)).length;
       expect(outcome.status, `${offset}`).toBe(stopped ? 'error' : 'ok');
-      expect(k.performed.length - tried, `${offset}: ${types}`).toBeLessThanOrEqual(ended);
-      expect(duplicates(await k.entries()), `${offset}`).toEqual([]);
-      expect(await run(await k.open(), body), `${offset}`).toEqual(outcome);
+      expect(fixture.performed.length - performedBefore, `${offset}: ${types}`).toBeLessThanOrEqual(ended);
+      expect(duplicates(await fixture.entries()), `${offset}`).toEqual([]);
+      expect(await run(await fixture.open(), body), `${offset}`).toEqual(outcome);
     }
   },
 );

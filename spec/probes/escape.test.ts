@@ -1,97 +1,97 @@
+// Bodies that violate the rules of their scope: escaped scopes, forgotten steps, endless loops, reserved types.
+
 import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
+import type { Scope } from '../../src/protocol/body.js';
+import {
+  codeOf,
+  deferred,
+  duplicates,
+  kernelFixture,
+  run,
+  tick,
+  ticks,
+  unhandled,
+  within,
+} from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, duplicates, kit, run, tick, ticks, unhandled, within } from './kit.js';
 
-verifies(
-  'kernel.scope',
-  'E1 a branch scope used after its group: works live, mismatches for ever on replay',
-  async () => {
-    const k = kit();
-    const body = async (s: Scope) => {
-      let kept: Scope | undefined;
-      await s.all([
-        async (a) => {
-          kept = a;
-          await a.now();
+verifies('kernel.scope', 'a branch scope that is used after its group leaves the run replayable', async () => {
+  const fixture = kernelFixture();
+  const body = async (s: Scope) => {
+    let escaped: Scope | undefined;
+    await s.all([
+      async (a) => {
+        escaped = a;
+        await a.now();
+      },
+    ]);
+    await escaped?.effect(fixture.effect('escaped', 'once')).catch(() => {});
+    await s.wait('go');
+    return 'fine';
+  };
+  const session = await fixture.open();
+  await run(session, body);
+  await session.signal({ id: '1', name: 'go' });
+  expect(await codeOf(run(session, body))).toBe('nothing');
+});
+
+verifies('kernel.scope', 'a call scope that is used after its call writes nothing', async () => {
+  const fixture = kernelFixture();
+  const body = async (s: Scope) => {
+    let escaped: Scope | undefined;
+    await s.call(
+      {
+        name: 'c',
+        body: (_: null, c) => {
+          escaped = c;
+          return 1;
         },
-      ]);
-      await kept?.effect(k.effect('escaped', 'once')).catch(() => {});
-      await s.wait('go');
-      return 'fine';
-    };
-    const session = await k.open();
-    await run(session, body);
-    await session.signal({ id: '1', name: 'go' });
-    expect(await codeOf(run(session, body))).toBe('nothing');
-  },
-);
+      },
+      null,
+    );
+    if (escaped) await escaped.effect(fixture.effect('escaped', 'once')).catch(() => {});
+    return s.wait('go');
+  };
+  await run(await fixture.open(), body);
+  const all = await fixture.entries();
+  const end = all.findIndex((e) => e.type === 'call.completed' && e.key === 't1/0');
+  expect(
+    all
+      .slice(end + 1)
+      .filter((e) => e.key.startsWith('t1/0/'))
+      .map((e) => e.type),
+  ).toEqual([]);
+});
 
-verifies(
-  'kernel.scope',
-  'E2 a call scope used after its call: an effect under a finished call, performed again by every replay',
-  async () => {
-    const k = kit();
-    const body = async (s: Scope) => {
-      let kept: Scope | undefined;
-      await s.call(
+verifies('kernel.scope', 'a child that does not await a step ends the run with SCOPE_BUSY', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
+  const hang = deferred<string>();
+  const body = async (s: Scope) => {
+    const code = await s
+      .call(
         {
           name: 'c',
-          body: (_: null, c) => {
-            kept = c;
+          body: async (_: null, c) => {
+            void c.wait('x').catch(() => {});
             return 1;
           },
         },
         null,
-      );
-      if (kept) await kept.effect(k.effect('escaped', 'once')).catch(() => {});
-      return s.wait('go');
-    };
-    await run(await k.open(), body);
-    const all = await k.entries();
-    const end = all.findIndex((e) => e.type === 'call.completed' && e.key === 't1/0');
-    expect(
-      all
-        .slice(end + 1)
-        .filter((e) => e.key.startsWith('t1/0/'))
-        .map((e) => e.type),
-    ).toEqual([]);
-  },
-);
+      )
+      .catch((e) => e.code);
+    await s.effect(fixture.effect('slow', 'once', () => hang.promise));
+    return code;
+  };
+  const running = run(session, body);
+  await ticks(3);
+  hang.resolve('done');
+  expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'SCOPE_BUSY' } });
+});
 
-verifies(
-  'kernel.scope',
-  'E3 a child forgets a wait; the parent catches SCOPE_BUSY and goes on: false pause',
-  async () => {
-    const k = kit();
-    const session = await k.open();
-    const hang = deferred<string>();
-    const body = async (s: Scope) => {
-      const code = await s
-        .call(
-          {
-            name: 'c',
-            body: async (_: null, c) => {
-              void c.wait('x').catch(() => {});
-              return 1;
-            },
-          },
-          null,
-        )
-        .catch((e) => e.code);
-      await s.effect(k.effect('slow', 'once', () => hang.promise));
-      return code;
-    };
-    const running = run(session, body);
-    await ticks(3);
-    hang.resolve('done');
-    expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'SCOPE_BUSY' } });
-  },
-);
-
-verifies('kernel.scope', 'E4 a forgotten wait swallows the signal that the body waits for later', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.scope', 'a wait that is not awaited ends the run and consumes no signal', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const body = async (s: Scope) => {
     const code = await s
       .race([
@@ -107,28 +107,28 @@ verifies('kernel.scope', 'E4 a forgotten wait swallows the signal that the body 
   await ticks(5);
   await session.signal({ id: '1', name: 'x', value: 'X' });
   await ticks(5);
-  await k.clock.advance(5000);
+  await fixture.clock.advance(5000);
   expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'SCOPE_BUSY' } });
 });
 
-verifies('kernel.scope', 'E5 parent scope inside a child or branch is refused', async () => {
-  const k = kit();
-  const o = await run(await k.open(), async (s) => [
+verifies('kernel.scope', 'a parent scope is refused inside of a child or branch', async () => {
+  const fixture = kernelFixture();
+  const o = await run(await fixture.open(), async (s) => [
     await s.call({ name: 'c', body: () => s.now().catch((e) => e.code) }, null),
     await s.all([() => s.now().catch((e) => e.code)]),
   ]);
   expect(JSON.stringify(o)).toContain('SCOPE_BUSY');
 });
 
-verifies('kernel.scope', 'E6 all inside Promise.race, body returns while branches run', async () => {
-  const k = kit();
+verifies('kernel.scope', 'a body that returns while its branches run ends with SCOPE_BUSY', async () => {
+  const fixture = kernelFixture();
   const hang = deferred<string>();
-  const session = await k.open();
+  const session = await fixture.open();
   const o = await within(
     1000,
     run(session, async (s) =>
       Promise.race([
-        s.all([(a) => a.effect(k.effect('slow', 'once', () => hang.promise)), (b) => b.wait('q')]),
+        s.all([(a) => a.effect(fixture.effect('slow', 'once', () => hang.promise)), (b) => b.wait('q')]),
         tick().then(() => 'quick'),
       ]),
     ),
@@ -137,8 +137,8 @@ verifies('kernel.scope', 'E6 all inside Promise.race, body returns while branche
   hang.resolve('x');
   await ticks(3);
   await session.close();
-  expect(duplicates(await k.entries())).toEqual([]);
-  const all = await k.entries();
+  expect(duplicates(await fixture.entries())).toEqual([]);
+  const all = await fixture.entries();
   const end = all.findIndex((e) => e.type === 'call.errored');
   expect(
     all
@@ -149,16 +149,16 @@ verifies('kernel.scope', 'E6 all inside Promise.race, body returns while branche
   expect(unhandled.map(String)).toEqual([]);
 });
 
-verifies('kernel.cancel', 'E7 a body that retries on every error spins for ever once it is cancelled', async () => {
-  const k = kit();
-  const session = await k.open();
-  let turns = 0;
+verifies('kernel.cancel', 'a body that retries on every error ends after a cancel', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
+  let iterations = 0;
   const body = async (s: Scope) => {
     for (;;) {
       try {
         return await s.wait('x');
       } catch {
-        if (++turns > 100_000) throw new Error('spun');
+        if (++iterations > 100_000) throw new Error('endless loop');
       }
     }
   };
@@ -166,28 +166,28 @@ verifies('kernel.cancel', 'E7 a body that retries on every error spins for ever 
   await running;
   await session.cancel('t1', 'enough');
   await run(session, body);
-  expect(turns).toBeLessThan(1000);
+  expect(iterations).toBeLessThan(1000);
 });
 
-verifies('kernel.depth', 'E8 endless nesting through all is not bounded by maxDepth', async () => {
-  const k = kit();
+verifies('kernel.depth', 'nesting through all is bounded by maxDepth', async () => {
+  const fixture = kernelFixture();
   let depth = 0;
   const nest = (s: Scope): Promise<unknown> => {
     depth += 1;
-    if (depth > 300) throw new Error('went on');
+    if (depth > 300) throw new Error('unbounded');
     return s.all([nest]);
   };
-  const o = await run(await k.open({ maxDepth: 50 }), nest);
+  const o = await run(await fixture.open({ maxDepth: 50 }), nest);
   expect(o).toMatchObject({ status: 'error', error: { code: 'DEPTH_EXCEEDED' } });
 });
 
-verifies('kernel.once', "E9 records that use the kernel's own types", async () => {
-  const bad: string[] = [];
+verifies('kernel.once', "a record with one of the kernel's own entry types does not corrupt the session", async () => {
+  const failures: string[] = [];
   for (const type of [
     'session.opened',
     'signal.received',
     'effect.requested',
-    'effect.decided',
+    'effect.resolved',
     'cancel.requested',
     'call.started',
     'timer.set',
@@ -196,37 +196,37 @@ verifies('kernel.once', "E9 records that use the kernel's own types", async () =
     'effect.returned',
     'call.completed',
   ]) {
-    const k = kit();
+    const fixture = kernelFixture();
     let made = 0;
     const body = async (s: Scope) => {
       const v = await s.record(type, () => {
         made += 1;
         return made;
       });
-      await s.effect(k.effect('key', 'keyed'));
+      await s.effect(fixture.effect('key', 'keyed'));
       await s.wait('go');
       return v;
     };
-    const first = await run(await k.open(), body).catch((e) => ({ status: e.code }));
-    if (first.status !== 'paused') continue; // refused: good
-    const session = await k.open();
+    const first = await run(await fixture.open(), body).catch((e) => ({ status: e.code }));
+    if (first.status !== 'paused') continue; // The record was refused.
+    const session = await fixture.open();
     const second = await codeOf(run(session, body));
-    if (second !== 'nothing' || made > 1 || session.doubts.length > 0)
-      bad.push(`${type}: ${second}, made ${made}, doubts ${session.doubts.length}`);
-    const third = await run(await k.open(), async (s) => s.effect(k.effect('key2', 'keyed')), 't2').catch(
+    if (second !== 'nothing' || made > 1 || session.effectsInDoubt.length > 0)
+      failures.push(`${type}: ${second}, made ${made}, doubts ${session.effectsInDoubt.length}`);
+    const third = await run(await fixture.open(), async (s) => s.effect(fixture.effect('key2', 'keyed')), 't2').catch(
       (e) => e.code,
     );
     void third;
-    if (new Set(k.keys.map((x) => x.split(':')[0])).size > 1)
-      bad.push(`${type}: the session was born again: ${k.keys}`);
+    if (new Set(fixture.keys.map((x) => x.split(':')[0])).size > 1)
+      failures.push(`${type}: the session got a new incarnation: ${fixture.keys}`);
   }
-  expect(bad).toEqual([]);
+  expect(failures).toEqual([]);
 });
 
-verifies('kernel.once', 'E10 a failing make() is made again on replay', async () => {
-  const k = kit();
+verifies('kernel.once', 'the failure of a record is recorded, and repeated on replay', async () => {
+  const fixture = kernelFixture();
   let made = 0;
-  const seen: unknown[] = [];
+  const results: unknown[] = [];
   const body = async (s: Scope) => {
     const v = await s
       .record('a.b', () => {
@@ -234,58 +234,54 @@ verifies('kernel.once', 'E10 a failing make() is made again on replay', async ()
         return made;
       })
       .catch(() => 'failed');
-    seen.push(v);
+    results.push(v);
     await s.wait('go');
   };
-  await run(await k.open(), body);
-  await run(await k.open(), body).catch(() => {});
-  expect(seen).toEqual(['failed', 'failed']);
+  await run(await fixture.open(), body);
+  await run(await fixture.open(), body).catch(() => {});
+  expect(results).toEqual(['failed', 'failed']);
 });
 
-verifies(
-  'kernel.cancel',
-  'E11 sync throws, undefined throws, catches CANCELLED and goes on, finally steps',
-  async () => {
-    const k = kit();
-    const session = await k.open();
-    expect(
-      await run(
-        session,
-        () => {
-          throw undefined;
-        },
-        'a',
-      ),
-    ).toMatchObject({ status: 'error', error: { code: 'EXECUTION_FAILED' } });
-    const running = run(
+verifies('kernel.cancel', 'a thrown undefined and a body that ignores its cancel both end the run', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
+  expect(
+    await run(
       session,
-      async (s) => {
-        try {
-          await s.sleep(1000);
-        } catch {
-          await s.effect(k.effect('cleanup', 'once')).catch(() => {});
-        }
-        return 'fine';
+      () => {
+        throw undefined;
       },
-      'b',
-      'hold',
-    );
-    await ticks(3);
-    await session.cancel('b', 'x');
-    expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-    expect(k.performed).toEqual([]);
-    expect(unhandled).toEqual([]);
-  },
-);
+      'a',
+    ),
+  ).toMatchObject({ status: 'error', error: { code: 'EXECUTION_FAILED' } });
+  const running = run(
+    session,
+    async (s) => {
+      try {
+        await s.sleep(1000);
+      } catch {
+        await s.effect(fixture.effect('cleanup', 'once')).catch(() => {});
+      }
+      return 'fine';
+    },
+    'b',
+    'hold',
+  );
+  await ticks(3);
+  await session.cancel('b', 'x');
+  expect(await within(1000, running)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  expect(fixture.performed).toEqual([]);
+  expect(unhandled).toEqual([]);
+});
 
-verifies('kernel.cancel', 'E12 an effect that cancels its own run and then never ends', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.cancel', 'an effect that cancels its own run and never ends does not block the run', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const o = within(
     500,
     run(session, (s) =>
       s.effect(
-        k.effect('suicide', 'pure', () => {
+        fixture.effect('self-cancelling', 'pure', () => {
           void session.cancel('t1', 'self');
           return new Promise(() => {});
         }),

@@ -1,13 +1,14 @@
-/** Does a session that works for long grow? */
+// The memory of a session does not grow with the number of its steps.
+
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'vitest';
-import { soloLeases } from '../../src/journal/leases.js';
+import { singleProcessLeases } from '../../src/journal/leases.js';
 import type { Store } from '../../src/journal/store.js';
-import type { Scope } from '../../src/kernel/scope.js';
 import type { Session } from '../../src/kernel/session.js';
+import type { Scope } from '../../src/protocol/body.js';
+import { kernelFixture, run, tick, ticks } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { deferred, kit, run, tick, ticks } from './kit.js';
 
 setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc') as () => void;
@@ -18,13 +19,13 @@ const heap = async (): Promise<number> => {
   return process.memoryUsage().heapUsed / 1024 / 1024;
 };
 
-/** Keeps nothing of what is appended, so that only the session's own memory shows. */
-function forgetful(): Store {
+/** A store that discards all entries, so that only the memory of the session is measured. */
+function discardingStore(): Store {
   let next = 0;
   let fence = 0;
   return {
     journal: {
-      claim: async () => ({ fence: ++fence, next }),
+      claim: async () => ({ fence: ++fence, nextSeq: next }),
       append: async (b) => {
         next += b.entries.length;
       },
@@ -34,26 +35,33 @@ function forgetful(): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
-    leases: soloLeases,
+    leases: singleProcessLeases,
     close: async () => {},
   };
 }
 
-interface Insides {
-  attempt:
-    | { current: { life: { listeners: Set<unknown> | undefined }; parked: Set<unknown> | undefined; strands: number } }
+interface SessionInternals {
+  activeRun:
+    | {
+        attempt: {
+          lifetime: { listeners: Set<unknown> | undefined };
+          parkedWaits: Set<unknown> | undefined;
+          runnableCount: number;
+        };
+      }
     | undefined;
-  parts: { waiters: Map<string, unknown> | undefined };
+  runDeps: { waiters: Map<string, unknown> | undefined };
   inFlight: Map<string, unknown>;
-  standing: {
+  sessionState: {
     inbox: { all: readonly unknown[] } | undefined;
-    delivered: Map<string, unknown>;
+    deliveredSignals: Map<string, unknown>;
     intents: Map<string, unknown>;
     roots: Map<string, unknown>;
   };
 }
-const insides = (session: Session): Insides => session as unknown as Insides;
+const internalsOf = (session: Session): SessionInternals => session as unknown as SessionInternals;
 
+/** Repeats work in one run. Returns the growth of the heap and the sizes of internal collections. */
 async function growth(
   work: (s: Scope, i: number, session: Session) => Promise<unknown>,
   n: number,
@@ -65,14 +73,14 @@ async function growth(
   inFlight: number;
   intents: number;
   inbox: number;
-  strands: number;
+  runnableCount: number;
 }> {
-  const k = kit(forgetful());
-  const session = await k.open();
+  const fixture = kernelFixture(discardingStore());
+  const session = await fixture.open();
   let mid = 0;
   let end = 0;
   let parked = -1;
-  let seen: Insides['attempt'];
+  let activeRun: SessionInternals['activeRun'];
   await run(
     session,
     async (s) => {
@@ -81,28 +89,28 @@ async function growth(
         await work(s, i, session);
       }
       end = await heap();
-      seen = insides(session).attempt;
-      // Ending the attempt clears it, so it is counted while the body still runs.
-      parked = seen?.current.parked?.size ?? 0;
+      activeRun = internalsOf(session).activeRun;
+      // Counted while the body runs, because the end of the attempt clears the set.
+      parked = activeRun?.attempt.parkedWaits?.size ?? 0;
     },
     't1',
     'hold',
   );
-  const { parts, inFlight, standing } = insides(session);
-  const current = seen?.current;
+  const { runDeps, inFlight, sessionState } = internalsOf(session);
+  const attempt = activeRun?.attempt;
   return {
     mib: end - mid,
-    listeners: current?.life.listeners?.size ?? 0,
+    listeners: attempt?.lifetime.listeners?.size ?? 0,
     parked,
-    waiters: parts.waiters?.size ?? 0,
+    waiters: runDeps.waiters?.size ?? 0,
     inFlight: inFlight.size,
-    intents: standing.intents.size,
-    inbox: standing.inbox?.all.length ?? 0,
-    strands: current?.strands ?? -1,
+    intents: sessionState.intents.size,
+    inbox: sessionState.inbox?.all.length ?? 0,
+    runnableCount: attempt?.runnableCount ?? -1,
   };
 }
 
-const clean = { listeners: 0, parked: 0, waiters: 0, inFlight: 0, intents: 0, inbox: 0 };
+const EMPTY = { listeners: 0, parked: 0, waiters: 0, inFlight: 0, intents: 0, inbox: 0 };
 
 for (const [name, n, work] of [
   ['100k records', 100_000, (s: Scope) => s.record('a.b', () => 1)],
@@ -143,7 +151,7 @@ for (const [name, n, work] of [
         .catch(() => {}),
   ],
   [
-    '10k signals taken',
+    '10k received signals',
     10_000,
     async (s: Scope, i: number, session: Session) => {
       void session.signal({ id: `s${i}`, name: 'x' });
@@ -153,12 +161,12 @@ for (const [name, n, work] of [
 ] as const)
   verifies(
     'kernel.pressure',
-    `M1 ${name}`,
+    `${name} do not grow the memory of a session`,
     async () => {
       const g = await growth(work as never, n);
-      const { mib, strands, ...rest } = g;
-      expect(rest).toEqual(clean);
-      expect(strands).toBe(1);
+      const { mib, runnableCount, ...sizes } = g;
+      expect(sizes, 'the session leaks').toEqual(EMPTY);
+      expect(runnableCount).toBe(1);
       expect(mib).toBeLessThan(name.includes('signals') ? 4 : 8);
     },
     120_000,
@@ -166,10 +174,10 @@ for (const [name, n, work] of [
 
 verifies(
   'kernel.pressure',
-  'M2 10k roots of one line: what stays of each',
+  '10k finished roots take less than 10 MiB',
   async () => {
-    const k = kit(forgetful());
-    const session = await k.open();
+    const fixture = kernelFixture(discardingStore());
+    const session = await fixture.open();
     for (let i = 0; i < 2_000; i++) await run(session, (s) => s.now(), `w${i}`);
     const before = await heap();
     for (let i = 0; i < 10_000; i++) await run(session, (s) => s.now(), `r${i}`);
@@ -181,11 +189,10 @@ verifies(
 
 verifies(
   'kernel.pressure',
-  'M4 lost branches whose effects never end',
+  'effects of lost branches do not stay in flight',
   async () => {
-    const k = kit(forgetful());
-    const session = await k.open();
-    const hang = deferred();
+    const fixture = kernelFixture(discardingStore());
+    const session = await fixture.open();
     await run(session, async (s) => {
       for (let i = 0; i < 2_000; i++)
         await s.race([
@@ -202,8 +209,7 @@ verifies(
         ]);
     });
     await tick();
-    expect(insides(session).inFlight.size).toBe(0);
-    void hang;
+    expect(internalsOf(session).inFlight.size).toBe(0);
   },
   60_000,
 );

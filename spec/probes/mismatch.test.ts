@@ -1,15 +1,15 @@
-/** Attempts that ended because the code asked for something else than the journal holds, and what is left of them. */
+// Attempts that ended with REPLAY_MISMATCH: their remaining effects, timers and calls change nothing.
+
 import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
 import type { Session, SessionOptions } from '../../src/kernel/session.js';
-import { verifies } from '../verifies.js';
+import type { Scope } from '../../src/protocol/body.js';
 import {
   codeOf,
   deferred,
   duplicates,
   gatedStore,
-  type Kit,
-  kit,
+  type KernelFixture,
+  kernelFixture,
   lateWrites,
   micro,
   run,
@@ -17,15 +17,17 @@ import {
   tick,
   ticks,
   unhandled,
-} from './kit.js';
+} from '../support/kernel-probe.js';
+import { verifies } from '../verifies.js';
 
 type Body = (scope: Scope) => Promise<unknown>;
 
-/** The program that was recorded: the first branch, and one that wrote something down before it waits. */
-const right = (first: Body) => (s: Scope) => s.all([first, (b) => b.record('x.y', () => 1).then(() => b.wait('b'))]);
+/** The recorded program: the given branch, and one that records a fact before it waits. */
+const recordedProgram = (first: Body) => (s: Scope) =>
+  s.all([first, (b) => b.record('x.y', () => 1).then(() => b.wait('b'))]);
 
-/** The changed one: its second branch asks for the time, which the journal does not hold. */
-const wrong = (first: Body, when: () => Promise<unknown>) => (s: Scope) =>
+/** The changed program: its second branch requests the time, which the journal does not contain. */
+const changedProgram = (first: Body, when: () => Promise<unknown>) => (s: Scope) =>
   s.all([
     first,
     async (b) => {
@@ -41,214 +43,222 @@ const waitsThen =
     return next(a);
   };
 
-/** A session whose journal holds the right program with its first branch at `wait a`, and the signal for it. */
-async function recorded(k: Kit, options?: Partial<SessionOptions>, value?: unknown): Promise<Session> {
-  const session = await k.open();
-  await run(session, right(waitsThen((a) => a.wait('never'))));
+/** Opens a session whose journal contains the recorded program at `wait a`, and the signal `a`. */
+async function recordedSession(
+  fixture: KernelFixture,
+  options?: Partial<SessionOptions>,
+  value?: unknown,
+): Promise<Session> {
+  const session = await fixture.open();
+  await run(session, recordedProgram(waitsThen((a) => a.wait('never'))));
   await session.signal({ id: '1', name: 'a', value });
   await session.close();
-  return k.open(options);
+  return fixture.open(options);
 }
 
-/** Runs the wrong program until it has met the journal. */
-async function mismatched(session: Session, first: Body, timers?: 'hold'): Promise<void> {
-  const held = deferred<void>();
+/** Runs the changed program until the mismatch. */
+async function runToMismatch(session: Session, first: Body, timers?: 'hold'): Promise<void> {
+  const blocker = deferred<void>();
   const running = codeOf(
     run(
       session,
-      wrong(first, () => held.promise),
+      changedProgram(first, () => blocker.promise),
       't1',
       timers,
     ),
   );
   await ticks(3);
-  held.resolve();
+  blocker.resolve();
   expect(await running).toBe('REPLAY_MISMATCH');
 }
 
-verifies('kernel.replay', 'Z2 an effect of the dead attempt passes its barrier and is performed', async () => {
+verifies('kernel.replay', 'an effect of the ended attempt is not performed', async () => {
   const gate = gatedStore();
-  const k = kit(gate.store);
+  const fixture = kernelFixture(gate.store);
   gate.release();
-  const session = await recorded(k);
+  const session = await recordedSession(fixture);
   gate.shut();
-  await mismatched(
+  await runToMismatch(
     session,
-    waitsThen((a) => a.effect(k.effect('pay', 'keyed'))),
+    waitsThen((a) => a.effect(fixture.effect('pay', 'keyed'))),
   );
   gate.release();
   await ticks(5);
-  expect(k.performed).toEqual([]);
+  expect(fixture.performed).toEqual([]);
 });
 
-verifies('kernel.replay', 'Z3 an effect in flight is recorded by the dead attempt and by the next one', async () => {
-  const k = kit();
-  const session = await recorded(k);
+verifies('kernel.replay', 'an effect in flight is recorded once, not by both attempts', async () => {
+  const fixture = kernelFixture();
+  const session = await recordedSession(fixture);
   const gates = [deferred<string>(), deferred<string>()];
   let n = 0;
-  const slow = waitsThen((a) => a.effect(k.effect('slow', 'idempotent', () => gates[n++]?.promise)));
-  await mismatched(session, slow);
-  const second = run(session, right(slow));
+  const slow = waitsThen((a) => a.effect(fixture.effect('slow', 'idempotent', () => gates[n++]?.promise)));
+  await runToMismatch(session, slow);
+  const second = run(session, recordedProgram(slow));
   await ticks(3);
   gates[0]?.resolve('one');
   await ticks(3);
   gates[1]?.resolve('two');
   await second;
-  expect(duplicates(await k.entries())).toEqual([]);
+  expect(duplicates(await fixture.entries())).toEqual([]);
 });
 
-verifies('kernel.replay', 'Z4 a timer of the dead attempt fires and is written', async () => {
+verifies('kernel.replay', 'a timer of the ended attempt writes nothing', async () => {
   const gate = gatedStore();
-  const k = kit(gate.store);
+  const fixture = kernelFixture(gate.store);
   gate.release();
-  const session = await recorded(k);
+  const session = await recordedSession(fixture);
   gate.shut();
-  await mismatched(
+  await runToMismatch(
     session,
     waitsThen((a) => a.sleep(50)),
     'hold',
   );
   gate.release();
   await ticks(3);
-  await k.clock.advance(1000);
+  await fixture.clock.advance(1000);
   await ticks(3);
   await session.signal({ id: 'flush', name: 'flush' });
-  expect((await k.types()).filter((type) => type.startsWith('timer.fired'))).toEqual([]);
+  expect((await fixture.types()).filter((type) => type.startsWith('timer.fired'))).toEqual([]);
 });
 
-verifies('kernel.replay', 'Z5 a child call is completed by the dead attempt and by the next one', async () => {
-  const k = kit();
-  const session = await recorded(k);
-  const foreign = [deferred<void>(), deferred<void>()];
+verifies('kernel.replay', 'a child call is completed once, not by both attempts', async () => {
+  const fixture = kernelFixture();
+  const session = await recordedSession(fixture);
+  const childResults = [deferred<void>(), deferred<void>()];
   let n = 0;
-  const child = { name: 'child', body: async () => void (await foreign[n++]?.promise) };
+  const child = { name: 'child', body: async () => void (await childResults[n++]?.promise) };
   const calls = waitsThen((a) => a.call(child, null));
-  await mismatched(session, calls);
-  const second = run(session, right(calls));
+  await runToMismatch(session, calls);
+  const second = run(session, recordedProgram(calls));
   await ticks(3);
-  foreign[0]?.resolve();
+  childResults[0]?.resolve();
   await ticks(3);
-  foreign[1]?.resolve();
+  childResults[1]?.resolve();
   await second;
-  expect(duplicates(await k.entries())).toEqual([]);
+  expect(duplicates(await fixture.entries())).toEqual([]);
 });
 
-verifies('kernel.replay', 'Z10 an effect that ends while the next run loads is performed again', async () => {
+verifies('kernel.replay', 'an effect that ends during the load of the next run is not performed again', async () => {
   for (let offset = 0; offset < 25; offset++) {
-    const k = kit();
-    const session = await recorded(k);
+    const fixture = kernelFixture();
+    const session = await recordedSession(fixture);
     const gate = deferred<string>();
     const slow = waitsThen((a) =>
-      a.effect(k.effect('slow', 'idempotent', () => (k.performed.length === 1 ? gate.promise : 'again'))),
+      a.effect(fixture.effect('slow', 'idempotent', () => (fixture.performed.length === 1 ? gate.promise : 'again'))),
     );
-    await mismatched(session, slow);
-    const second = run(session, right(slow));
+    await runToMismatch(session, slow);
+    const second = run(session, recordedProgram(slow));
     await micro(offset);
     gate.resolve('one');
     await second;
-    expect(k.performed, `${offset}`).toHaveLength(1);
-    expect(duplicates(await k.entries()), `${offset}`).toEqual([]);
+    expect(fixture.performed, `${offset}`).toHaveLength(1);
+    expect(duplicates(await fixture.entries()), `${offset}`).toEqual([]);
   }
 });
 
-/** The first branch does `step` as the second one mismatches, so many microtasks apart; what comes of it afterwards. */
-async function afterwards(
+/** Runs `step` in the first branch some microtasks before or after the mismatch. Returns its later writes and effects. */
+async function effectsAfterMismatch(
   offset: number,
   lead: number,
-  step: (a: Scope, k: Kit) => Promise<unknown>,
-  poke: (session: Session, k: Kit) => Promise<unknown>,
+  step: (a: Scope, fixture: KernelFixture) => Promise<unknown>,
+  trigger: (session: Session, fixture: KernelFixture) => Promise<unknown>,
 ): Promise<{ readonly written: readonly string[]; readonly performed: number }> {
-  const k = kit();
-  const early = await k.open();
+  const fixture = kernelFixture();
+  const early = await fixture.open();
   await early.signal({ id: 'k', name: 'kept', value: 'kept'.repeat(2000) });
-  const session = await recorded(k);
+  const session = await recordedSession(fixture);
   const written = lateWrites(session);
-  const held = deferred<void>();
+  const blocker = deferred<void>();
   const first = waitsThen(async (a) => {
-    await held.promise;
+    await blocker.promise;
     await micro(lead);
-    await step(a, k);
+    await step(a, fixture);
   });
   const when = async (): Promise<void> => {
-    await held.promise;
+    await blocker.promise;
     await micro(offset);
   };
-  const running = codeOf(run(session, wrong(first, when)));
+  const running = codeOf(run(session, changedProgram(first, when)));
   await ticks(3);
-  held.resolve();
+  blocker.resolve();
   expect(await running).toBe('REPLAY_MISMATCH');
-  const performed = k.performed.length;
-  await poke(session, k);
+  const performed = fixture.performed.length;
+  await trigger(session, fixture);
   await ticks(3);
   await session.signal({ id: 'flush', name: 'flush' });
-  return { written, performed: k.performed.length - performed };
+  return { written, performed: fixture.performed.length - performed };
 }
 
 type Case = readonly [
   name: string,
-  step: (a: Scope, k: Kit) => Promise<unknown>,
-  poke?: (session: Session, k: Kit) => Promise<unknown>,
+  step: (a: Scope, fixture: KernelFixture) => Promise<unknown>,
+  trigger?: (session: Session, fixture: KernelFixture) => Promise<unknown>,
 ];
 
 const steps: readonly Case[] = [
   ['wait', (a) => a.wait('later'), (session) => session.signal({ id: 'n', name: 'later' })],
-  ['wait for what is kept', (a) => a.wait('kept')],
-  ['sleep', (a) => a.sleep(50), (_, k) => k.clock.advance(1000)],
-  ['sleep of nothing', (a) => a.sleep(0)],
-  ['effect', (a, k) => a.effect(k.effect('pay', 'once'))],
+  ['wait for a stored signal', (a) => a.wait('kept')],
+  ['sleep', (a) => a.sleep(50), (_, fixture) => fixture.clock.advance(1000)],
+  ['sleep of 0 ms', (a) => a.sleep(0)],
+  ['effect', (a, fixture) => a.effect(fixture.effect('pay', 'once'))],
   ['race', (a) => a.race([(x) => x.now(), (x) => x.wait('q')])],
   ['call', (a) => a.call({ name: 'c', body: (_: null, s) => s.now() }, null)],
 ];
 
-for (const [name, step, poke = async () => {}] of steps) {
-  verifies('kernel.replay', `Z11 a ${name} of the dead attempt is done or written, some microtasks apart`, async () => {
+for (const [name, step, trigger = async () => {}] of steps) {
+  verifies('kernel.replay', `a ${name} of the ended attempt is neither performed nor written`, async () => {
     for (let offset = 0; offset < 25; offset++) {
       for (const lead of [0, 5]) {
-        const late = await afterwards(offset, lead, step, poke);
+        const late = await effectsAfterMismatch(offset, lead, step, trigger);
         expect(late, `${offset} ${lead}`).toEqual({ written: [], performed: 0 });
       }
     }
   });
 }
 
-verifies('kernel.signal', 'F6 a large signal that was being read when the attempt died is lost', async () => {
-  const k = kit();
-  const session = await recorded(k, { store: slowBlobs(k.store) }, 'x'.repeat(9000));
-  const first = waitsThen((a) => a.wait('never'));
-  expect(await codeOf(run(session, wrong(first, tick)))).toBe('REPLAY_MISMATCH');
-  await ticks(6);
-  const outcome = await run(session, right(first));
-  expect(outcome).toMatchObject({ status: 'paused', pending: [{ name: 'b' }, { name: 'never' }] });
-});
+verifies(
+  'kernel.signal',
+  'a large signal that was being read at the mismatch is delivered to the next attempt',
+  async () => {
+    const fixture = kernelFixture();
+    const session = await recordedSession(fixture, { store: slowBlobs(fixture.store) }, 'x'.repeat(9000));
+    const first = waitsThen((a) => a.wait('never'));
+    expect(await codeOf(run(session, changedProgram(first, tick)))).toBe('REPLAY_MISMATCH');
+    await ticks(6);
+    const outcome = await run(session, recordedProgram(first));
+    expect(outcome).toMatchObject({ status: 'paused', pending: [{ name: 'b' }, { name: 'never' }] });
+  },
+);
 
-verifies('kernel.signal', 'F10 a signal that comes around a mismatch fails, or is gone', async () => {
+verifies('kernel.signal', 'a signal that arrives around a mismatch is accepted and delivered', async () => {
   for (let offset = 0; offset < 30; offset++) {
-    const k = kit();
-    const early = await k.open();
+    const fixture = kernelFixture();
+    const early = await fixture.open();
     await run(
       early,
-      right((a) => a.wait('a')),
+      recordedProgram((a) => a.wait('a')),
     );
-    const session = await k.open();
-    const held = deferred<void>();
+    const session = await fixture.open();
+    const blocker = deferred<void>();
     const first: Body = async (a) => {
-      await held.promise;
+      await blocker.promise;
       return a.wait('a');
     };
     const running = codeOf(
       run(
         session,
-        wrong(first, () => held.promise),
+        changedProgram(first, () => blocker.promise),
       ),
     );
     await ticks(2);
-    held.resolve();
+    blocker.resolve();
     await micro(offset);
     expect(await codeOf(session.signal({ id: 'z', name: 'a', value: 1 })), `${offset}`).toBe('nothing');
     expect(await running).toBe('REPLAY_MISMATCH');
     const again = await run(
       session,
-      right((a) => a.wait('a')),
+      recordedProgram((a) => a.wait('a')),
     );
     expect(again, `${offset}`).toMatchObject({ status: 'paused', pending: [{ name: 'b' }] });
   }

@@ -1,11 +1,23 @@
-import { expect } from 'vitest';
-import type { Scope } from '../../src/kernel/scope.js';
-import { verifies } from '../verifies.js';
-import { codeOf, deferred, kit, run, slowBlobs, textStore, tick, ticks, within } from './kit.js';
+// Signals: each is delivered once, also around races, cancels, pauses and closes.
 
-verifies('kernel.signal', 'S1 two signals kept before a race of two waits: the loser swallows its signal', async () => {
-  const k = kit();
-  const session = await k.open();
+import { expect } from 'vitest';
+import type { Scope } from '../../src/protocol/body.js';
+import {
+  codeOf,
+  deferred,
+  kernelFixture,
+  run,
+  slowBlobs,
+  textStore,
+  tick,
+  ticks,
+  within,
+} from '../support/kernel-probe.js';
+import { verifies } from '../verifies.js';
+
+verifies('kernel.signal', 'the losing wait of a race does not consume a stored signal', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   await session.signal({ id: '1', name: 'a', value: 'A' });
   await session.signal({ id: '2', name: 'b', value: 'B' });
   const body = async (s: Scope) => {
@@ -15,12 +27,12 @@ verifies('kernel.signal', 'S1 two signals kept before a race of two waits: the l
   expect(await run(session, body)).toEqual({ status: 'ok', output: ['A', 'B'] });
 });
 
-verifies('kernel.signal', 'S2 two signals in one tick to a live race: the loser swallows its signal', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.signal', 'the losing wait of a race does not consume a signal of the same tick', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const body = async (s: Scope) => {
     const first = await s.race([(x) => x.wait('a'), (x) => x.wait('b'), (x) => x.sleep(1e6)]);
-    return [first, await s.race([(x) => x.wait('b'), (x) => x.sleep(10).then(() => 'nothing came')])];
+    return [first, await s.race([(x) => x.wait('b'), (x) => x.sleep(10).then(() => 'no signal')])];
   };
   const running = run(session, body, 't1', 'hold');
   await ticks(3);
@@ -29,15 +41,15 @@ verifies('kernel.signal', 'S2 two signals in one tick to a live race: the loser 
     session.signal({ id: '2', name: 'b', value: 'B' }),
   ]);
   await ticks(3);
-  await k.clock.advance(100);
+  await fixture.clock.advance(100);
   expect(await running).toEqual({ status: 'ok', output: ['A', 'B'] });
 });
 
-verifies('kernel.signal', 'S3 a wait beside a quick effect: kept signal swallowed by the lost branch', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.signal', 'a wait that loses against a record does not consume a stored signal', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   await session.signal({ id: '1', name: 'a', value: 'x'.repeat(9000) });
-  const reopened = await k.open();
+  const reopened = await fixture.open();
   const body = async (s: Scope) => {
     const first = await s.race([(x) => x.wait('a').then(() => 'signal'), (x) => x.record('q.r', () => 'quick')]);
     return [first, first === 'quick' ? ((await s.wait('a')) as string).length : 9000];
@@ -46,9 +58,9 @@ verifies('kernel.signal', 'S3 a wait beside a quick effect: kept signal swallowe
   expect(outcome.status).toBe('ok');
 });
 
-verifies('kernel.signal', 'S4 cancelled while a kept signal is taken; a later root waits for it', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.signal', 'a signal of a cancelled root is delivered to a later root', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   await session.signal({ id: '1', name: 'a', value: 1 });
   const running = run(session, (s) => s.wait('a'));
   await session.cancel('t1', 'no');
@@ -60,10 +72,10 @@ verifies('kernel.signal', 'S4 cancelled while a kept signal is taken; a later ro
 
 verifies(
   'kernel.signal',
-  'S5 body changes the signal value it got: the journal and a redelivery see the change',
+  'a body that changes a signal value changes neither the journal nor a redelivery',
   async () => {
-    const k = kit();
-    const session = await k.open();
+    const fixture = kernelFixture();
+    const session = await fixture.open();
     const running = run(
       session,
       async (s) => {
@@ -79,21 +91,21 @@ verifies(
     await session.signal({ id: '1', name: 'a', value: [1] });
     await running;
     expect(await codeOf(session.signal({ id: '1', name: 'a', value: [1] }))).toBe('nothing');
-    const received = (await k.entries()).find((e) => e.type === 'signal.received');
+    const received = (await fixture.entries()).find((e) => e.type === 'signal.received');
     expect(received?.value).toEqual([1]);
   },
 );
 
-verifies('kernel.signal', 'S6 10,000 signals exactly around pauses: none lost, none twice', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.signal', '300 signals around pauses are each delivered once, in order', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   let sent = 0;
   let random = 12345;
   const next = () => (random = (random * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff;
   const body = async (s: Scope) => {
-    const got: unknown[] = [];
-    for (let i = 0; i < 300; i++) got.push(await s.wait('x'));
-    return got;
+    const received: unknown[] = [];
+    for (let i = 0; i < 300; i++) received.push(await s.wait('x'));
+    return received;
   };
   let outcome = await run(session, body);
   let rounds = 0;
@@ -112,12 +124,14 @@ verifies('kernel.signal', 'S6 10,000 signals exactly around pauses: none lost, n
   expect(outcome).toEqual({ status: 'ok', output: Array.from({ length: 300 }, (_, i) => i) });
 });
 
-verifies('kernel.signal', 'S7 signal during close', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.signal', 'a signal during close() is stored and delivered after reopening', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const hang = deferred<string>();
   const running = codeOf(
-    run(session, (s) => s.all([(a) => a.wait('x'), (b) => b.effect(k.effect('slow', 'once', () => hang.promise))])),
+    run(session, (s) =>
+      s.all([(a) => a.wait('x'), (b) => b.effect(fixture.effect('slow', 'once', () => hang.promise))]),
+    ),
   );
   await ticks(3);
   const sent = session.signal({ id: '1', name: 'x', value: 1 });
@@ -126,46 +140,44 @@ verifies('kernel.signal', 'S7 signal during close', async () => {
   await closing;
   await running;
   expect(await codeOf(sent)).toBe('nothing');
-  const again = await k.open();
+  const again = await fixture.open();
   expect(
-    await run(again, (s) => s.all([(a) => a.wait('x'), (b) => b.effect(k.effect('slow', 'once', () => hang.promise))])),
+    await run(again, (s) =>
+      s.all([(a) => a.wait('x'), (b) => b.effect(fixture.effect('slow', 'once', () => hang.promise))]),
+    ),
   ).toEqual({ status: 'ok', output: [1, 'z'] });
 });
 
-verifies(
-  'kernel.signal',
-  'S9 a large signal, read from the store, taken by a lost branch and given to a wait that stands elsewhere',
-  async () => {
-    const k = kit(textStore());
-    const session = await k.open();
-    await session.signal({ id: '1', name: 'x', value: 'X'.repeat(9000) });
-    const again = await k.open();
-    let lose: (value: string) => void = () => {};
-    const gate = new Promise<string>((resolve) => {
-      lose = resolve;
-    });
-    const body = (s: Scope) =>
-      s.all([
-        (a) =>
-          a.race([
-            (r) => r.wait('x').then(() => r.wait('never')),
-            (r) => r.effect(k.effect('gate', 'once', () => gate)),
-          ]),
-        (b) => b.effect(k.effect('later', 'once', () => tick())).then(() => b.wait('x')),
-      ]);
-    const running = run(again, body, 't1', 'hold');
-    await ticks(6);
-    lose('lost');
-    const outcome = await within(2000, running);
-    expect(outcome).toEqual({ status: 'ok', output: ['lost', 'X'.repeat(9000)] });
-  },
-);
+verifies('kernel.signal', 'a large signal that a lost branch received is delivered to another wait', async () => {
+  const fixture = kernelFixture(textStore());
+  const session = await fixture.open();
+  await session.signal({ id: '1', name: 'x', value: 'X'.repeat(9000) });
+  const again = await fixture.open();
+  let lose: (value: string) => void = () => {};
+  const gate = new Promise<string>((resolve) => {
+    lose = resolve;
+  });
+  const body = (s: Scope) =>
+    s.all([
+      (a) =>
+        a.race([
+          (r) => r.wait('x').then(() => r.wait('never')),
+          (r) => r.effect(fixture.effect('gate', 'once', () => gate)),
+        ]),
+      (b) => b.effect(fixture.effect('later', 'once', () => tick())).then(() => b.wait('x')),
+    ]);
+  const running = run(again, body, 't1', 'hold');
+  await ticks(6);
+  lose('lost');
+  const outcome = await within(2000, running);
+  expect(outcome).toEqual({ status: 'ok', output: ['lost', 'X'.repeat(9000)] });
+});
 
-verifies('kernel.signal', 'F7 same with a cancel: a later root gets the signal', async () => {
-  const k = kit();
-  let session = await k.open();
+verifies('kernel.signal', 'a large signal of a cancelled root is delivered to a later root', async () => {
+  const fixture = kernelFixture();
+  let session = await fixture.open();
   await session.signal({ id: '1', name: 'a', value: 'x'.repeat(9000) });
-  session = await k.open({ store: slowBlobs(k.store) });
+  session = await fixture.open({ store: slowBlobs(fixture.store) });
   const running = run(session, (s) => s.wait('a'));
   await tick();
   await session.cancel('t1', 'no');

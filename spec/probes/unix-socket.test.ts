@@ -1,4 +1,5 @@
-/** No URL, redirect or setting of a tool that speaks HTTP leads to a Unix socket, such as that of a store's owner. */
+// No URL, redirect or setting of an HTTP tool reaches a Unix socket, such as that of the owner of a store.
+
 import { once } from 'node:events';
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
@@ -6,10 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
-import { call, failure } from '../../src/adapters/tools/fixtures/stage.mjs';
 import { httpsTools, httpTools } from '../../src/adapters/tools/index.js';
+import { use } from '../support/toolbox-fixture.mjs';
+import { call, failure } from '../support/tools-fixture.mjs';
 import { verifies } from '../verifies.js';
 
 const directory = realpathSync(mkdtempSync(join(tmpdir(), 'rondo-socket-')));
@@ -29,7 +30,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** The socket in the notations of programs that do reach one by a URL. */
+/** The socket in URL notations that some programs support. */
 const urls = [
   `http://unix:${path}`,
   `http://unix:${path}:/tool`,
@@ -57,12 +58,14 @@ verifies('toolbox.store', 'an http: or https: tool reaches no Unix socket by its
   expect(connections).toBe(0);
 });
 
-verifies('toolbox.store', 'an http: or https: tool takes no setting that names a socket', async () => {
+verifies('toolbox.store', 'an http: or https: tool accepts no setting that names a socket', async () => {
   const settings = [{ socketPath: path }, { agent: { socketPath: path } }, { path }, { port: path }, { host: path }];
   for (const config of settings) {
     for (const tools of [httpTools(), httpsTools()]) {
       const { scheme } = tools;
-      expect(tools.flaw(`${scheme}://localhost/tool`, trusted, config)).toMatch(/is not known to https?: tools/);
+      expect(tools.unavailableReason(`${scheme}://localhost/tool`, trusted, config)).toMatch(
+        /is not a setting of https?: tools/,
+      );
       const opened = tools.open(`${scheme}://localhost/tool`, trusted, config).then((tool) => tool(null, call()));
       expect((await failure(opened)).code).toBe('DEFINITION_INVALID');
     }
@@ -83,27 +86,23 @@ verifies(
     const fetch = { allowPrivate: true, timeoutMs: 1000, resolve: async () => ['127.0.0.1'] };
     const { fetch_url } = toolbox({ roots: [directory], fetch });
     for (const [index, url] of urls.entries()) {
-      for (const asked of [url, `http://127.0.0.1:${port}/${index}`]) {
-        expect((await failure(use(fetch_url, { url: asked }))).message, asked).not.toContain('reached');
+      for (const requested of [url, `http://127.0.0.1:${port}/${index}`]) {
+        expect((await failure(use(fetch_url, { url: requested }))).message, requested).not.toContain('reached');
       }
     }
     for (const addresses of [[path], [`unix:${path}`], [PUBLIC, path]]) {
       const resolving = toolbox({ roots: [directory], fetch: { ...fetch, resolve: async () => addresses } }).fetch_url;
       expect((await failure(use(resolving, { url: 'http://public.example/' }))).message).toMatch(/is refused/);
     }
-    expect(() => toolbox({ roots: [directory], fetch: { socketPath: path } as object })).toThrow(/is not known/);
+    expect(() => toolbox({ roots: [directory], fetch: { socketPath: path } as object })).toThrow(/is not an option/);
     expect(connections).toBe(0);
   },
 );
 
-verifies(
-  'toolbox.store',
-  'a request that names the socket does reach it, so the attempts above could have',
-  async () => {
-    const before = connections;
-    const sent = request({ socketPath: path, path: '/tool' }).end();
-    const [response] = await once(sent, 'response');
-    response.resume();
-    expect(connections).toBe(before + 1);
-  },
-);
+verifies('toolbox.store', 'the socket is reachable by a request that names its path', async () => {
+  const before = connections;
+  const sent = request({ socketPath: path, path: '/tool' }).end();
+  const [response] = await once(sent, 'response');
+  response.resume();
+  expect(connections).toBe(before + 1);
+});

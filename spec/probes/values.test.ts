@@ -1,220 +1,17 @@
+// Values at the limits of JSON: hostile, large and unsupported ones.
+
 import { expect } from 'vitest';
-import { memoryStore } from '../../src/adapters/memory/index.js';
-import { LoopError } from '../../src/journal/errors.js';
-import type { Scope } from '../../src/kernel/scope.js';
-import { crashingStore } from '../../src/testing/crashing-journal.js';
+import { LoopError } from '../../src/base/errors.js';
+import type { Scope } from '../../src/protocol/body.js';
+import { crashingStore } from '../../src/testing/crashing-store.js';
+import { codeOf, kernelFixture, run, tick, unhandled } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
-import { codeOf, deferred, kit, run, tick, ticks, unhandled } from './kit.js';
-
-/** What a body sees of `get`, live and on replay. */
-async function liveAndReplay(
-  get: (s: Scope, k: ReturnType<typeof kit>) => Promise<unknown>,
-  look: (v: unknown) => unknown,
-  store?: Parameters<typeof kit>[0],
-) {
-  const k = kit(store);
-  const looks: unknown[] = [];
-  const body = async (s: Scope) => {
-    const v = await get(s, k).catch((e) => e);
-    looks.push(look(v));
-    await s.wait('go');
-  };
-  await run(await k.open(), body);
-  await run(await k.open(), body);
-  return looks;
-}
-
-const keysOf = (v: unknown) => Object.keys(v as object);
-
-for (const [name, get] of [
-  [
-    'effect',
-    (s: Scope, k: ReturnType<typeof kit>) => s.effect(k.effect('e', 'pure', () => ({ ok: true, error: undefined }))),
-  ],
-  ['call', (s: Scope) => s.call({ name: 'c', body: () => ({ ok: true, error: undefined }) }, null)],
-  ['record', (s: Scope) => s.record('a.b', () => ({ ok: true, error: undefined }) as never)],
-  ['race', (s: Scope) => s.race([() => ({ ok: true, error: undefined })])],
-] as const)
-  verifies('kernel.value', `V1 ${name}: a field that is undefined is there live and gone on replay`, async () => {
-    const [live, replay] = await liveAndReplay(get as never, keysOf);
-    expect(live).toEqual(replay);
-  });
-
-verifies('kernel.value', 'V2 an error with large data: live has it, replay has not', async () => {
-  const [live, replay] = await liveAndReplay(
-    (s, k) =>
-      s.effect(
-        k.effect('e', 'pure', () => {
-          throw new LoopError('X', 'm', 'd'.repeat(9000));
-        }),
-      ),
-    (e) => (e as LoopError).data === undefined,
-  );
-  expect(live).toBe(replay);
-});
-
-verifies('kernel.value', 'V2d error of a child call, race', async () => {
-  for (const get of [
-    (s: Scope) =>
-      s.call(
-        {
-          name: 'c',
-          body: () => {
-            throw new LoopError('X', 'm', 'd'.repeat(9000));
-          },
-        },
-        null,
-      ),
-    (s: Scope) =>
-      s.race([
-        () => {
-          throw new LoopError('X', 'm', 'd'.repeat(9000));
-        },
-      ]),
-  ]) {
-    const [live, replay] = await liveAndReplay(get as never, (e) => (e as LoopError).data === undefined);
-    expect(live).toBe(replay);
-  }
-});
-
-verifies('kernel.value', 'V3 -0 live, 0 on replay', async () => {
-  const [live, replay] = await liveAndReplay(
-    (s, k) => s.effect(k.effect('e', 'pure', () => -0)),
-    (v) => Object.is(v, -0),
-  );
-  expect(live).toBe(replay);
-});
-
-verifies(
-  'kernel.value',
-  'V4 the input is changed while the effect waits for its barrier: performed with other arguments than journaled',
-  async () => {
-    const k = kit();
-    const input = { amount: 5 };
-    let got: unknown;
-    await run(await k.open(), async (s) => {
-      const p = s.effect(
-        k.effect(
-          'pay',
-          'once',
-          (i) => {
-            got = structuredClone(i);
-            return null;
-          },
-          input,
-        ),
-      );
-      input.amount = 500;
-      await p;
-    });
-    const intent = (await k.entries()).find((e) => e.type === 'effect.requested');
-    expect(got).toEqual(intent?.value);
-  },
-);
-
-verifies(
-  'kernel.value',
-  'V4b a getter gives another value at each reading: journaled 5, performed with 500',
-  async () => {
-    const k = kit();
-    let reads = 0;
-    const input = {
-      get amount() {
-        return reads++ === 0 ? 5 : 500;
-      },
-    };
-    let got: unknown;
-    await run(await k.open(), async (s) => {
-      await s.effect(
-        k.effect(
-          'pay',
-          'once',
-          (i) => {
-            got = { amount: (i as { amount: number }).amount };
-            return null;
-          },
-          input,
-        ),
-      );
-    });
-    const intent = (await k.entries()).find((e) => e.type === 'effect.requested');
-    expect(got).toEqual(intent?.value);
-  },
-);
-
-verifies('kernel.value', 'V5 a child changes its input object: replay of a right program mismatches', async () => {
-  const k = kit();
-  const child = {
-    name: 'c',
-    body: (list: number[]) => {
-      list.push(1);
-      return 'ok';
-    },
-  };
-  const body = async (s: Scope) => {
-    const list: number[] = [];
-    await s.call(child, list);
-    await s.effect(k.effect('use', 'idempotent', () => null, { list }));
-    await s.wait('go');
-  };
-  await run(await k.open(), body);
-  expect(await codeOf(run(await k.open(), body))).toBe('nothing');
-});
-
-verifies('kernel.value', 'V6 memory store: a body that changes a value it got back changes the journal', async () => {
-  const k = kit(memoryStore());
-  const body = async (s: Scope) => {
-    const list = (await s.effect(k.effect('get', 'pure', () => [1]))) as number[];
-    list.push(2);
-    await s.record('length.seen', () => list.length);
-    await s.call({ name: 'c', body: () => null }, list);
-    await s.wait('go');
-    return list.length;
-  };
-  await run(await k.open(), body);
-  await run(await k.open(), body);
-  expect(await codeOf(run(await k.open(), body))).toBe('nothing');
-});
-
-verifies('kernel.value', 'V6b memory store: the caller changes the output it was given', async () => {
-  const k = kit(memoryStore());
-  const session = await k.open();
-  const body = () => ({ list: [1] });
-  await run(session, body);
-  const second = await run(session, body);
-  (second as unknown as { output: { list: number[] } }).output.list.push(2);
-  expect(await run(session, body)).toEqual({ status: 'ok', output: { list: [1] } });
-});
-
-verifies('kernel.value', 'V6c memory store: body changes the signal it got; redelivery conflicts', async () => {
-  const k = kit(memoryStore());
-  const session = await k.open();
-  const running = run(
-    session,
-    async (s) => {
-      ((await s.wait('a')) as number[]).push(99);
-      await s.now();
-      return 1;
-    },
-    't1',
-    'hold',
-  );
-  await ticks(2);
-  await session.signal({ id: '1', name: 'a', value: [1] }).catch(() => {});
-  await running;
-  await run(session, async (s) => {
-    ((await s.wait('a')) as number[]).push(99);
-    await s.now();
-    return 1;
-  });
-  expect(await codeOf(session.signal({ id: '1', name: 'a', value: [1] }))).toBe('nothing');
-});
 
 verifies(
   'kernel.replay',
-  'V7 a changed program asks with a value that is no JSON: not a mismatch but an outcome that is journaled',
+  'a recorded effect that is requested with a value that is not JSON ends with a mismatch',
   async () => {
-    const bads: [string, unknown][] = [
+    const invalidValues: [string, unknown][] = [
       ['bigint', 10n],
       [
         'cycle',
@@ -228,44 +25,50 @@ verifies(
     ];
     const codes: string[] = [];
     for (const name of ['a', 'b'])
-      for (const [what, bad] of bads) {
-        const k = kit();
-        // crashes after the result of the first effect is durable
+      for (const [description, value] of invalidValues) {
+        const fixture = kernelFixture();
+        // Crashes after the result of the first effect is durable.
         await codeOf(
-          run(await k.open({ store: crashingStore(k.store, { append: 2, when: 'after' }) }), (s) =>
-            s.effect(k.effect('a', 'idempotent', () => 1, { n: 1 })).then(() => s.effect(k.effect('z', 'idempotent'))),
+          run(await fixture.open({ store: crashingStore(fixture.store, { appendNumber: 2, when: 'after' }) }), (s) =>
+            s
+              .effect(fixture.effect('a', 'idempotent', () => 1, { n: 1 }))
+              .then(() => s.effect(fixture.effect('z', 'idempotent'))),
           ),
         );
         await tick();
-        const kept = (await k.entries()).filter((e) => e.key === 't1/0').length;
+        const entryCount = (await fixture.entries()).filter((e) => e.key === 't1/0').length;
         const code = await codeOf(
-          run(await k.open(), async (s) => {
-            await s.effect(k.effect(name, 'idempotent', () => 1, { n: bad })).catch(() => {});
-            await s.effect(k.effect('z', 'idempotent'));
-            return 'went on';
+          run(await fixture.open(), async (s) => {
+            await s.effect(fixture.effect(name, 'idempotent', () => 1, { n: value })).catch(() => {});
+            await s.effect(fixture.effect('z', 'idempotent'));
+            return 'continued';
           }),
         );
-        codes.push(`${name} ${what} ${kept}: ${code}`);
+        codes.push(`${name} ${description} ${entryCount}: ${code}`);
       }
     expect(codes.filter((c) => !c.endsWith('REPLAY_MISMATCH'))).toEqual([]);
   },
 );
 
-verifies('kernel.replay', 'V7b root: an ended root asked with no-JSON input', async () => {
-  const k = kit();
-  const session = await k.open();
-  await session.run('t1', { name: 'm', body: () => 1 }, { n: 1 } as unknown);
-  const o = await session.run('t1', { name: 'm', body: () => 1 }, { n: 1n } as unknown).catch((e) => e.code);
-  expect(o).toBe('REPLAY_MISMATCH');
-});
+verifies(
+  'kernel.replay',
+  'an ended root that is requested with a value that is not JSON ends with a mismatch',
+  async () => {
+    const fixture = kernelFixture();
+    const session = await fixture.open();
+    await session.run('t1', { name: 'm', body: () => 1 }, { n: 1 } as unknown);
+    const o = await session.run('t1', { name: 'm', body: () => 1 }, { n: 1n } as unknown).catch((e) => e.code);
+    expect(o).toBe('REPLAY_MISMATCH');
+  },
+);
 
-verifies('kernel.value', 'V8 large values everywhere, crash at each append', async () => {
+verifies('kernel.value', 'large values of every step survive a crash at every append', async () => {
   const big = (n: string) => n.repeat(9000);
-  const body = async (s: Scope, k: ReturnType<typeof kit>) => {
+  const body = async (s: Scope, fixture: ReturnType<typeof kernelFixture>) => {
     const a = await s.call({ name: 'c', body: (i: string) => i + big('b') }, big('a'));
     const b = await s.record('r.r', () => big('c'));
     const c = await s.race([
-      (r) => r.effect(k.effect('e', 'idempotent', () => big('d'), big('i'))),
+      (r) => r.effect(fixture.effect('e', 'idempotent', () => big('d'), big('i'))),
       (r) => r.wait('never'),
     ]);
     const d = await s.wait('x');
@@ -281,36 +84,36 @@ verifies('kernel.value', 'V8 large values everywhere, crash at each append', asy
       )
       .catch((x) => [x.code, x.message.length]);
     const f = await s.all([
-      (r) => r.effect(k.effect('p', 'pure', () => big('p'))),
-      (r) => r.effect(k.effect('o', 'keyed', () => big('o'))),
+      (r) => r.effect(fixture.effect('p', 'pure', () => big('p'))),
+      (r) => r.effect(fixture.effect('o', 'keyed', () => big('o'))),
     ]);
     return [a, b, c, d, e, f].map((v) => JSON.stringify(v).length);
   };
-  const drive = async (k: ReturnType<typeof kit>, store: Parameters<typeof kit>[0]) => {
-    const session = await k.open({ store: store as never });
-    let o = await run(session, (s) => body(s, k));
+  const drive = async (fixture: ReturnType<typeof kernelFixture>, store: Parameters<typeof kernelFixture>[0]) => {
+    const session = await fixture.open({ store: store as never });
+    let o = await run(session, (s) => body(s, fixture));
     if (o.status === 'paused') {
       await session.signal({ id: '1', name: 'x', value: big('s') });
-      o = await run(session, (s) => body(s, k));
+      o = await run(session, (s) => body(s, fixture));
     }
     return o;
   };
-  const calm = kit();
-  const counting = crashingStore(calm.store);
-  const want = await drive(calm, counting);
-  expect(want.status).toBe('ok');
-  for (let append = 1; append <= counting.appends; append++)
+  const undisturbed = kernelFixture();
+  const counting = crashingStore(undisturbed.store);
+  const expected = await drive(undisturbed, counting);
+  expect(expected.status).toBe('ok');
+  for (let append = 1; append <= counting.appendCount; append++)
     for (const when of ['before', 'after'] as const) {
-      const k = kit();
-      await codeOf(drive(k, crashingStore(k.store, { append, when })));
+      const fixture = kernelFixture();
+      await codeOf(drive(fixture, crashingStore(fixture.store, { appendNumber: append, when })));
       await tick();
-      expect(await drive(k, k.store), `${append} ${when}`).toEqual(want);
+      expect(await drive(fixture, fixture.store), `${append} ${when}`).toEqual(expected);
     }
 });
 
 verifies(
   'kernel.value',
-  'V9 hostile values are refused or kept, never crash',
+  'hostile values are refused or stored, and never crash the session',
   async () => {
     const deep = (n: number) => {
       let v: unknown = 1;
@@ -372,13 +175,13 @@ verifies(
       ['date', new Date(), false],
       ['uint8', new Uint8Array(3), false],
     ];
-    for (const [name, value, fine] of cases) {
-      const k = kit();
-      const o = await run(await k.open(), async () => ({ value }));
+    for (const [name, value, isValid] of cases) {
+      const fixture = kernelFixture();
+      const o = await run(await fixture.open(), async () => ({ value }));
       const code = o.status === 'error' ? o.error.code : o.status;
-      if (fine) {
+      if (isValid) {
         expect(o.status, name).toBe('ok');
-        const again = await run(await k.open(), () => 0);
+        const again = await run(await fixture.open(), () => 0);
         expect(JSON.stringify(again), name).toBe(JSON.stringify({ status: 'ok', output: { value } }));
       } else expect(['VALUE_INVALID', 'EXECUTION_FAILED'], `${name} ${code}`).toContain(code);
     }
@@ -387,24 +190,20 @@ verifies(
   60_000,
 );
 
-verifies(
-  'kernel.value',
-  'V10 signal, decide, cancel with values that are no JSON leave the session usable',
-  async () => {
-    const k = kit();
-    const session = await k.open();
-    const running = run(session, (s) => s.wait('x'), 't1');
-    await running;
-    expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 10n }))).toBe('VALUE_INVALID');
-    expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 1 }))).toBe('nothing');
-    expect(await codeOf(session.cancel('t1', 10n as never))).not.toBe('STORE_FAILED');
-    expect(await codeOf(session.signal({ id: 'b', name: 'x', value: 1 }))).toBe('nothing');
-  },
-);
+verifies('kernel.value', 'a signal or cancel with a value that is not JSON leaves the session usable', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
+  const running = run(session, (s) => s.wait('x'), 't1');
+  await running;
+  expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 10n }))).toBe('VALUE_INVALID');
+  expect(await codeOf(session.signal({ id: 'a', name: 'x', value: 1 }))).toBe('nothing');
+  expect(await codeOf(session.cancel('t1', 10n as never))).not.toBe('STORE_FAILED');
+  expect(await codeOf(session.signal({ id: 'b', name: 'x', value: 1 }))).toBe('nothing');
+});
 
-verifies('kernel.value', 'V11 loop or effect names that are no text kill the session', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.value', 'an effect name that is not a string leaves the session usable', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   const o = await codeOf(
     run(session, (s) =>
       s.effect({ kind: 'x', name: 10n as never, safety: 'once', input: null, perform: () => 1 }).catch(() => 'caught'),
@@ -414,19 +213,17 @@ verifies('kernel.value', 'V11 loop or effect names that are no text kill the ses
   expect(await codeOf(session.signal({ id: 'b', name: 'x', value: 1 }))).toBe('nothing');
 });
 
-verifies('kernel.value', 'V12 thenables', async () => {
-  const k = kit();
-  const session = await k.open();
+verifies('kernel.value', 'a thenable is awaited, and settles once', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
   expect(await run(session, () => ({ then: (r: (v: number) => void) => r(5) }))).toEqual({ status: 'ok', output: 5 });
-  const again = await k.open();
-  const hang = deferred();
-  void hang;
+  const again = await fixture.open();
   expect(
     await run(
       again,
       (s) =>
         s.effect(
-          k.effect('e', 'pure', (() => ({
+          fixture.effect('e', 'pure', (() => ({
             then: (r: (v: number) => void) => {
               r(1);
               r(2);
@@ -438,24 +235,3 @@ verifies('kernel.value', 'V12 thenables', async () => {
     ),
   ).toEqual({ status: 'ok', output: 1 });
 });
-
-verifies(
-  'kernel.value',
-  'V13 what somebody gave to all objects of the process is journaled as part of each',
-  async () => {
-    const k = kit();
-    const given = { n: 1, in: { m: 2 } };
-    Object.defineProperty(Object.prototype, 'everywhere', { value: 'x', enumerable: true, configurable: true });
-    try {
-      await run(await k.open(), (s) => s.record('a.b', () => given));
-    } finally {
-      Reflect.deleteProperty(Object.prototype, 'everywhere');
-    }
-    const fact = (await k.entries()).find(({ type }) => type === 'a.b');
-    expect(fact?.value).toEqual(given);
-    expect(Object.keys(fact?.value as object)).toEqual(['n', 'in']);
-    const bare = Object.assign(Object.create(null), given);
-    await run(await k.open(), (s) => s.record('a.b', () => bare), 't2');
-    expect((await k.entries()).findLast(({ type }) => type === 'a.b')?.value).toEqual(given);
-  },
-);

@@ -1,18 +1,18 @@
-/** The data directory of the command line, under any name and in any setting: no tool of any process reaches it. */
+/** The data directory of the command line, under any name and setting: no tool of any process can reach it. */
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { failure, use } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { toolbox } from '../../src/adapters/toolbox/index.js';
-import { usable } from '../../src/adapters/toolbox/sandbox.js';
-import { Project } from '../cli/stage.js';
+import { probeSandbox } from '../../src/adapters/toolbox/sandbox.js';
+import { Project } from '../support/cli-project.js';
+import { failure, use } from '../support/toolbox-fixture.mjs';
 import { verifies } from '../verifies.js';
 
-const found = 'bubblewrap' in (await usable());
+const isSandboxed = 'bubblewrap' in (await probeSandbox());
 const REFUSED = /belongs to Rondo's store/;
 
-/** What the files of a store are called, and what stands in them. */
-const TRACE = /journal\.db|SQLite format|key-of-the-store/;
+/** Names and contents of the files of a store, which must not appear in the output of a tool. */
+const STORE_CONTENT = /journal\.db|SQLite format|key-of-the-store/;
 
 const settings = [
   { args: ['--data', 'state'], env: {}, config: '' },
@@ -20,7 +20,7 @@ const settings = [
   { args: [], env: {}, config: 'data = "state"\n' },
 ];
 
-verifies('toolbox.data', 'a data directory that another process made is refused, and after a rename too', async () => {
+verifies('toolbox.data', 'tools refuse a data directory of another process, even after it was renamed', async () => {
   for (const { args, env, config } of settings) {
     const project = new Project();
     if (config !== '') project.write('rondo.toml', config);
@@ -34,21 +34,21 @@ verifies('toolbox.data', 'a data directory that another process made is refused,
         expect(await failure(use(box.view_file, { path }))).toMatch(/belongs to Rondo's store|does not exist/);
         expect(await failure(use(box.write_file, { path, content: '' }))).toMatch(REFUSED);
       }
-      expect(JSON.stringify(await use(box.list_files, { depth: 5, hidden: true }))).not.toMatch(TRACE);
-      if (!found) continue;
+      expect(JSON.stringify(await use(box.list_files, { depth: 5, hidden: true }))).not.toMatch(STORE_CONTENT);
+      if (!isSandboxed) continue;
       const { output } = await use(box.run_command, { command: `ls -aR .; cat ${name}/*; rm -rf ${name}` });
-      expect(output).not.toMatch(TRACE);
+      expect(output).not.toMatch(STORE_CONTENT);
       expect(project.has(`${name}/journal.db`)).toBe(true);
     }
   }
 });
 
-/** An agent of the project that runs a scripted command and may do so unasked. */
-function agentOf(project: Project, command: string): void {
+/** Adds an agent to the project that runs a scripted command without approval. */
+function addAgent(project: Project, command: string): void {
   const script = [{ toolCalls: [{ name: 'sh', args: { command } }] }, { text: 'done' }];
   project.write('loops/script.json.txt', JSON.stringify(script));
-  const any = { type: 'object' };
-  const base = { version: '1.0.0', inputSchema: any, outputSchema: any };
+  const anyObject = { type: 'object' };
+  const base = { version: '1.0.0', inputSchema: anyObject, outputSchema: anyObject };
   project.write('loops/sh.json', {
     ...base,
     ...{ id: 'sh', name: 'Shell', kind: 'tool', policy: { approval: 'always_allow' } },
@@ -61,27 +61,27 @@ function agentOf(project: Project, command: string): void {
   });
 }
 
-verifies('toolbox.data', 'the agent of a project cannot read the data directory it runs in', async (context) => {
-  context.skip(!found, 'needs bubblewrap');
+verifies('toolbox.data', 'an agent cannot read, copy or move the data directory that it runs in', async (context) => {
+  context.skip(!isSandboxed, 'needs bubblewrap');
   const project = new Project({});
   project.write('state/keys/signing.key', 'key-of-the-store');
-  agentOf(project, 'ls -aR state; cat state/* state/*/*; cp -r state copy; ls copy; mv state moved');
+  addAgent(project, 'ls -aR state; cat state/* state/*/*; cp -r state copy; ls copy; mv state moved');
   const args = ['--data', 'state', '--trust', 'loops', '--input', '{"prompt":"go"}', '--session', 's'];
   const { code, stderr } = await project.run(['run', 'worker', ...args]);
   expect({ code, stderr }).toMatchObject({ code: 0 });
   const events = await project.run(['events', 's', '--data', 'state', '--json']);
   expect(events.stdout).toContain('ls -aR state');
-  expect(events.stdout).not.toMatch(TRACE);
+  expect(events.stdout).not.toMatch(STORE_CONTENT);
   expect(project.has('state/journal.db')).toBe(true);
   expect(project.has('moved')).toBe(false);
   expect(project.has(join('copy', 'journal.db'))).toBe(false);
 });
 
-verifies('toolbox.data', 'a project that is its own data directory shows none of its files to tools', async () => {
+verifies('toolbox.data', 'the files of a store in the project directory itself are hidden from tools', async () => {
   const project = new Project();
   const args = ['--input', '{"name":"Ada"}', '--data', '.'];
   expect((await project.run(['run', 'hello', ...args])).code).toBe(0);
-  // The setting holds for that run: another process knows the files of the database, and nothing else is taken from it.
+  // The setting applies to that run only. Another process recognizes the files of the store, and hides nothing else.
   expect(project.has('.rondo-data')).toBe(false);
   const { view_file } = toolbox({ roots: [project.directory] });
   expect(await failure(use(view_file, { path: 'journal.db' }))).toMatch(REFUSED);

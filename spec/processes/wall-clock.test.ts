@@ -1,4 +1,4 @@
-// A real process whose wall clock is set by an hour while it sleeps and while it times a tool.
+// A real process whose wall clock is set back or forward by an hour while a turn sleeps or a tool is timed.
 
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -10,19 +10,19 @@ const run = promisify(execFile);
 const pathOf = (name: string): string => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
 const HOUR = 3_600_000;
 
-for (const by of [-HOUR, HOUR]) {
+for (const offsetMs of [-HOUR, HOUR]) {
   verifies(
     'time.monotonic',
-    `a process whose wall clock is set by ${by} ms sleeps and times out as before`,
+    `a sleep and a timeout take the same time although the wall clock is set by ${offsetMs} ms`,
     async () => {
-      const args = ['--import', pathOf('wall-clock.mjs'), pathOf('jumps.mjs'), String(by)];
+      const args = ['--import', pathOf('wall-clock.mjs'), pathOf('jumps.mjs'), String(offsetMs)];
       const { stdout } = await run(process.execPath, args, { timeout: 60_000 });
       const [nap, hang] = JSON.parse(stdout);
       expect(nap).toMatchObject({ status: 'ok', early: false, ordered: true });
       expect(hang).toMatchObject({ status: 'error', code: 'TIMEOUT', early: false, ordered: true });
       for (const { durationMs } of [nap, hang]) {
-        expect(durationMs).toBeGreaterThanOrEqual(by > 0 ? by : 240);
-        expect(durationMs).toBeLessThan(by > 0 ? 2 * by : HOUR);
+        expect(durationMs).toBeGreaterThanOrEqual(offsetMs > 0 ? offsetMs : 240);
+        expect(durationMs).toBeLessThan(offsetMs > 0 ? 2 * offsetMs : HOUR);
       }
     },
   );

@@ -1,30 +1,30 @@
-// The public test suite of JSON Schema, draft 2020-12, required and optional parts. What we do otherwise is in the table
-// with its reason: an entry that begins to pass fails the test, and so does anything that fails without an entry.
+// The public test suite of JSON Schema, draft 2020-12, required and optional parts. The table lists the exceptions with
+// their reasons. An exception that passes fails the test, and so does a failure that is not in the table.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { compileSchema } from '../../src/loops/schema.js';
+import { compileSchema } from '../../src/json/schema.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { JsonSchema } from '../../src/protocol/loop.js';
 import { verifies } from '../verifies.js';
 
 const data = new URL('../../../shared/data/jsonschema/', import.meta.url);
-const found = existsSync(data);
+const hasSuite = existsSync(data);
 
-const annotation = 'a format is an annotation and asserts nothing, the default of the draft';
-const dialect = 'a $schema of our own making is refused: vocabularies cannot be switched';
+const annotation = 'a format is an annotation, not an assertion, as is the default of the draft';
+const dialect = 'a custom $schema is refused: vocabularies cannot be selected';
 
-/** How many tests of a file, or of a group in it, do not come out as the suite says, and why. */
-const otherwise: { readonly [place: string]: readonly [tests: number, reason: string] } = {
+/** The number of tests of a file, or of a group in it, that fail on purpose, with the reason. */
+const exceptions: { readonly [location: string]: readonly [tests: number, reason: string] } = {
   'vocabulary.json › schema that uses custom metaschema with with no validation vocabulary': [3, dialect],
   'vocabulary.json › ignore unrecognized optional vocabulary': [2, dialect],
   'properties.json › properties whose names are Javascript object property names': [
     7,
-    'a key "__proto__" is refused wherever it stands',
+    'a key "__proto__" is refused everywhere',
   ],
   'optional/cross-draft.json › refs to historic drafts are processed as historic drafts': [
     1,
-    'an older draft is refused where it would be read otherwise than it was written',
+    'a schema of an older draft is refused if draft 2020-12 would interpret it differently',
   ],
   'optional/format-assertion.json › schema that uses custom metaschema with format-assertion: false': [2, dialect],
   'optional/format-assertion.json › schema that uses custom metaschema with format-assertion: true': [2, dialect],
@@ -67,43 +67,46 @@ function read<T>(path: string): T {
   return JSON.parse(readFileSync(new URL(path, data), 'utf8'));
 }
 
-/** The tests of a group that do not come out as the suite says. */
-function failures(group: Group, known: { readonly [uri: string]: JsonSchema }): string[] {
+/** Returns the tests of a group that fail. */
+function failures(group: Group, documents: { readonly [uri: string]: JsonSchema }): string[] {
   try {
-    const validator = compileSchema(group.schema, '', { known });
-    const fails = group.tests.filter(
-      (test) => validator.check(test.data) !== test.valid || (validator.flaws(test.data).length === 0) !== test.valid,
+    const validator = compileSchema(group.schema, '', { documents });
+    const failed = group.tests.filter(
+      (test) =>
+        validator.isValid(test.data) !== test.valid || (validator.issues(test.data).length === 0) !== test.valid,
     );
-    return fails.map(({ description }) => description);
+    return failed.map(({ description }) => description);
   } catch (error) {
     return group.tests.map(({ description }) => `${description} (${error})`);
   }
 }
 
-verifies('schema.suite', 'a schema means something else here than everywhere else', (context) => {
-  context.skip(!found, 'needs ../shared/data');
+verifies('schema.suite', 'every test of the public suite passes, except for the listed ones', (context) => {
+  context.skip(!hasSuite, 'needs ../shared/data');
   const remotes = filesIn('remotes/').map((file) => [
     `http://localhost:1234/${file}`,
     read<JsonSchema>(`remotes/${file}`),
   ]);
-  const known = Object.fromEntries(remotes) as { [uri: string]: JsonSchema };
-  const counts: { [place: string]: number } = {};
+  const documents = Object.fromEntries(remotes) as { [uri: string]: JsonSchema };
+  const counts: { [location: string]: number } = {};
   const unlisted: string[] = [];
   for (const file of filesIn('tests/draft2020-12/')) {
     for (const group of read<Group[]>(`tests/draft2020-12/${file}`)) {
       const name = `${file} › ${group.description}`;
-      const place = Object.hasOwn(otherwise, file) ? file : name;
-      const failed = failures(group, known);
-      if (!Object.hasOwn(otherwise, place)) unlisted.push(...failed.map((test) => `${name} › ${test}`));
-      else counts[place] = (counts[place] ?? 0) + failed.length;
+      const location = Object.hasOwn(exceptions, file) ? file : name;
+      const failed = failures(group, documents);
+      if (!Object.hasOwn(exceptions, location)) unlisted.push(...failed.map((test) => `${name} › ${test}`));
+      else counts[location] = (counts[location] ?? 0) + failed.length;
     }
   }
   expect(unlisted).toEqual([]);
-  expect(counts).toEqual(Object.fromEntries(Object.entries(otherwise).map(([place, [tests]]) => [place, tests])));
+  expect(counts).toEqual(
+    Object.fromEntries(Object.entries(exceptions).map(([location, [tests]]) => [location, tests])),
+  );
 });
 
-verifies('schema.suite', 'a test of the suite can fail without anyone noticing', (context) => {
-  context.skip(!found, 'needs ../shared/data');
+verifies('schema.suite', 'a failing test of the suite is detected', (context) => {
+  context.skip(!hasSuite, 'needs ../shared/data');
   const [group] = read<Group[]>('tests/draft2020-12/minimum.json');
   const twin = { ...group, schema: { maximum: 1.1 } } as Group;
   expect(failures(twin, {}).length).toBeGreaterThan(0);

@@ -1,12 +1,14 @@
-/** A store for tests: a SQLite database that this process holds an exclusive lock on, with the files that lie beside it. */
+/**
+ * A store for tests of tools: a SQLite database that this process holds an exclusive lock on, with the files beside it.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { openDriver } from '../../src/adapters/sqlite/driver.js';
-import { SECRET } from '../../src/adapters/toolbox/fixtures/stage.mjs';
 import { protectStore } from '../../src/journal/store-files.js';
+import { SECRET } from './toolbox-fixture.mjs';
 
-/** Makes and locks a store at this real path, and protects it. */
+/** Creates and locks a store at this real path, and protects it from tools. */
 export function lockedStore(path: string): { close(): void } {
   mkdirSync(dirname(path), { recursive: true });
   protectStore(path);
@@ -28,8 +30,9 @@ export function isLocked(path: string): boolean {
 }
 
 /**
- * The digests of all files in a directory, read by another process: reading them in this one would drop the locks. Empty
- * drafts of write_file do not count: without /proc one may be left behind where a swapped link led.
+ * Returns the checksums of all files in a directory. Another process reads them, because reading a locked file in this
+ * one would drop its lock. Empty drafts of write_file are ignored: without /proc, a draft may remain at the target of a
+ * swapped link.
  */
 export function digests(directory: string): string {
   const script = 'cd "$1" && find . -type f ! -name ".rondo-*" -exec cksum {} + | sort';

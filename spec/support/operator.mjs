@@ -1,5 +1,5 @@
-// The operator whom hostile projects are aimed at: an environment with secrets, the built command line started in it, and a
-// server that belongs to the attacker.
+// The operator that hostile projects attack: an environment with secrets, the command line in it, and a server of the
+// attacker.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url';
 
 export const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
 
-/** Longer than any verb may take, the start of a process on a busy machine included. */
-const LONGEST_MS = 40_000;
-/** More output than this is not kept. */
-const MOST_CHARS = 4_000_000;
+/** The time limit of a verb, including the start of the process on a busy machine. */
+const TIMEOUT_MS = 40_000;
+/** Output beyond this limit is discarded. */
+const MAX_OUTPUT_CHARS = 4_000_000;
 
-/** Every value is unlike any text that Rondo or a project writes. */
+/** The secrets of the environment. No value resembles a text that Rondo or a project writes. */
 export const SECRETS = {
   OPENAI_API_KEY: 'sk-operator-openai-7f3a9c1e5b',
   ANTHROPIC_API_KEY: 'sk-ant-operator-2d8e4b6a0c',
@@ -22,36 +22,39 @@ export const SECRETS = {
   GITHUB_TOKEN: 'ghp_operator4c2b8e6f1a3d',
   MY_TOKEN: 'operator-token-91c7e5a3b2',
 };
-/** Stands in files of the operator's home. */
+/** The secret in the files of the operator's home. */
 export const FILE_SECRET = 'operator-file-secret-5e1d9b7c';
 
-/** The name of a secret that a text holds, as it is or encoded. @param {string} text */
+/** Returns the name of a secret that a text contains, plain or encoded. @param {string} text */
 export function leakIn(text) {
-  const all = Object.entries({ ...SECRETS, 'a file of the home': FILE_SECRET });
-  return all.find(([, value]) => {
+  const secrets = Object.entries({ ...SECRETS, 'a file of the home': FILE_SECRET });
+  return secrets.find(([, value]) => {
     const bytes = Buffer.from(value);
     const forms = [value, encodeURIComponent(value), bytes.toString('base64').slice(0, -4), bytes.toString('hex')];
     return forms.some((form) => text.includes(form));
   })?.[0];
 }
 
-/** The operator's environment. @param {string} home */
+/** Returns the operator's environment. @param {string} home */
 export function environmentOf(home) {
   const { PATH = '' } = process.env;
-  // Where a project names no address the operator's own is used: nothing listens there, and no request leaves this machine.
-  const own = { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9/v1' };
-  return { PATH, HOME: home, LANG: 'C.UTF-8', NO_COLOR: '1', ...SECRETS, ...own };
+  // The default address of a provider. Nothing listens there, so that no request leaves this machine.
+  const providers = { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9/v1' };
+  return { PATH, HOME: home, LANG: 'C.UTF-8', NO_COLOR: '1', ...SECRETS, ...providers };
 }
 
 /** @typedef {{ code: number | null, signal: string | null, stdout: string, stderr: string, late: boolean }} Ended */
 
-/** Starts the command line; `late` tells whether it had to be killed. @param {readonly string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, input: string }} options */
+/**
+ * Starts the command line. `late` is true if it was killed at the time limit.
+ * @param {readonly string[]} args @param {{ cwd: string, env: NodeJS.ProcessEnv, input: string }} options
+ */
 export function startRondo(args, { cwd, env, input }) {
   const child = spawn(process.execPath, [bin, ...args], { cwd, env, stdio: 'pipe', detached: true });
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const name of /** @type {const} */ (['stdout', 'stderr'])) {
-    child[name].setEncoding('utf8').on('data', (piece) => {
-      if (said[name].length < MOST_CHARS) said[name] += piece;
+    child[name].setEncoding('utf8').on('data', (chunk) => {
+      if (output[name].length < MAX_OUTPUT_CHARS) output[name] += chunk;
     });
   }
   child.stdin.on('error', () => undefined);
@@ -65,24 +68,27 @@ export function startRondo(args, { cwd, env, input }) {
   const timer = setTimeout(() => {
     late = true;
     kill();
-  }, LONGEST_MS);
+  }, TIMEOUT_MS);
   /** @type {Promise<Ended>} */
   const ended = once(child, 'close').then(([code, signal]) => {
     clearTimeout(timer);
-    return { code, signal, late, ...said };
+    return { code, signal, late, ...output };
   });
-  return { child, ended, kill, said };
+  return { child, ended, kill, output };
 }
 
-/** A server on this machine that keeps what arrives. @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void} [answer] */
+/**
+ * Starts a local server that records its requests.
+ * @param {(...args: Parameters<import('node:http').RequestListener>) => void} [answer]
+ */
 export async function listen(answer) {
   const requests = /** @type {string[]} */ ([]);
   const server = createServer((request, response) => {
-    const pieces = /** @type {Buffer[]} */ ([]);
-    request.on('data', (piece) => pieces.push(piece));
+    const chunks = /** @type {Buffer[]} */ ([]);
+    request.on('data', (chunk) => chunks.push(chunk));
     request.on('end', () => {
       const head = `${request.method} ${request.url} ${JSON.stringify(request.rawHeaders)}`;
-      requests.push(`${head} ${Buffer.concat(pieces)}`);
+      requests.push(`${head} ${Buffer.concat(chunks)}`);
       if (answer !== undefined) answer(request, response);
       else response.setHeader('content-type', 'application/json').end('{}');
     });

@@ -1,4 +1,4 @@
-// The wire protocol as a package: what each way in holds, and whether the compiler notices when a shape changes.
+// The protocol as a package: the exports of each entry point, and compile errors when a shape changes.
 
 import ts from 'typescript';
 import { expect } from 'vitest';
@@ -9,8 +9,8 @@ import { verifies } from '../verifies.js';
 
 const read = (name: string) => ({ file: `src/protocol/${name}.ts`, text: readText(`src/protocol/${name}.ts`) });
 
-/** The names that a file declares and exports, or passes on. */
-function exported(name: string): string[] {
+/** Returns the names that a file exports or re-exports. */
+function exportedNames(name: string): string[] {
   return parse(read(name)).statements.flatMap((statement) => {
     if (ts.isExportDeclaration(statement) && statement.exportClause && ts.isNamedExports(statement.exportClause)) {
       return statement.exportClause.elements.map((element) => element.name.text);
@@ -25,26 +25,35 @@ function exported(name: string): string[] {
 
 const isExport = ({ kind }: ts.Modifier): boolean => kind === ts.SyntaxKind.ExportKeyword;
 
-verifies(
-  'looops.export.tools',
-  'a tool cannot be written without loading the AI SDK or half of the runtime',
-  async () => {
-    expect(importsOf(read('tool')).imports.filter(({ typeOnly }) => !typeOnly)).toEqual([]);
-    expect(Object.keys(await import('../../src/protocol/tool.js')).sort()).toEqual([
-      'ApprovalRequiredError',
-      'loopsTool',
-    ]);
-    expect(exported('tool')).toEqual(
-      expect.arrayContaining(['LoopsTool', 'LoopsToolSet', 'ApprovalRequiredError', 'loopsTool', 'ApprovalPolicy']),
-    );
-  },
-);
+/** Returns the modules that a module of the protocol loads, directly or indirectly. */
+function loadedModules(name: string, loaded = new Set<string>()): ReadonlySet<string> {
+  for (const { specifier, typeOnly } of importsOf(read(name)).imports) {
+    if (typeOnly || loaded.has(specifier)) continue;
+    loaded.add(specifier);
+    const local = /^\.\/(.*)\.js$/.exec(specifier)?.[1];
+    if (local !== undefined) loadedModules(local, loaded);
+  }
+  return loaded;
+}
 
-verifies('looops.export.protocol', 'a name of the protocol is found in its part and not in the whole', async () => {
-  const whole = exported('index');
-  const parts = ['events', 'tool', 'streaming', 'approval', 'live', 'loop', 'trace', 'json'].flatMap(exported);
+verifies('looops.export.tools', 'a tool can be written without loading the AI SDK or the runtime', async () => {
+  const loaded = [...loadedModules('tool')];
+  expect(loaded.length).toBeGreaterThan(0);
+  expect(loaded.filter((specifier) => !specifier.startsWith('./'))).toEqual([]);
+  expect(Object.keys(await import('../../src/protocol/tool.js')).sort()).toEqual([
+    'ApprovalRequiredError',
+    'loopsTool',
+  ]);
+  expect(exportedNames('tool')).toEqual(
+    expect.arrayContaining(['LoopsTool', 'LoopsToolSet', 'ApprovalRequiredError', 'loopsTool', 'ApprovalPolicy']),
+  );
+});
+
+verifies('looops.export.protocol', 'rondo/protocol exports every name of its parts', async () => {
+  const all = exportedNames('index');
+  const parts = ['events', 'tool', 'streaming', 'approval', 'live', 'loop', 'trace', 'json'].flatMap(exportedNames);
   expect(parts.length).toBeGreaterThan(60);
-  expect(parts.filter((name) => !whole.includes(name))).toEqual([]);
+  expect(parts.filter((name) => !all.includes(name))).toEqual([]);
   expect(Object.keys(await import('../../src/protocol/index.js')).sort()).toEqual([
     'ApprovalRequiredError',
     'EVENT_TYPES',
@@ -52,20 +61,20 @@ verifies('looops.export.protocol', 'a name of the protocol is found in its part 
   ]);
 });
 
-const changing = ['events', 'streaming'];
+const changedFiles = ['events', 'streaming'];
 
-/** The tests of both files that the compiler refuses, by the requirement they cite. */
-function refused(change: (text: string) => string): ReadonlySet<string> {
+/** Compiles the tests of both files with a change. Returns the requirements of the tests that do not compile. */
+function failingRequirements(change: (text: string) => string): ReadonlySet<string> {
   const { config } = ts.readConfigFile(absolute('tsconfig.json'), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent({ ...config, include: [] }, ts.sys, absolute('.'));
   const host = ts.createCompilerHost(options);
   const original = host.readFile;
-  const changed = changing.map((name) => absolute(`src/protocol/${name}.ts`));
+  const changed = changedFiles.map((name) => absolute(`src/protocol/${name}.ts`));
   host.readFile = (file) => {
     const text = original(file);
     return text !== undefined && changed.includes(file) ? change(text) : text;
   };
-  const tests = changing.map((name) => absolute(`src/protocol/${name}.test.ts`));
+  const tests = changedFiles.map((name) => absolute(`src/protocol/${name}.test.ts`));
   const program = ts.createProgram(tests, options, host);
   return new Set(
     tests.flatMap((file) => {
@@ -86,15 +95,17 @@ function citedAt(source: ts.SourceFile, position: number): string {
   return `${source.fileName}:${position}`;
 }
 
-verifies('looops.event.types', 'a shape changes and no test of it fails to compile', () => {
-  const grown = refused((text) => text.replace(/^(export interface [^{]*\{)/gm, '$1 readonly mutant?: true;'));
+verifies('looops.event.types', 'a change of any shape breaks the compilation of its test', () => {
+  const failing = failingRequirements((text) =>
+    text.replace(/^(export interface [^{]*\{)/gm, '$1 readonly mutant?: true;'),
+  );
   const shapes = [...pinnedIds('events'), ...pinnedIds('streaming')];
   expect(shapes).toHaveLength(12 + 10 + 3);
-  expect(shapes.filter((id) => !grown.has(id))).toEqual([]);
-  expect([...refused((text) => text)]).toEqual([]);
+  expect(shapes.filter((id) => !failing.has(id))).toEqual([]);
+  expect([...failingRequirements((text) => text)]).toEqual([]);
 });
 
-/** The requirements that the tests of a file cite and whose types it pins. */
+/** Returns the requirements whose types the tests of a file pin. */
 function pinnedIds(name: string): readonly string[] {
   const source = parse({ file: `${name}.test.ts`, text: readText(`src/protocol/${name}.test.ts`) });
   const ids = [...nodes(source)].flatMap((node) => {

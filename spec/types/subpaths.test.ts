@@ -1,4 +1,4 @@
-// The subpaths of the built package, imported by name from a process of their own and resolved by the compiler.
+// The subpaths of the built package, imported by name in a new process and resolved by the compiler.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -13,8 +13,8 @@ const pairs = [
   ['rondo/protocol/tools', 'rondo/tools'],
 ] as const;
 
-/** Runs a module in a process of its own, in which `rondo` is the built package, and returns the value it printed. */
-function printed(program: string): unknown {
+/** Runs a module in a new process, in which `rondo` is the built package. Returns the JSON value that it prints. */
+function outputOf(program: string): unknown {
   const args = ['--input-type=module', '-e', program];
   return JSON.parse(execFileSync(process.execPath, args, { cwd: absolute('.'), encoding: 'utf8' }));
 }
@@ -26,17 +26,17 @@ verifies('looops.export.subpaths', 'each subpath below rondo/protocol is the sam
     for (const [long, short] of pairs) same.push((await import(long)) === (await import(short)));
     console.log(JSON.stringify(same));
   `;
-  expect(printed(program)).toEqual([true, true, true]);
+  expect(outputOf(program)).toEqual([true, true, true]);
 });
 
-verifies('looops.export.subpaths', 'rondo/protocol re-exports the very objects of its parts', () => {
+verifies('looops.export.subpaths', 'rondo/protocol re-exports the same objects as its parts', () => {
   const program = `
     const whole = await import('rondo/protocol');
     const parts = [await import('rondo/protocol/events'), await import('rondo/protocol/tools')];
     const members = parts.flatMap((part) => Object.entries(part));
     console.log(JSON.stringify(members.map(([name, value]) => [name, whole[name] === value])));
   `;
-  expect(printed(program)).toEqual([
+  expect(outputOf(program)).toEqual([
     ['EVENT_TYPES', true],
     ['ApprovalRequiredError', true],
     ['loopsTool', true],
@@ -60,7 +60,7 @@ verifies('looops.export.subpaths', 'the compiler finds the types of each subpath
   }
 });
 
-verifies('looops.export.subpaths', 'what front ends import loads nothing of node and no other file', () => {
+verifies('looops.export.subpaths', 'the entry points for front ends load no Node module and no other file', () => {
   const { exports } = JSON.parse(readText('package.json')) as { exports: Record<string, { default: string }> };
   for (const subpath of ['./protocol/events', './protocol/streaming']) {
     const text = readFileSync(absolute(exports[subpath]?.default ?? ''), 'utf8');

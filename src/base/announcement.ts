@@ -1,34 +1,39 @@
 /**
- * What the processes of one user on a Linux machine announce to each other: names of sockets in the abstract namespace. No file
- * operation removes such a name, and the kernel drops it when its process ends, however it ends. Any user can take any name, and so
- * can a process of another pid namespace, for example a command in a sandbox with network. So a name counts only if a
- * process of this user that can be seen in /proc holds it: nothing else has to be believed, because the files of a store have
- * mode 0600, and root in a sandbox has no capability to read those of others.
+ * Announcements between the processes of one user on Linux: names of sockets in the abstract namespace. No file
+ * operation removes such a name, and the kernel drops it when its process ends. Any user, and any process in another
+ * pid namespace (such as a sandboxed command with network access), can bind any name. An announcement is therefore
+ * trusted only if a process of this user that is visible in /proc holds the name. That suffices: store files have mode
+ * 0600, so only this user's processes matter, and root in a sandbox lacks the capability to read the files of others.
  */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-/** A name that is held until it is released or the process ends. */
-export interface HeldName {
+/** A bound name. It is held until it is released or the process ends. */
+interface HeldSocketName {
   release(): void;
 }
 
 /**
- * What is announced about a directory: a command sees it with all that is in it (`command`), except this part of it (`hides`) or the
- * files in this part (`covers`); or a store is being created in it (`store`).
+ * What is announced about a directory:
+ * - `command`: a running command sees the directory and its contents;
+ * - `hides`: the command sees nothing of this subdirectory;
+ * - `covers`: the command sees the entries that this subdirectory had, except those of a store, and no new ones;
+ * - `store`: a store is being created in the directory.
  */
-export type AnnouncedKind = 'command' | 'hides' | 'covers' | 'store';
+export type AnnouncementKind = 'command' | 'hides' | 'covers' | 'store';
 
-export interface Announced {
-  readonly kind: AnnouncedKind;
-  /** The process that holds the name, as that process calls itself. */
+/** One announced directory, parsed from a socket name. */
+export interface AnnouncedDirectory {
+  readonly kind: AnnouncementKind;
+  /** The process id in the name: claimed by the process that bound it, and not verified. */
   readonly pid: number;
-  /** What all names of one announcement share. */
-  readonly announcement: string;
+  /** Common to all names of one announcement. */
+  readonly announcementId: string;
   /** Device and inode of the directory, as `stat -c %d:%i` prints them. */
   readonly directory: string;
-  readonly socket: string;
+  /** The inode of the socket that holds the name. */
+  readonly socketInode: string;
 }
 
 interface AbstractSocket {
@@ -36,18 +41,18 @@ interface AbstractSocket {
   readonly inode: string;
 }
 
-const NAMES = '/proc/net/unix';
-const ANNOUNCED = /^rondo-(command|hides|covers|store)-((\d+)-[0-9a-f]{16})-(\d+)-(\d+)$/;
+const UNIX_SOCKETS_PATH = '/proc/net/unix';
+const ANNOUNCED_NAME_PATTERN = /^rondo-(command|hides|covers|store)-((\d+)-[0-9a-f]{16})-(\d+)-(\d+)$/;
 
-/** Holds a name; undefined if it is taken. */
-export function holdName(name: string): Promise<HeldName | undefined> {
+/** Binds a name. Returns undefined if another process holds it. */
+export function holdSocketName(name: string): Promise<HeldSocketName | undefined> {
   const server = createServer((socket) => socket.destroy());
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') resolve(undefined);
       else reject(error);
     });
-    // Exclusive: workers of a cluster would otherwise share one name.
+    // Exclusive: cluster workers would otherwise share one name.
     server.listen({ path: `\0${name}`, exclusive: true }, () => {
       server.unref();
       resolve({ release: () => void server.close() });
@@ -55,58 +60,63 @@ export function holdName(name: string): Promise<HeldName | undefined> {
   });
 }
 
-/** The socket that has this name now. */
-export function socketNamed(name: string): string | undefined {
+/** Returns the inode of the socket that holds this name now. */
+export function socketInodeOf(name: string): string | undefined {
   return abstractSockets().find((socket) => socket.name === name)?.inode;
 }
 
-/** True if a process of this user has this socket, which the process `likely` is asked for first. */
-export function isHeldByUser(socket: string, likely?: number): boolean {
-  if (likely !== undefined && has(String(likely), socket)) return true;
-  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && has(entry, socket));
+/** True if a process of this user has this socket open. `expectedPid` is checked first. */
+export function isHeldByUser(socket: string, expectedPid?: number): boolean {
+  if (expectedPid !== undefined && processHasSocket(String(expectedPid), socket)) return true;
+  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && processHasSocket(entry, socket));
 }
 
-/** The announcements of all processes, without a check of who holds them. */
-export function announcements(): readonly Announced[] {
-  // Between two parts of the list an entry can be left out if another one ends. It is in the next list.
+/** Returns the announcements of all processes, unverified. */
+export function listAnnouncements(): readonly AnnouncedDirectory[] {
+  // The kernel returns the table in chunks. If a socket closes between two chunks, another one can be skipped; it is
+  // then in the second read.
   const sockets = new Map([...abstractSockets(), ...abstractSockets()].map((socket) => [socket.name, socket]));
   return [...sockets.values()].flatMap(({ name, inode }) => {
-    const [, kind, announcement = '', pid, device, file] = ANNOUNCED.exec(name) ?? [];
+    const [, kind, announcementId = '', pid, device, directoryInode] = ANNOUNCED_NAME_PATTERN.exec(name) ?? [];
     if (kind === undefined) return [];
-    const directory = `${device}:${file}`;
-    return [{ kind: kind as AnnouncedKind, pid: Number(pid), announcement, directory, socket: inode }];
+    const directory = `${device}:${directoryInode}`;
+    return [{ kind: kind as AnnouncementKind, pid: Number(pid), announcementId, directory, socketInode: inode }];
   });
 }
 
-/** True if the announcement counts: see above. */
-export function isTrusted({ socket, pid }: Announced): boolean {
-  return isHeldByUser(socket, pid) || isOpaque(pid);
+/** True if a visible process of this user holds the announcement's name. */
+export function isTrustedAnnouncement({ socketInode, pid }: AnnouncedDirectory): boolean {
+  return isHeldByUser(socketInode, pid) || hasUnreadableDescriptors(pid);
 }
 
-/** Names of this process that are released together. */
+/** A group of names that this process holds and releases together. */
 export class Announcement {
   private readonly id = `${process.pid}-${randomBytes(8).toString('hex')}`;
-  private held: HeldName[] = [];
+  private heldNames: HeldSocketName[] = [];
 
-  /** @param directories device and inode of each, as `stat -c %d:%i` prints them. */
-  async add(kind: AnnouncedKind, directories: Iterable<string>): Promise<void> {
+  /**
+   * Announces directories.
+   * @param directories device and inode of each, as `stat -c %d:%i` prints them
+   */
+  async add(kind: AnnouncementKind, directories: Iterable<string>): Promise<void> {
     for (const directory of new Set(directories)) {
       const name = `rondo-${kind}-${this.id}-${directory.replace(':', '-')}`;
-      const held = await holdName(name);
-      if (held !== undefined) this.held.push(held);
+      const heldName = await holdSocketName(name);
+      if (heldName !== undefined) this.heldNames.push(heldName);
     }
   }
 
+  /** Releases all names. */
   release(): void {
-    for (const name of this.held.splice(0)) name.release();
+    for (const name of this.heldNames.splice(0)) name.release();
   }
 }
 
-/** The named sockets of the abstract namespace; none where the system does not list them. */
+/** Returns Rondo's sockets in the abstract namespace; none on a system without /proc/net/unix. */
 function abstractSockets(): readonly AbstractSocket[] {
   let table: string;
   try {
-    table = readFileSync(NAMES, 'latin1');
+    table = readFileSync(UNIX_SOCKETS_PATH, 'latin1');
   } catch {
     return [];
   }
@@ -114,34 +124,38 @@ function abstractSockets(): readonly AbstractSocket[] {
   return table.split('\n').flatMap((line) => {
     const fields = line.split(' @rondo-');
     const inode = /(\d+) *$/.exec(fields[0] ?? '')?.[1];
-    // Zeros at the end of a name are printed as `@`.
+    // The kernel prints trailing zero bytes of a name as `@`.
     return fields.length === 2 && inode !== undefined
       ? [{ name: `rondo-${fields[1]?.replace(/@+$/, '')}`, inode }]
       : [];
   });
 }
 
-function has(pid: string, socket: string): boolean {
+function processHasSocket(pid: string, socket: string): boolean {
   const directory = `/proc/${pid}/fd`;
   try {
     const isOurs = statSync(`/proc/${pid}`).uid === process.getuid?.();
-    return isOurs && readdirSync(directory).some((one) => linkAt(`${directory}/${one}`) === `socket:[${socket}]`);
+    return (
+      isOurs && readdirSync(directory).some((fd) => readLinkIfPresent(`${directory}/${fd}`) === `socket:[${socket}]`)
+    );
   } catch {
     return false;
   }
 }
 
-/** True for a process of this user whose descriptors are not shown, for example because its program has capabilities. */
-function isOpaque(pid: number): boolean {
+/**
+ * True for a process of this user whose descriptors are unreadable, for example because its program has capabilities.
+ */
+function hasUnreadableDescriptors(pid: number): boolean {
   try {
     readdirSync(`/proc/${pid}/fd`);
     return false;
   } catch {
-    return /^Uid:\s+(\d+)/m.exec(statusOf(pid))?.[1] === String(process.getuid?.());
+    return /^Uid:\s+(\d+)/m.exec(readProcStatus(pid))?.[1] === String(process.getuid?.());
   }
 }
 
-function statusOf(pid: number): string {
+function readProcStatus(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/status`, 'latin1');
   } catch {
@@ -149,8 +163,8 @@ function statusOf(pid: number): string {
   }
 }
 
-/** Where a link leads; undefined if it is gone. */
-function linkAt(path: string): string | undefined {
+/** Returns the target of a symbolic link, or undefined if the link no longer exists. */
+function readLinkIfPresent(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {

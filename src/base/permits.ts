@@ -1,27 +1,36 @@
 /**
- * What the operator allows to files that are not trusted: which environment variables may be sent to which hosts, and which
- * hosts that are not public may be reached. Without a word from the operator, the keys of known providers go to the hosts of
- * those providers, and nothing else is sent anywhere.
+ * Permits: the operator's authorization for definition files that are not trusted. They list which environment
+ * variables may be sent to which hosts, and which non-public hosts may be reached. By default, the API keys of known
+ * providers may be sent to the hosts of these providers, and nothing else is permitted.
  */
-import { ipVersion, isPublic } from './address.js';
+import { ipVersion, isPublicAddress } from './ip-address.js';
 
-/** The operator's lists, as written: hosts as in `api.example.com`, `127.0.0.1:8080` or `http://lab.internal:8080`. */
+/** The lists of an operator. Hosts are written as `api.example.com`, `127.0.0.1:8080` or `http://lab.internal:8080`. */
 export interface PermitLists {
+  /** Environment variables, and the hosts that each may be sent to. */
   readonly send: ReadonlyMap<string, readonly string[]>;
+  /** Non-public hosts that may be reached. */
   readonly destinations: readonly string[];
 }
 
+/** The content of an operator's trust.toml. */
+export interface TrustSettings extends PermitLists {
+  /** Absolute paths of the directories whose code may run. */
+  readonly directories: readonly string[];
+}
+
+/** Decides what an untrusted definition file may send and reach. */
 export interface Permits {
   /** True if the value of this variable may be sent to this URL. */
-  maySend(variable: string, url: URL): boolean;
-  /** True if this URL may be reached whatever its address is. */
-  mayReach(url: URL): boolean;
+  canSend(variable: string, url: URL): boolean;
+  /** True if this URL may be reached even if its address is not public. */
+  canReach(url: URL): boolean;
 }
 
 type Environment = { readonly [name: string]: string | undefined };
 
-/** Keys of providers, the hosts that they are for, and the variable with which the operator names another host. */
-const providers: readonly (readonly [key: string, host: string, base?: string])[] = [
+/** API key variables of providers, the host of each, and the variable with which the operator sets another base URL. */
+const KNOWN_PROVIDERS: readonly (readonly [key: string, host: string, baseUrlVariable?: string])[] = [
   ['OPENAI_API_KEY', 'api.openai.com', 'OPENAI_BASE_URL'],
   ['ANTHROPIC_API_KEY', 'api.anthropic.com', 'ANTHROPIC_BASE_URL'],
   ['CEREBRAS_API_KEY', 'api.cerebras.ai'],
@@ -35,38 +44,54 @@ const providers: readonly (readonly [key: string, host: string, base?: string])[
   ['XAI_API_KEY', 'api.x.ai'],
 ];
 
-const nothing: PermitLists = { send: new Map(), destinations: [] };
+const NO_PERMITS: PermitLists = { send: new Map(), destinations: [] };
 
-/** The permits of the operator's lists and environment; without lists, only those of the known providers. */
-export function permitsOf(env: Environment, { send, destinations }: PermitLists = nothing): Permits {
+/**
+ * Returns the permits of the operator's lists and environment. Without lists, only the keys of known providers are
+ * permitted.
+ *
+ * @example
+ * import { permitsOf } from 'rondo';
+ *
+ * const permits = permitsOf(process.env, {
+ *   send: new Map([['SHOP_TOKEN', ['api.shop.example']]]),
+ *   destinations: ['127.0.0.1:8080'],
+ * });
+ * permits.canSend('SHOP_TOKEN', new URL('https://api.shop.example/orders')); // true
+ */
+export function permitsOf(env: Environment, { send, destinations }: PermitLists = NO_PERMITS): Permits {
   const reachable = [...destinations, ...[...send.values()].flat()];
   return {
-    maySend: (variable, url) =>
-      knownHosts(variable, env).some((host) => names(host, url)) ||
+    canSend: (variable, url) =>
+      knownHosts(variable, env).some((host) => matchesOrigin(host, url)) ||
       (send.get(variable) ?? []).some(
         (host) =>
-          names(host, url) && /* guard: clear-text-needs-explicit-scheme */ (host.includes('://') || isSealed(url)),
+          matchesOrigin(host, url) &&
+          /* guard: clear-text-needs-explicit-scheme */ (host.includes('://') || isConfidential(url)),
       ),
-    mayReach: (url) => reachable.some((host) => names(host, url)),
+    canReach: (url) => reachable.some((host) => matchesOrigin(host, url)),
   };
 }
 
 function knownHosts(variable: string, env: Environment): readonly string[] {
-  const known = providers.find(([key]) => key === variable);
-  if (known === undefined) return [];
-  const [, host, base = ''] = known;
-  const other = env[base] ?? '';
-  return [`https://${host}`, ...(URL.canParse(other) ? [new URL(other).origin] : [])];
+  const provider = KNOWN_PROVIDERS.find(([key]) => key === variable);
+  if (provider === undefined) return [];
+  const [, host, baseUrlVariable = ''] = provider;
+  const baseUrl = env[baseUrlVariable] ?? '';
+  return [`https://${host}`, ...(URL.canParse(baseUrl) ? [new URL(baseUrl).origin] : [])];
 }
 
-/** True if an entry of a list means the host and the port of this URL; an entry without a port means the usual one. */
-function names(entry: string, url: URL): boolean {
+/**
+ * True if a list entry matches the host and the port of this URL. Without a port, it matches the default port of the
+ * scheme.
+ */
+function matchesOrigin(entry: string, url: URL): boolean {
   const text = entry.includes('://') ? entry : `${url.protocol}//${entry}`;
   return URL.canParse(text) && new URL(text).origin === url.origin;
 }
 
-/** True if nobody on the way can read what is sent: encrypted, or never leaving this machine. */
-function isSealed(url: URL): boolean {
+/** True if the traffic is encrypted or does not leave this machine. */
+function isConfidential(url: URL): boolean {
   return url.protocol === 'https:' || isLoopback(url);
 }
 
@@ -74,38 +99,38 @@ function isLoopback({ hostname }: URL): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname);
 }
 
-const ENTRY = /^(?:https?:\/\/)?(?:\[[0-9a-f:.]+\]|[^\s/\\@:?#[\]*]+)(?::\d{1,5})?$/i;
+const HOST_ENTRY_PATTERN = /^(?:https?:\/\/)?(?:\[[0-9a-f:.]+\]|[^\s/\\@:?#[\]*]+)(?::\d{1,5})?$/i;
 
-/** Why a text is no entry of a list of hosts; undefined if it is one. */
-export function hostFlaw(text: string): string | undefined {
-  const isHost = ENTRY.test(text) && URL.canParse(text.includes('://') ? text : `https://${text}`);
+/** Returns the problem of a host entry, as the end of a sentence; undefined if it is valid. */
+export function findHostProblem(text: string): string | undefined {
+  const isHost = HOST_ENTRY_PATTERN.test(text) && URL.canParse(text.includes('://') ? text : `https://${text}`);
   return isHost ? undefined : 'must be a host such as api.example.com, 127.0.0.1:8080 or http://lab.internal:8080';
 }
 
-/** Why a text is no name of an environment variable; undefined if it is one. */
-export function variableFlaw(text: string): string | undefined {
+/** Returns the problem of an environment variable's name, as the end of a sentence; undefined if it is valid. */
+export function findVariableProblem(text: string): string | undefined {
   return /^[A-Za-z_]\w{0,127}$/.test(text) ? undefined : 'must be the name of an environment variable';
 }
 
-/** Says that a variable may not be sent to a URL, and how the operator allows it. */
+/** Returns the message that a variable may not be sent to a URL, and how the operator permits it. */
 export function sendRefusal(variable: string, url: URL): string {
-  const host = isSealed(url) ? url.host : url.origin;
+  const host = isConfidential(url) ? url.host : url.origin;
   return `sends the environment variable ${variable} to ${host}, and you have not allowed that. If you want it, run: rondo trust --send ${variable}=${host} (or add ${variable} = ["${host}"] under [send] in your trust.toml)`;
 }
 
-/** Says that a URL may not be reached, and how the operator allows it. */
+/** Returns the message that a URL may not be reached, and how the operator permits it. */
 export function reachRefusal({ host }: URL): string {
   return `${host} is not on the public internet, and the file that names it is not trusted. If you want it to be reached, run: rondo trust --reach ${host} (or add "${host}" to destinations in your trust.toml)`;
 }
 
-/** True if the text of a URL alone tells that it is not public: an address that is not, or the name of this machine. */
-export function isKnownPrivate({ hostname }: URL): boolean {
+/** True if a URL is non-public without a lookup: its host is a non-public address or a name of this machine. */
+export function isKnownPrivateHost({ hostname }: URL): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  return ipVersion(host) === 0 ? /(?:^|\.)localhost$/.test(host) : !isPublic(host);
+  return ipVersion(host) === 0 ? /(?:^|\.)localhost$/.test(host) : !isPublicAddress(host);
 }
 
-/** Tells how the operator trusts a directory. */
+/** Returns the advice how to trust a directory. */
 export function trustAdvice(directory: string | undefined): string {
-  const named = directory ?? 'DIR';
-  return `If you trust it, run: rondo trust ${named} (or start with --trust ${named}).`;
+  const argument = directory ?? 'DIR';
+  return `If you trust it, run: rondo trust ${argument} (or start with --trust ${argument}).`;
 }

@@ -1,11 +1,13 @@
-/** What a constructor assigns to: the same members, before anybody may rely on them not to change. */
+/** Constructors of plain objects, which V8 does not pretenure. */
+
+/** The same members without `readonly`, for assignment in a constructor. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Makes a constructor of plain objects, for objects that a large turn keeps by the thousand. V8 counts how many objects of each
- * literal survive a collection, and above some share it allocates all of them in the old generation. There they keep alive what they
- * refer to, long after the turn. This happens in some processes and not in others, and costs up to half of the time. V8 does not count
- * the objects of constructors.
+ * Returns a constructor of plain objects, for objects that a large turn creates by the thousand. V8 pretenures object
+ * literals: if enough objects of one literal survive garbage collections, it allocates all later ones in the old
+ * generation, where they keep everything they reference alive long after the turn. That depends on the timing of
+ * collections, and costs up to half of the time. V8 does not pretenure the objects of constructors.
  */
 export function plainConstructor<T extends object, A extends readonly unknown[]>(
   assign: (this: T, ...values: A) => void,

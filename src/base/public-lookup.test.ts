@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { publicLookup } from './public-lookup.js';
 
-function looked(lookup: LookupFunction, all: boolean): Promise<unknown> {
+function lookupResult(lookup: LookupFunction, all: boolean): Promise<unknown> {
   return new Promise((resolve) => {
     lookup('name.example', { all }, (error, address, family) =>
       resolve(error === null ? [address, family] : (error as NodeJS.ErrnoException).code),
@@ -11,33 +11,33 @@ function looked(lookup: LookupFunction, all: boolean): Promise<unknown> {
   });
 }
 
-verifies('authority.reach', 'what is connected to is what was judged, each time', async () => {
-  // A name that is public the first time and not the second: each answer is judged by itself.
+verifies('authority.reach', 'every lookup is checked, and one non-public address refuses the host', async () => {
+  // DNS rebinding: the name is public on the first lookup and not on the second.
   const answers = [['8.8.8.8', '2606:4700::1'], ['127.0.0.1']];
-  let asked = 0;
-  const lookup = publicLookup(async () => answers[asked++] ?? []);
-  const found = [
+  let lookups = 0;
+  const lookup = publicLookup(async () => answers[lookups++] ?? []);
+  const addresses = [
     { address: '8.8.8.8', family: 4 },
     { address: '2606:4700::1', family: 6 },
   ];
-  expect(await looked(lookup, true)).toEqual([found, undefined]);
-  expect(await looked(lookup, true)).toBe('NOT_PUBLIC');
-  expect(await looked(lookup, true)).toBe('NOT_PUBLIC');
-  expect(asked).toBe(3);
+  expect(await lookupResult(lookup, true)).toEqual([addresses, undefined]);
+  expect(await lookupResult(lookup, true)).toBe('NOT_PUBLIC');
+  expect(await lookupResult(lookup, true)).toBe('NOT_PUBLIC');
+  expect(lookups).toBe(3);
   expect(
-    await looked(
+    await lookupResult(
       publicLookup(async () => ['8.8.8.8']),
       false,
     ),
   ).toEqual(['8.8.8.8', 4]);
   for (const bad of ['10.0.0.5', '::1', '::ffff:8.8.8.8', 'nonsense', ''])
     expect(
-      await looked(
+      await lookupResult(
         publicLookup(async () => ['8.8.8.8', bad]),
         false,
       ),
       bad,
     ).toBe('NOT_PUBLIC');
   const failing = publicLookup(async () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOTFOUND' })));
-  expect(await looked(failing, true)).toBe('ENOTFOUND');
+  expect(await lookupResult(failing, true)).toBe('ENOTFOUND');
 });

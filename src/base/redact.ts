@@ -1,214 +1,244 @@
 /**
- * Takes secrets out of text and values. A server or a program that repeats a secret seldom repeats it as it was sent: it
- * drops the scheme of a header, escapes the text for JSON or HTML, encodes it for a URL, or encodes it as Base64 or
- * hexadecimal. All of these are found, also mixed and repeated, and also where a text was cut in the middle of one.
+ * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops `Bearer`
+ * from an Authorization header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The
+ * redactor finds all of these forms, mixed and nested, and also secrets that are cut off at the start or end of a text.
  */
-import { unfinishedEscape } from './decode.js';
-import { squeeze } from './packed.js';
-import { edgeRoundsOf, type Range, type Round, roundsOf, withoutEscapes } from './rounds.js';
+
+import { removeWhitespace } from './binary-text.js';
+import { unfinishedEscapeIndex } from './decode-escapes.js';
+import { type Decoding, decodingsOf, edgeDecodingsOf, type TextRange, unescapedForms } from './decodings.js';
 import { MIN_SECRET_CHARS, secretParts } from './secret-parts.js';
 
-/** What stands in place of a secret. */
+/** The text that replaces each secret. */
 export const WITHHELD = '[withheld]';
 
-/** The rest of a secret that was cut is taken out from this length on. */
+/** The minimum length of a cut-off secret that is redacted. */
 const MIN_CUT_CHARS = 4;
-/** So few characters of a stream are not held back, though a secret begins like that: many a word ends like that. */
-const SHORT_CHARS = 2;
-/** So many characters of a stream are looked at again with what follows them: a run of Base64 is known from some length on. */
-const TOLD_CHARS = 16;
-/** A number that begins with so many digits of a secret is the secret, rounded. */
-const MIN_DIGITS = 12;
-/** The beginning of a secret is searched in the last characters of a text, so many times as many as the secret has. */
-const MAX_ENCODED = 24;
+/** A stream emits a possible start of a secret if it is at most this long: most of them are ends of ordinary words. */
+const MAX_EMITTED_PREFIX_CHARS = 2;
+/**
+ * How many emitted characters of a stream are searched again with the next piece. Base64 is recognized only from a minimum
+ * length on, so its first characters may have been emitted already.
+ */
+const LOOKBACK_CHARS = 16;
+/** A number that shares this many leading digits with a secret counts as the secret, rounded. */
+const MIN_SECRET_DIGITS = 12;
+/** Bounds the search for a secret at a cut edge: an encoded secret is at most this many times as long, plus 1,024. */
+const MAX_ENCODED_RATIO = 24;
 
-/** Where a text was cut before it was redacted. */
-export type Cut = 'start' | 'end';
+/** The edge at which a text was cut before it was redacted. */
+export type CutEdge = 'start' | 'end';
 
+/** Redacts a fixed set of secrets. */
 export interface Redactor {
-  /** The text without secrets. A secret that the text's cut end or start is in the middle of is taken out too. */
-  text(text: string, cut?: Cut): string;
-  /** A copy of plain objects, arrays and texts without secrets in values and names; the same value if there are none. */
-  value<T>(value: T): T;
-  /** Redacts a text that comes in pieces. What may be the beginning of a secret is held back until the next piece. */
-  stream(): RedactedStream;
+  /** Returns the text without secrets. If the text was cut, a partial secret at the cut edge is redacted too. */
+  redactText(text: string, cut?: CutEdge): string;
+  /**
+   * Returns a copy of a value without secrets in strings, numbers and member names; the value itself if it has none.
+   */
+  redactValue<T>(value: T): T;
+  /** Opens a stream that redacts text in pieces. A possible start of a secret is held back until it is decided. */
+  openStream(): RedactingStream;
 }
 
-export interface RedactedStream {
+/** Redacts a text that arrives in pieces. */
+export interface RedactingStream {
+  /** Adds a piece and returns the text that is safe to emit. */
   push(piece: string): string;
-  /** What was held back. */
+  /** Ends the stream and returns the rest of its text, redacted. */
   end(): string;
 }
 
-/** Takes nothing out. */
-export const NO_SECRETS: Redactor = {
-  text: (text) => text,
-  value: (value) => value,
-  stream: () => ({ push: (piece) => piece, end: () => '' }),
+/** Redacts nothing. */
+export const NO_REDACTION: Redactor = {
+  redactText: (text) => text,
+  redactValue: (value) => value,
+  openStream: () => ({ push: (piece) => piece, end: () => '' }),
 };
 
-/** A redactor of these secrets, of the parts of each, and of what each encodes; texts of less than six characters are no secrets. */
+/**
+ * Creates a redactor of these secrets, of their parts, and of the credentials in a `Basic` header or a URL. Secrets that
+ * are too short to be distinguished from ordinary text are ignored (MIN_SECRET_CHARS).
+ */
 export function redactorOf(secrets: readonly string[]): Redactor {
   const parts = [...new Set(secrets.flatMap(secretParts))];
-  return parts.length === 0 ? NO_SECRETS : new SearchedForms(parts);
+  return parts.length === 0 ? NO_REDACTION : new FormRedactor(parts);
 }
 
-class SearchedForms implements Redactor {
+class FormRedactor implements Redactor {
+  /** The strings that are searched for. */
   private readonly forms: readonly string[];
-  /** Those of them that may be wrapped in lines. */
-  private readonly packed: readonly string[];
-  /** Whether a number could be a secret, and how it would begin if it was rounded. */
-  private readonly numbers: boolean;
-  private readonly digits: ReadonlySet<string>;
-  /** How many characters may be an encoded secret. */
-  private readonly longest: number;
+  /** The forms that may be broken into lines. */
+  private readonly encodedForms: readonly string[];
+  /** True if a number can be a secret. */
+  private readonly hasNumericSecrets: boolean;
+  /** The leading digits of numeric secrets, by which a rounded one is recognized. */
+  private readonly numberPrefixes: ReadonlySet<string>;
+  /** The maximum length of an encoded secret. */
+  private readonly maxEncodedChars: number;
 
   constructor(parts: readonly string[]) {
-    this.packed = distinct(parts.flatMap(packedForms));
-    this.forms = distinct([...parts.flatMap(plainForms), ...this.packed]);
+    this.encodedForms = distinctForms(parts.flatMap(encodedFormsOf));
+    this.forms = distinctForms([...parts.flatMap(plainForms), ...this.encodedForms]);
     const numbers = this.forms.filter((form) => /^[\d.e+-]+$/i.test(form));
-    this.numbers = numbers.length > 0;
-    this.digits = new Set(numbers.flatMap(firstDigits));
-    this.longest = 1024 + MAX_ENCODED * Math.max(...this.forms.map(({ length }) => length));
+    this.hasNumericSecrets = numbers.length > 0;
+    this.numberPrefixes = new Set(numbers.flatMap(firstDigits));
+    this.maxEncodedChars = 1024 + MAX_ENCODED_RATIO * Math.max(...this.forms.map(({ length }) => length));
   }
 
-  text(text: string, cut?: Cut): string {
-    const found = [...this.found(text)];
-    if (cut === 'end') found.push({ from: this.begun(text), to: text.length });
-    if (cut === 'start') found.push(...this.ended(text));
-    return without(text, found.filter(isLong));
+  redactText(text: string, cut?: CutEdge): string {
+    const ranges = [...this.findSecrets(text)];
+    if (cut === 'end') ranges.push({ from: this.indexOfCutSecret(text), to: text.length });
+    if (cut === 'start') ranges.push(...this.findSecretEnds(text));
+    return replaceRanges(text, ranges.filter(isLongEnough));
   }
 
-  value<T>(value: T): T {
-    return this.redacted(value) as T;
+  redactValue<T>(value: T): T {
+    return this.redactAny(value) as T;
   }
 
-  stream(): RedactedStream {
-    // What was told already, and what is held back.
-    let [told, held] = ['', ''];
+  openStream(): RedactingStream {
+    // The last characters of the emitted text, and the text that is held back.
+    let [emittedTail, pending] = ['', ''];
     return {
       push: (piece) => {
-        const text = told + held + piece;
-        const found = this.found(text);
-        const begun = this.begun(text);
-        const at = Math.min(text.length - begun > SHORT_CHARS ? begun : text.length, unfinishedEscape(text));
-        const to = Math.max(at, told.length, ...found.filter(({ from }) => from < at).map((range) => range.to));
-        const clean = without(text.slice(0, to), found, told.length);
-        [told, held] = [text.slice(Math.max(0, to - TOLD_CHARS), to), text.slice(to)];
+        const text = emittedTail + pending + piece;
+        const ranges = this.findSecrets(text);
+        const cutIndex = this.indexOfCutSecret(text);
+        const safeEnd = Math.min(
+          text.length - cutIndex > MAX_EMITTED_PREFIX_CHARS ? cutIndex : text.length,
+          unfinishedEscapeIndex(text),
+        );
+        const to = Math.max(
+          safeEnd,
+          emittedTail.length,
+          ...ranges.filter(({ from }) => from < safeEnd).map((range) => range.to),
+        );
+        const clean = replaceRanges(text.slice(0, to), ranges, emittedTail.length);
+        [emittedTail, pending] = [text.slice(Math.max(0, to - LOOKBACK_CHARS), to), text.slice(to)];
         return clean;
       },
       end: () => {
-        const text = told + held;
-        const found = [...this.found(text), { from: this.begun(text), to: text.length }];
-        const rest = without(text, found.filter(isLong), told.length);
-        [told, held] = ['', ''];
+        const text = emittedTail + pending;
+        const ranges = [...this.findSecrets(text), { from: this.indexOfCutSecret(text), to: text.length }];
+        const rest = replaceRanges(text, ranges.filter(isLongEnough), emittedTail.length);
+        [emittedTail, pending] = ['', ''];
         return rest;
       },
     };
   }
 
-  private found(text: string): readonly Range[] {
-    return roundsOf(text).flatMap((round) => [
-      ...this.forms.flatMap((form) => occurrences(round.text, form)).map(round.sourceOf),
+  private findSecrets(text: string): readonly TextRange[] {
+    return decodingsOf(text).flatMap((decoding) => [
+      ...this.forms.flatMap((form) => occurrencesOf(decoding.text, form)).map(decoding.sourceOf),
       // guard: wrapped-base64-redacted
-      ...this.foundInLines(round),
+      ...this.findWrappedSecrets(decoding),
     ]);
   }
 
-  /** What is encoded and wrapped in lines, or has white space in it otherwise. */
-  private foundInLines({ text, sourceOf }: Round): readonly Range[] {
-    const squeezed = squeeze(text);
-    if (squeezed.text.length === text.length) return [];
-    const found = this.packed.flatMap((form) => occurrences(squeezed.text, form));
-    return found.map(({ from, to }) => sourceOf({ from: squeezed.placeOf(from), to: squeezed.placeOf(to - 1) + 1 }));
+  /** Finds encoded secrets with white space in them, such as line breaks. */
+  private findWrappedSecrets({ text, sourceOf }: Decoding): readonly TextRange[] {
+    const compact = removeWhitespace(text);
+    if (compact.text.length === text.length) return [];
+    const ranges = this.encodedForms.flatMap((form) => occurrencesOf(compact.text, form));
+    return ranges.map(({ from, to }) =>
+      sourceOf({ from: compact.sourceIndexOf(from), to: compact.sourceIndexOf(to - 1) + 1 }),
+    );
   }
 
-  /** Where the beginning of a secret is that a text ends with; the length of the text if there is none. */
-  private begun(text: string): number {
-    const skipped = Math.max(0, text.length - this.longest);
-    const starts = edgeRoundsOf(text.slice(skipped), 'end').flatMap(({ text: known, sourceOf }) => {
-      const startOf = (from: number): number => skipped + sourceOf({ from, to: known.length }).from;
-      const length = Math.max(...this.forms.map((form) => overlap(known, form)));
-      const squeezed = squeeze(known);
-      const inLines = Math.max(...this.packed.map((form) => overlap(squeezed.text, form)));
+  /** Returns the start of a partial secret at the end of a text, or the length of the text if there is none. */
+  private indexOfCutSecret(text: string): number {
+    const skipped = Math.max(0, text.length - this.maxEncodedChars);
+    const starts = edgeDecodingsOf(text.slice(skipped), 'end').flatMap(({ text: decoded, sourceOf }) => {
+      const startOf = (from: number): number => skipped + sourceOf({ from, to: decoded.length }).from;
+      const length = Math.max(...this.forms.map((form) => overlapLength(decoded, form)));
+      const compact = removeWhitespace(decoded);
+      const wrappedLength = Math.max(...this.encodedForms.map((form) => overlapLength(compact.text, form)));
       return [
-        ...(length === 0 ? [] : [startOf(known.length - length)]),
-        ...(inLines <= SHORT_CHARS ? [] : [startOf(squeezed.placeOf(squeezed.text.length - inLines))]),
+        ...(length === 0 ? [] : [startOf(decoded.length - length)]),
+        ...(wrappedLength <= MAX_EMITTED_PREFIX_CHARS
+          ? []
+          : [startOf(compact.sourceIndexOf(compact.text.length - wrappedLength))]),
       ];
     });
     return Math.min(text.length, ...starts);
   }
 
-  /** The ends of secrets at the start of a text. */
-  private ended(text: string): readonly Range[] {
-    return edgeRoundsOf(text.slice(0, this.longest), 'start').flatMap(({ text: known, sourceOf }) => {
-      const length = Math.max(...this.forms.map((form) => overlap(form, known)));
-      const squeezed = squeeze(known);
-      const inLines = Math.max(...this.packed.map((form) => overlap(form, squeezed.text)));
-      const ends = [length, inLines === 0 ? 0 : squeezed.placeOf(inLines - 1) + 1];
+  /** Finds the remainders of cut-off secrets at the start of a text. */
+  private findSecretEnds(text: string): readonly TextRange[] {
+    return edgeDecodingsOf(text.slice(0, this.maxEncodedChars), 'start').flatMap(({ text: decoded, sourceOf }) => {
+      const length = Math.max(...this.forms.map((form) => overlapLength(form, decoded)));
+      const compact = removeWhitespace(decoded);
+      const wrappedLength = Math.max(...this.encodedForms.map((form) => overlapLength(form, compact.text)));
+      const ends = [length, wrappedLength === 0 ? 0 : compact.sourceIndexOf(wrappedLength - 1) + 1];
       return ends.filter((to) => to > 0).map((to) => ({ from: 0, to: sourceOf({ from: 0, to }).to }));
     });
   }
 
-  /** True for a number that is a secret, or one that was rounded. */
+  /** True for a number that is a secret, possibly rounded. */
   private isSecretNumber(value: number): boolean {
-    if (!this.numbers) return false;
-    return this.text(String(value)) !== String(value) || firstDigits(String(value)).some((it) => this.digits.has(it));
+    if (!this.hasNumericSecrets) return false;
+    return (
+      this.redactText(String(value)) !== String(value) ||
+      firstDigits(String(value)).some((prefix) => this.numberPrefixes.has(prefix))
+    );
   }
 
-  private redacted(value: unknown): unknown {
-    if (typeof value === 'string') return this.text(value);
+  private redactAny(value: unknown): unknown {
+    if (typeof value === 'string') return this.redactText(value);
     if (typeof value === 'number') return this.isSecretNumber(value) ? WITHHELD : value;
     if (Array.isArray(value)) {
-      const clean = value.map((item) => this.redacted(item));
+      const clean = value.map((item) => this.redactAny(item));
       return clean.every((item, index) => item === value[index]) ? value : clean;
     }
-    if (!isPlain(value)) return value;
+    if (!isPlainObject(value)) return value;
     const entries = Object.entries(value);
-    const clean = entries.map(([name, item]) => [this.text(name), this.redacted(item)] as const);
-    const same = clean.every(([name, item], index) => name === entries[index]?.[0] && item === entries[index]?.[1]);
-    return same ? value : Object.fromEntries(clean);
+    const clean = entries.map(([name, item]) => [this.redactText(name), this.redactAny(item)] as const);
+    const isUnchanged = clean.every(
+      ([name, item], index) => name === entries[index]?.[0] && item === entries[index]?.[1],
+    );
+    return isUnchanged ? value : Object.fromEntries(clean);
   }
 }
 
-function isPlain(value: unknown): value is object {
+function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-function distinct(forms: readonly string[]): readonly string[] {
+function distinctForms(forms: readonly string[]): readonly string[] {
   return [...new Set(forms)].filter(({ length }) => length >= MIN_SECRET_CHARS);
 }
 
-/** The first digits of a number, if there are so many that no other number is likely to have them. */
+/** Returns the first digits of a number, if it has enough of them to identify it. */
 function firstDigits(number: string): readonly string[] {
   const digits = number.replace(/e.*$/i, '').replace(/\D/g, '').replace(/^0+/, '');
-  return digits.length < MIN_DIGITS ? [] : [digits.slice(0, MIN_DIGITS)];
+  return digits.length < MIN_SECRET_DIGITS ? [] : [digits.slice(0, MIN_SECRET_DIGITS)];
 }
 
-function isLong({ from, to }: Range): boolean {
+function isLongEnough({ from, to }: TextRange): boolean {
   return to - from >= MIN_CUT_CHARS;
 }
 
-function occurrences(text: string, form: string): readonly Range[] {
-  const found: Range[] = [];
+function occurrencesOf(text: string, form: string): readonly TextRange[] {
+  const ranges: TextRange[] = [];
   for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + form.length)) {
-    found.push({ from: at, to: at + form.length });
+    ranges.push({ from: at, to: at + form.length });
   }
-  return found;
+  return ranges;
 }
 
-/** How many characters at the end of one text are the beginning of another, but not all of it. */
-function overlap(text: string, next: string): number {
-  for (let length = Math.min(text.length, next.length - 1); length > 0; length--) {
-    if (text.endsWith(next.slice(0, length))) return length;
+/** Returns the length of the longest proper prefix of `other` that `text` ends with. */
+function overlapLength(text: string, other: string): number {
+  for (let length = Math.min(text.length, other.length - 1); length > 0; length--) {
+    if (text.endsWith(other.slice(0, length))) return length;
   }
   return 0;
 }
 
-/** The text from a place on, with these stretches replaced; those that overlap are one. */
-function without(text: string, ranges: readonly Range[], start = 0): string {
+/** Returns the text from `start` on, with these ranges replaced. Overlapping ranges are merged. */
+function replaceRanges(text: string, ranges: readonly TextRange[], start = 0): string {
   let clean = '';
   let done = start;
   for (const { from, to } of [...ranges].sort((a, b) => a.from - b.from)) {
@@ -219,29 +249,32 @@ function without(text: string, ranges: readonly Range[], start = 0): string {
   return clean + text.slice(done);
 }
 
-/** The texts by which a part of a secret is found, but for Base64 and hexadecimal. */
+/** Returns the forms in which a part of a secret can appear, without Base64 and hexadecimal. */
 function plainForms(part: string): readonly string[] {
-  const texts = [...withoutEscapes(part), part.replaceAll(' ', '+')];
-  // One server may misread what another one misread before.
-  return texts.flatMap((text) => [text, ...misread(text), ...misread(text).flatMap(misread)]);
+  const texts = [...unescapedForms(part), part.replaceAll(' ', '+')];
+  // Text may be decoded with the wrong character set twice, by two servers in a row.
+  return texts.flatMap((text) => [text, ...misreadForms(text), ...misreadForms(text).flatMap(misreadForms)]);
 }
 
-/** A text whose bytes were read in the wrong encoding; messages show it without control characters. */
-function misread(text: string): readonly string[] {
+/**
+ * Returns a text with its bytes decoded with the wrong character set, with and without control characters, because error
+ * messages often omit these.
+ */
+function misreadForms(text: string): readonly string[] {
   if (!/[^\0-\x7f]/.test(text)) return [];
   const utf8 = Buffer.from(text).toString('latin1');
   const latin1 = /[^\0-\xff]/.test(text) ? [] : [Buffer.from(text, 'latin1').toString()];
   return [utf8, utf8.replace(/\p{Cc}/gu, ''), ...latin1];
 }
 
-function packedForms(part: string): readonly string[] {
+function encodedFormsOf(part: string): readonly string[] {
   const hex = Buffer.from(part).toString('hex');
   return [hex, hex.toUpperCase(), ...base64Forms(part)];
 }
 
 /**
- * A text in Base64: alone, and within another text, as the part that does not depend on what stands around it, for each
- * of the three ways in which it can be aligned.
+ * Returns a text in Base64: alone, and inside a longer text. Inside, only the characters that do not depend on the
+ * adjacent bytes are known, for each of the three alignments.
  */
 function base64Forms(text: string): readonly string[] {
   const bytes = Buffer.from(text);
@@ -250,6 +283,6 @@ function base64Forms(text: string): readonly string[] {
     return encoded.slice(Math.ceil((8 * offset) / 6), Math.floor((8 * (offset + bytes.length)) / 6));
   });
   const alone = bytes.toString('base64');
-  const all = [alone, alone.replace(/=+$/, ''), ...cores];
-  return all.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')]);
+  const forms = [alone, alone.replace(/=+$/, ''), ...cores];
+  return forms.flatMap((form) => [form, form.replaceAll('+', '-').replaceAll('/', '_')]);
 }

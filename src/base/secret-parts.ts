@@ -1,63 +1,70 @@
-/** Which texts must not be told when a secret must not: the secret, its parts, and what it encodes. */
+/** The texts to redact for a secret: the secret itself, its parts, and the values that it encodes. */
 
-/** Shorter values are no secrets, and taking them out would tear holes into ordinary words. */
+/** Shorter values are not redacted, because that would damage ordinary words. */
 export const MIN_SECRET_CHARS = 6;
-/** Parts of a value are searched alone only from this length on. */
+/** The minimum length of a part that is redacted on its own. */
 const MIN_PART_CHARS = 8;
-/** A word of letters alone is a part only from this length on: a passphrase is made of ordinary words. */
+/**
+ * The minimum length of a part that has only letters: a passphrase consists of ordinary words, which are not redacted.
+ */
 const MIN_WORD_CHARS = 16;
 
-/** All texts that a secret is known by. */
+/** Returns all texts to redact for a secret. */
 export function secretParts(secret: string): readonly string[] {
-  const whole = secret.trim();
-  const credentials = withoutScheme(whole);
-  const main = [whole, /* guard: token-without-scheme-redacted */ credentials, ...passwordsIn(whole)].filter(
+  const trimmed = secret.trim();
+  const credentials = withoutScheme(trimmed);
+  const main = [trimmed, /* guard: token-without-scheme-redacted */ credentials, ...passwordsIn(trimmed)].filter(
     ({ length }) => length >= MIN_SECRET_CHARS,
   );
-  const parts = [...basicOf(whole), ...valuesIn(credentials), ...tokenParts(credentials), ...linesOf(whole)];
+  const parts = [
+    ...basicCredentials(trimmed),
+    ...valuesIn(credentials),
+    ...jwtParts(credentials),
+    ...pemLines(trimmed),
+  ];
   return [...new Set([...main, ...parts.filter(({ length }) => length >= MIN_PART_CHARS)])];
 }
 
-/** `Bearer TOKEN` without its first word. */
+/** Returns the credentials of an HTTP header value: `Bearer TOKEN` without its scheme. */
 function withoutScheme(value: string): string {
   return /^[A-Za-z][\w-]*\s+(\S.*)$/s.exec(value)?.[1] ?? value;
 }
 
-/** The user and password of `Basic BASE64`, and the password alone. */
-function basicOf(value: string): readonly string[] {
+/** Returns the user and password of `Basic BASE64`, and the password alone. */
+function basicCredentials(value: string): readonly string[] {
   const encoded = /^basic\s+([\w+/=-]+)$/i.exec(value)?.[1];
   if (encoded === undefined) return [];
   const decoded = Buffer.from(encoded, 'base64').toString();
   return [decoded, decoded.slice(decoded.indexOf(':') + 1)];
 }
 
-/** The password of a URL, as it is written and as it is meant. */
+/** Returns the password of a URL, percent-encoded and decoded. */
 function passwordsIn(value: string): readonly string[] {
-  const found = /^[a-z][\w+.-]*:\/\/[^/\s:@]*:([^/\s@]+)@/i.exec(value)?.[1];
-  if (found === undefined) return [];
+  const password = /^[a-z][\w+.-]*:\/\/[^/\s:@]*:([^/\s@]+)@/i.exec(value)?.[1];
+  if (password === undefined) return [];
   try {
-    return [found, decodeURIComponent(found)];
+    return [password, decodeURIComponent(password)];
   } catch {
-    return [found];
+    return [password];
   }
 }
 
-/** The items of a list, and of `name=value` the value, as in cookies and in `Digest`. */
+/** Returns the items of a list, and the values of its `name=value` pairs, as in cookies and `Digest` headers. */
 function valuesIn(value: string): readonly string[] {
   return value.split(/[\s,;]+/).flatMap((item) => {
-    const named = /^[\w!#$%&'*+.^`|~-]+=(.*)$/.exec(item)?.[1]?.replace(/^"(.*)"$/, '$1');
-    if (named !== undefined && /[^=]/.test(named)) return [item, named];
+    const pairValue = /^[\w!#$%&'*+.^`|~-]+=(.*)$/.exec(item)?.[1]?.replace(/^"(.*)"$/, '$1');
+    if (pairValue !== undefined && /[^=]/.test(pairValue)) return [item, pairValue];
     return /^[A-Za-z]+$/.test(item) && item.length < MIN_WORD_CHARS ? [] : [item];
   });
 }
 
-/** Of a JSON Web Token what it says and its signature; its head is the same for all tokens. */
-function tokenParts(value: string): readonly string[] {
+/** Returns the payload and the signature of a JSON Web Token. Its header is not secret. */
+function jwtParts(value: string): readonly string[] {
   return /^[\w-]+\.([\w-]+)\.([\w-]+)$/.exec(value)?.slice(1) ?? [];
 }
 
-/** The lines of a key in PEM. */
-function linesOf(value: string): readonly string[] {
+/** Returns the lines of a PEM key without its delimiters. */
+function pemLines(value: string): readonly string[] {
   return value.includes('\n')
     ? value
         .split('\n')
@@ -68,12 +75,12 @@ function linesOf(value: string): readonly string[] {
 
 const SECRET_NAME = /key|token|secret|pass|pwd|credential|auth|cookie|session|private|signature|salt|dsn|cert/i;
 
-/** True for a variable that may hold a secret: by its name, or because its value is no path, number, name or address. */
-export function isSecretVariable(name: string, value: string): boolean {
+/** True if a variable may hold a secret: by its name, or because its value is not a path, a URL, a word or a number. */
+export function mayHoldSecret(name: string, value: string): boolean {
   if (SECRET_NAME.test(name)) return true;
   const isPath = /^(?:~|\.{0,2})\/[^:]*(?::\/[^:]*)*$/.test(value);
-  const isAddress = /^[a-z][a-z\d+.-]*:\/\/[^@?#]*$/i.test(value);
+  const isUrl = /^[a-z][a-z\d+.-]*:\/\/[^@?#]*$/i.test(value);
   const isWord = /^[\w.-]{0,19}$/.test(value) && !/\d.*[A-Za-z].*\d|[A-Z].*\d.*[a-z]/.test(value);
   const isNumber = /^[\d.,:_ -]+$/.test(value);
-  return !(isPath || isAddress || isWord || isNumber);
+  return !(isPath || isUrl || isWord || isNumber);
 }

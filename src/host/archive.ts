@@ -1,45 +1,48 @@
-/** What a store holds of turns: read without claiming a session, so it can be asked while a turn runs. */
-import { Fault, LoopError } from '../journal/errors.js';
-import { fetchValue } from '../journal/fetch.js';
+/** Reads turns, results, traces and approvals from a store. It claims no session, so it can read while turns run. */
+import { Fault, LoopError } from '../base/errors.js';
+import { fetchValue } from '../journal/fetch-value.js';
 import type { Store } from '../journal/store.js';
-import type { Outcome } from '../kernel/attempt.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
+import type { RunOutcome } from '../protocol/session.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { conversationOf } from '../views/conversation.js';
-import { iso } from '../views/time.js';
+import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { statusOf, type Turn, Turns } from '../views/turns.js';
-import { type Identity, resultOf, sessionOf } from './result.js';
+import { type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
+import { sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 
-/** A turn as it was found in the store. */
-export interface Known {
-  readonly identity: Identity;
-  readonly turn: Turn;
+/** A stored turn and all entries of its session. */
+export interface StoredTurn {
+  readonly identity: TurnIdentity;
+  readonly turn: TurnSummary;
   readonly entries: readonly Entry[];
 }
 
-/** What is running: turns of this process, and what any process has written that may not be stored yet. */
-export interface Running {
+/** The running turns: those of this process, and the entries of any process that may not be stored yet. */
+interface RunningTurns {
+  /** Returns true if the turn runs in this process. */
   has(turnId: string): boolean;
-  /** Entries of a session from this one on. */
-  unstored(sessionId: string, from: number): Promise<readonly Entry[]>;
+  /** Returns the written entries of a session from sequence number `from` on. */
+  unstoredEntries(sessionId: string, from: number): Promise<readonly Entry[]>;
 }
 
-type Runners = ReadonlyMap<string, { readonly pid: number }>;
+/** The processes that run turns, by turn id. */
+type TurnRunners = ReadonlyMap<string, { readonly pid: number }>;
 
+/** Read access to the turns of a store. */
 export class Archive {
   private readonly store: Store;
-  private readonly running: Running;
+  private readonly running: RunningTurns;
 
-  constructor(store: Store, running: Running) {
+  constructor(store: Store, running: RunningTurns) {
     this.store = store;
     this.running = running;
   }
 
-  /** How all turns of the store stand, or those of one session, oldest first. */
+  /** Returns the status of all turns, or of the turns of one session, oldest first. */
   async turns(session?: string): Promise<readonly TurnStatus[]> {
     const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
     const runners = await this.runners();
@@ -48,60 +51,64 @@ export class Archive {
       try {
         all.push(...(await this.turnsOf(name, runners)));
       } catch (thrown) {
-        // A session that is damaged keeps no other from being told of; asked for by its name, it is refused.
-        if (session !== undefined || !isDamage(thrown)) throw thrown;
-        all.push(damaged(name, thrown));
+        // A damaged session must not hide the others. It is an error only if it is requested by name.
+        if (session !== undefined || !isStoreDamage(thrown)) throw thrown;
+        all.push(damagedStatus(name, thrown));
       }
     }
     return all.sort((a, b) => a.startedAt.localeCompare(b.startedAt));
   }
 
-  /** The processes that work on turns, by turn. */
-  private async runners(): Promise<Runners> {
+  private async runners(): Promise<TurnRunners> {
     return new Map((await this.store.leases.list()).map(({ turn, pid }) => [turn, { pid }]));
   }
 
-  private runnerOf(turnId: string, runners: Runners): { readonly pid?: number } | undefined {
+  private runnerOf(turnId: string, runners: TurnRunners): { readonly pid?: number } | undefined {
     return runners.get(turnId) ?? (this.running.has(turnId) ? {} : undefined);
   }
 
-  private async turnsOf(session: string, runners: Runners): Promise<readonly TurnStatus[]> {
+  private async turnsOf(session: string, runners: TurnRunners): Promise<readonly TurnStatus[]> {
     const turns = new Turns();
     for await (const batch of this.store.journal.read(session, 0)) for (const entry of batch) turns.apply(entry);
-    return turns.roots().flatMap((root) => {
+    return turns.turnIds().flatMap((root) => {
       const turn = turns.get(root);
-      return turn === undefined ? [] : [statusOf(session, root, turn, this.runnerOf(root, runners))];
+      return turn === undefined ? [] : [turnStatusOf(session, root, turn, this.runnerOf(root, runners))];
     });
   }
 
-  /** The turn of this id, or all turns of the session of this id. */
+  /**
+   * Returns the status of the turn with this id, or of all turns of the session with this id. Throws TURN_NOT_FOUND.
+   */
   async status(id: string): Promise<readonly TurnStatus[]> {
-    const known = await this.known(id);
-    if (known !== undefined) {
+    const stored = await this.find(id);
+    if (stored !== undefined) {
       const runner = this.runnerOf(id, await this.runners());
-      return [statusOf(known.identity.sessionId, id, known.turn, runner)];
+      return [turnStatusOf(stored.identity.sessionId, id, stored.turn, runner)];
     }
     const turns = await this.turns(id);
-    if (turns.length === 0) throw unknownTurn(id);
+    if (turns.length === 0) throw turnNotFoundError(id);
     return turns;
   }
 
+  /** Returns the trace of a turn so far. Throws TURN_NOT_FOUND. */
   async trace(turnId: string): Promise<readonly TraceEvent[]> {
-    const { entries } = await this.require(turnId);
+    const { entries } = await this.get(turnId);
     return traceOf(turnId, entries);
   }
 
-  /** What a turn came to, as its caller got it; undefined while it has not ended. */
+  /** Returns the result of a turn, as its caller received it; undefined if it has not ended. Throws TURN_NOT_FOUND. */
   async result(turnId: string): Promise<TurnResult | undefined> {
-    const { identity, turn, entries } = await this.require(turnId);
-    const { ended } = turn;
-    if (ended === undefined) return undefined;
-    const outcome: Outcome =
-      ended.error === undefined ? { status: 'ok', output: ended.value } : { status: 'error', error: ended.error };
-    return resultOf(identity, outcome, entries, ended.at);
+    const { identity, turn, entries } = await this.get(turnId);
+    const { endedEntry } = turn;
+    if (endedEntry === undefined) return undefined;
+    const outcome: RunOutcome =
+      endedEntry.error === undefined
+        ? { status: 'ok', output: endedEntry.value }
+        : { status: 'error', error: endedEntry.error };
+    return turnResultOf(identity, outcome, entries, endedEntry.at);
   }
 
-  /** What waits for an answer, in all sessions or in one. */
+  /** Returns the pending approvals of all sessions or of one. Damaged sessions are skipped unless requested by name. */
   async approvals(session?: string): Promise<readonly Approval[]> {
     const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
     const all: Approval[] = [];
@@ -111,43 +118,44 @@ export class Archive {
         for await (const entry of this.entriesOf(name)) approvals.apply(entry);
         all.push(...approvals.pending());
       } catch (thrown) {
-        if (session !== undefined || !isDamage(thrown)) throw thrown;
+        if (session !== undefined || !isStoreDamage(thrown)) throw thrown;
       }
     }
     return all;
   }
 
-  /** What is known of the approvals of a turn's session; undefined if there is no such turn. */
+  /** Returns the approvals of a turn's session; undefined if there is no such turn. */
   async approvalsIn(turnId: string): Promise<Approvals | undefined> {
-    const known = await this.known(turnId);
-    if (known === undefined) return undefined;
-    const approvals = new Approvals(known.identity.sessionId);
-    for (const entry of known.entries) approvals.apply(entry);
+    const stored = await this.find(turnId);
+    if (stored === undefined) return undefined;
+    const approvals = new Approvals(stored.identity.sessionId);
+    for (const entry of stored.entries) approvals.apply(entry);
     return approvals;
   }
 
-  /** The session as envelopes. */
+  /** Returns a session as the envelopes that front ends display. */
   async events(sessionId: string): Promise<readonly EventEnvelope[]> {
     return conversationOf(sessionId, await this.entries(sessionId));
   }
 
-  /** All entries of a session, each with its value. */
+  /** Returns all entries of a session, with values that are stored as blobs. */
   async entries(sessionId: string): Promise<readonly Entry[]> {
     const entries: Entry[] = [];
     for await (const entry of this.entriesOf(sessionId)) entries.push(entry);
     return entries;
   }
 
-  /** True if the store holds a turn of this id. */
+  /** Returns true if the store has a turn with this id. */
   async has(turnId: string): Promise<boolean> {
-    for await (const batch of this.store.journal.read(sessionOf(turnId), 0)) {
+    for await (const batch of this.store.journal.read(sessionIdOf(turnId), 0)) {
       if (batch.some(({ key, type }) => key === turnId && type === 'call.started')) return true;
     }
     return false;
   }
 
-  async known(turnId: string): Promise<Known | undefined> {
-    const sessionId = sessionOf(turnId);
+  /** Returns the turn with this id; undefined if there is none. */
+  async find(turnId: string): Promise<StoredTurn | undefined> {
+    const sessionId = sessionIdOf(turnId);
     if (sessionId === '') return undefined;
     const entries: Entry[] = [];
     const turns = new Turns();
@@ -157,47 +165,50 @@ export class Archive {
     }
     const turn = turns.get(turnId);
     if (turn === undefined) return undefined;
-    const { name: loopId = '', version: loopVersion = '' } = turn.started;
+    const { name: loopId = '', version: loopVersion = '' } = turn.startedEntry;
     return { identity: { sessionId, turnId, loopId, loopVersion }, turn, entries };
   }
 
-  async require(turnId: string): Promise<Known> {
-    const known = await this.known(turnId);
-    if (known === undefined) throw unknownTurn(turnId);
-    return known;
+  /** Returns the turn with this id. Throws TURN_NOT_FOUND if there is none. */
+  async get(turnId: string): Promise<StoredTurn> {
+    const stored = await this.find(turnId);
+    if (stored === undefined) throw turnNotFoundError(turnId);
+    return stored;
   }
 
-  /** The definitions that a turn was begun with, as they were kept. */
-  async pinText({ identity, turn }: Known): Promise<string | undefined> {
-    const { digest } = turn.started;
-    return digest === undefined ? undefined : this.store.blobs.get(identity.sessionId, digest);
+  /** Returns the pin of a turn, the text of the definitions that it started with; undefined if it has none. */
+  async pinnedText({ identity, turn }: StoredTurn): Promise<string | undefined> {
+    const { definitionDigest } = turn.startedEntry;
+    return definitionDigest === undefined ? undefined : this.store.blobs.get(identity.sessionId, definitionDigest);
   }
 
-  /** A session's entries, each with its value; those of a turn that runs are included before they are stored. */
+  /**
+   * Yields the entries of a session with their blob values, then the entries of its running turn that are not stored
+   * yet.
+   */
   private async *entriesOf(session: string): AsyncGenerator<Entry> {
-    let next = 0;
+    let nextSeq = 0;
     for await (const batch of this.store.journal.read(session, 0)) {
       for (const entry of batch) {
-        next = entry.seq + 1;
+        nextSeq = entry.seq + 1;
         const value = entry.blob === undefined ? undefined : await fetchValue(this.store.blobs, session, entry);
         yield value === undefined ? entry : { ...entry, value };
       }
     }
-    for (const entry of await this.running.unstored(session, next)) yield entry;
+    for (const entry of await this.running.unstoredEntries(session, nextSeq)) yield entry;
   }
 }
 
-/** Whether a session cannot be read, which keeps no other from being told of. */
-function isDamage(thrown: unknown): thrown is Fault {
+function isStoreDamage(thrown: unknown): thrown is Fault {
   return thrown instanceof Fault && thrown.code === 'STORE_DAMAGED';
 }
 
-/** What can be told of a session that cannot be read: its name, and what is wrong. */
-function damaged(sessionId: string, { code, message }: Fault): TurnStatus {
+/** Returns the status that reports a session which cannot be read. */
+function damagedStatus(sessionId: string, { code, message }: Fault): TurnStatus {
   const error = { code, message };
-  return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: iso(0), error };
+  return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: isoTime(0), error };
 }
 
-function unknownTurn(id: string): LoopError {
+function turnNotFoundError(id: string): LoopError {
   return new LoopError('TURN_NOT_FOUND', `There is no turn or session "${id}" in the store.`, { id });
 }

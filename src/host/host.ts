@@ -1,395 +1,293 @@
 /**
- * The host: runs turns of registered loops on a store, finds them again, and says how they stand. A turn is a root call
- * in a session; its id begins with the session's, so it is found without an index. Turns of one session run one after
- * another, those of different sessions side by side.
+ * The host: runs turns of registered loops on a store and reports their state. A turn is one run of a loop in a session.
+ * A turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
+ * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
+ * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
  */
-import type { Clock, Ids } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
-import type { Store } from '../journal/store.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Layer } from '../kernel/layer.js';
-import { Session } from '../kernel/session.js';
-import { REQUESTED } from '../layers/approval.js';
-import { memoryCache } from '../layers/memory-cache.js';
-import { policyLayers } from '../layers/policy.js';
-import { RateLimits } from '../layers/rate-limit.js';
-import { Alert } from '../loops/agent/watch.js';
-import { Bench } from '../loops/bench.js';
-import type { Implementation } from '../loops/implementation.js';
-import { linkedIn } from '../loops/link.js';
-import type { Backend } from '../loops/model.js';
-import type { Registered, Registry } from '../loops/registry.js';
+import { LoopError } from '../base/errors.js';
+import { linkLoop } from '../loops/link.js';
+import type { RegisteredLoop, Registry } from '../loops/registry.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
-import type { Entry } from '../protocol/entry.js';
-import type { EventEnvelope } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
-import type { LiveDelta } from '../protocol/live.js';
-import type { StreamHandlers } from '../protocol/streaming.js';
-import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
-import { OPENED } from '../views/turns.js';
-import { type Decision, SessionActions } from './actions.js';
-import { Archive, type Known } from './archive.js';
-import { Attendance, principalsOf } from './attendance.js';
-import { expiry } from './decisions.js';
-import { follow } from './follow.js';
-import { FollowedTurn, servingPeers } from './followed-turn.js';
-import { GovernedLoops, HostGate } from './gate.js';
-import { Lanes } from './lanes.js';
-import { isWatched, Live, type Watcher, watched } from './live.js';
+import type { TurnResult, TurnStatus } from '../protocol/trace.js';
+import { Archive, type StoredTurn } from './archive.js';
+import type { HostOptions, TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
-import { type Changed, changedSince, type Pinned, pin, unpin } from './pin.js';
-import { type Replay, replayTurn } from './replay.js';
+import { type CodeChange, codeChangesSince, type PinnedLoop, pin, unpin } from './pin.js';
+import { RemoteTurn, servePeerRequests } from './remote-turn.js';
+import type { ReplayReport } from './replay.js';
+import { type Resolution, SessionActions } from './session-actions.js';
+import type { SessionSubscriber } from './session-feed.js';
+import { SessionQueues } from './session-queues.js';
+import { Subscriptions } from './subscriptions.js';
 import {
-  assertRequest,
-  conflict,
-  identityOf,
-  keptIdentity,
-  type Message,
-  notFound,
+  assertTurnRequest,
+  attachConflict,
+  loopNotFoundError,
+  recordedIdentity,
+  type SessionMessage,
   type TurnRequest,
-} from './request.js';
-import { type Identity, mismatch, resultOf, sessionOf, withTurn } from './result.js';
+  turnIdentityOf,
+} from './turn-request.js';
+import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
+import { TurnRunner } from './turn-runner.js';
 
-export type { Decision } from './actions.js';
-export type { Message, TurnRequest } from './request.js';
+export type { HostOptions, TurnOptions } from './host-options.js';
+export type { Resolution } from './session-actions.js';
+export type { SessionMessage, TurnRequest } from './turn-request.js';
 
-export interface HostOptions {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly registry: Registry;
-  readonly backends?: ReadonlyMap<string, Backend>;
-  readonly implementations?: ReadonlyMap<string, Implementation>;
-  /** Whether a recorded definition that claims this directory may run code; none unless told. */
-  readonly trusts?: (directory: string | undefined) => boolean;
-  readonly maxDepth?: number;
-  /** How long an approval may wait, in milliseconds; thirty days unless told. */
-  readonly approvalMs?: number;
-}
-
-export interface TurnOptions {
-  /** Receives the id of the turn before anything of it is written. */
-  readonly onTurn?: (turnId: string) => void;
-  /** Hears of each event of the trace when it happens. */
-  readonly onEvent?: (event: TraceEvent) => void;
-  /** Hears of each envelope of the session when it arises, or changes. */
-  readonly onEnvelope?: (envelope: EventEnvelope) => void;
-  /** Hears of pieces of messages and of tools' output while they come. */
-  readonly onDelta?: (delta: LiveDelta) => void;
-  /** The protocol's handlers, called one after another; all have been when the result is returned. */
-  readonly stream?: StreamHandlers;
-}
-
-/** A turn that has not ended, and the code it needs that is not what it was. */
-export interface InFlight {
+/** A turn that has not ended, and the loops defined in code whose code has changed since it started. */
+export interface InFlightTurn {
   readonly turn: TurnStatus;
-  readonly changed: readonly (Changed & { readonly breaks: boolean; readonly why?: string })[];
+  /** The changed loops. `breaks` is true if the turn cannot continue with the change; `why` states the reason. */
+  readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly why?: string })[];
 }
 
-const NONE: ReadonlyMap<string, never> = new Map<string, never>();
-const CACHE = { entries: 10_000, bytes: 64 * 1024 * 1024 };
-const MAX_DEPTH = 2000;
-const MONTH = 30 * 86_400_000;
-
+/**
+ * Runs turns of loops on a store, continues them after a restart, and accepts answers, messages and cancellations.
+ *
+ * @example
+ * ```ts
+ * const host = new Host({ store: memoryStore(), clock: systemClock, ids: systemIds, registry: new Registry() });
+ * const greet = defineLoop({
+ *   id: 'greet',
+ *   input: z.object({ name: z.string() }),
+ *   output: z.object({ text: z.string() }),
+ *   body: async ({ name }) => ({ text: `Hello ${name}` }),
+ * });
+ * const result = await host.run({ loop: greet, input: { name: 'Ada' } });
+ * if (result.status === 'ok') console.log(result.output); // { text: 'Hello Ada' }
+ * ```
+ */
 export class Host {
+  /** The loops that this host can run. */
   readonly registry: Registry;
-  /** What the store holds of turns. */
+  /** Reads turns, traces, approvals and events, of running turns too. */
   readonly archive: Archive;
   private readonly options: HostOptions;
-  private readonly bench: Bench;
-  private readonly governed: GovernedLoops;
-  private readonly layers: (effect: Effect, key: string) => readonly Layer[];
-  private readonly lanes: Lanes;
+  private readonly turns: TurnRunner;
+  private readonly subscriptions: Subscriptions;
+  private readonly sessionQueues: SessionQueues;
   private readonly peers: PeerHosts;
   private readonly actions: SessionActions;
-  private readonly running = new Map<string, Attendance>();
-  /** What is seen of sessions in which something runs, or that somebody watches. */
-  private readonly lives = new Map<string, Live>();
-  private readonly alert = new Alert();
 
   constructor(options: HostOptions) {
-    const { registry, clock, backends = NONE, implementations = NONE } = options;
+    const { store, registry, clock, ids } = options;
     this.options = options;
     this.registry = registry;
-    this.archive = new Archive(options.store, {
-      has: (turnId) => this.running.has(turnId),
-      unstored: async (sessionId, from) =>
-        this.runningIn(sessionId) === undefined ? this.peers.unstored(sessionId, from) : this.unstored(sessionId, from),
+    const turns = new TurnRunner(options, () => this.subscriptions);
+    this.turns = turns;
+    this.archive = new Archive(store, {
+      has: (turnId) => turns.get(turnId) !== undefined,
+      unstoredEntries: async (sessionId, from) =>
+        turns.runningIn(sessionId) === undefined
+          ? this.peers.unstoredEntries(sessionId, from)
+          : turns.unstoredEntries(sessionId, from),
     });
-    const { leases } = options.store;
-    this.peers = new PeerHosts(
-      leases,
-      options.ids,
-      servingPeers({
-        actions: () => this.actions,
-        running: (turnId) => this.running.get(turnId),
-        unstored: (sessionId, from) => this.unstored(sessionId, from),
-        idle: (sessionId) => this.lanes.idle(sessionId),
-        watch: (sessionId, watcher) => this.watch(sessionId, watcher),
-      }),
-    );
-    this.lanes = new Lanes(leases, (request, send) => this.peers.answer(request, send));
+    this.subscriptions = new Subscriptions({
+      isRunning: (sessionId) => turns.runningIn(sessionId) !== undefined,
+      readEntries: async (sessionId) => turns.runningIn(sessionId)?.entries ?? (await this.archive.entries(sessionId)),
+    });
+    this.peers = new PeerHosts(store.leases, ids, this.servePeers());
+    this.sessionQueues = new SessionQueues(store.leases, (request, send) => this.peers.answer(request, send));
     this.actions = new SessionActions({
       archive: this.archive,
-      lanes: this.lanes,
+      sessionQueues: this.sessionQueues,
       peers: this.peers,
       clock,
-      ids: options.ids,
-      open: (sessionId) => this.open(sessionId, () => {}),
-      running: (turnId) => this.running.get(turnId),
-      runningIn: (sessionId) => this.runningIn(sessionId),
+      ids,
+      openSession: (sessionId) => turns.openSession(sessionId),
+      runningTurn: (turnId) => turns.get(turnId),
+      runningTurnIn: (sessionId) => turns.runningIn(sessionId),
       resume: (turnId) => this.resume(turnId),
     });
-    const turn = (turnId: string): Attendance | undefined => this.running.get(turnId);
-    this.layers = this.layersOf(turn);
-    this.governed = new GovernedLoops(implementations);
-    this.bench = new Bench({ backends, implementations, occasion: turn, clock, alert: this.alert });
   }
 
-  private layersOf(
-    turn: (turnId: string) => Attendance | undefined,
-  ): (effect: Effect, key: string) => readonly Layer[] {
-    const { clock, approvalMs = MONTH } = this.options;
-    const gate = new HostGate({ turn, now: () => clock.now(), approvalMs, alert: this.alert });
-    return policyLayers(() => ({ clock, cache: memoryCache(CACHE), limits: new RateLimits() }), gate);
+  private servePeers(): ReturnType<typeof servePeerRequests> {
+    return servePeerRequests({
+      actions: () => this.actions,
+      runningTurn: (turnId) => this.turns.get(turnId),
+      unstoredEntries: (sessionId, from) => this.turns.unstoredEntries(sessionId, from),
+      whenIdle: (sessionId) => this.sessionQueues.whenIdle(sessionId),
+      subscribe: (sessionId, subscriber) => this.subscriptions.subscribe(sessionId, subscriber),
+    });
   }
 
-  /** Runs a turn to its end or its pause. Only a failure of the machinery rejects; anything else is a result. */
+  /**
+   * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status `error`.
+   * With a `key`, a second call attaches to the turn of the first one; it is refused if its loop or input differs. The
+   * promise rejects with a TypeError for an invalid request, with DEFINITION_INVALID for a loop in code that conflicts with
+   * a registered version, and with a Fault if the runtime itself fails, for example if the store cannot be written.
+   *
+   * @example
+   * ```ts
+   * const result = await host.run({ loop: 'support', input: { prompt: 'My lamp broke.' }, key: 'case-7' });
+   * if (result.status === 'paused') {
+   *   for (const approval of await host.archive.approvals(result.sessionId))
+   *     await host.answer({ id: approval.id, approved: true, by: 'ada' });
+   *   await host.resume(result.turnId);
+   * }
+   * ```
+   */
   async run<I, O>(request: TurnRequest<I, O>, options: TurnOptions = {}): Promise<TurnResult<O>> {
-    assertRequest(request);
-    const registered = this.resolve(request);
-    const own = identityOf(request, registered, this.options.ids.id());
-    if (registered === undefined) return this.refused(own, notFound(request)) as TurnResult<O>;
-    const identity = request.key === undefined ? own : await keptIdentity(this.archive, request, own);
-    const fresh = async (rest: TurnOptions): Promise<TurnResult> => {
-      const pinned = pin(linkedIn(this.registry, registered));
-      // A session that is made up here has no past.
-      const past =
-        request.sessionId !== undefined && this.governed.has(pinned)
+    assertTurnRequest(request);
+    const registered = this.findLoop(request);
+    const newIdentity = turnIdentityOf(request, registered, this.options.ids.id());
+    if (registered === undefined) return this.refusedResult(newIdentity, loopNotFoundError(request)) as TurnResult<O>;
+    const identity =
+      request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
+    const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
+      const pinned = pin(linkLoop(this.registry, registered));
+      // A session that is created here has no earlier entries.
+      const earlierEntries =
+        request.sessionId !== undefined && this.turns.needsEarlierEntries(pinned)
           ? await this.archive.entries(identity.sessionId)
           : [];
-      return await this.drive(identity, pinned, request, past, rest);
+      return await this.turns.run(identity, { pinned, request, earlierEntries }, turnOptions);
     };
-    // A session that was just made up has a lane too: whoever hears of the turn may resume or decide it while it runs.
-    if (request.key === undefined) return (await this.inLane(identity, options, fresh)) as TurnResult<O>;
-    const attach = async (rest: TurnOptions): Promise<TurnResult> => {
-      const known = await this.archive.known(identity.turnId);
-      if (known === undefined) return fresh(rest);
+    // A new session is queued as well: `onTurn` publishes the id, so the turn can be resumed or answered while it runs.
+    if (request.key === undefined) return (await this.runInSession(identity, options, startTurn)) as TurnResult<O>;
+    const attach = async (turnOptions: TurnOptions): Promise<TurnResult> => {
+      const stored = await this.archive.find(identity.turnId);
+      if (stored === undefined) return startTurn(turnOptions);
       try {
-        const other = conflict(known, request, identity);
-        return other === undefined ? await this.goOn(known, rest) : this.refused(identity, other);
+        const conflict = attachConflict(stored, request, identity);
+        return conflict === undefined
+          ? await this.continueTurn(stored, turnOptions)
+          : this.refusedResult(identity, conflict);
       } catch (thrown) {
-        if (thrown instanceof LoopError) return this.refused(identity, thrown);
+        if (thrown instanceof LoopError) return this.refusedResult(identity, thrown);
         throw thrown;
       }
     };
-    return (await this.inLane(identity, options, attach).catch((thrown) => {
-      // Another process may have begun it under the same key.
-      throw withTurn(thrown, identity.turnId, 'perhaps');
+    return (await this.runInSession(identity, options, attach).catch((thrown) => {
+      // It is unknown whether the turn started: another process can have started it under the same key.
+      throw faultWithTurn(thrown, identity.turnId, 'unknown');
     })) as TurnResult<O>;
   }
 
-  /** Goes on with a turn, or returns how it ended. */
+  /**
+   * Continues a turn until it ends or pauses. Returns the recorded result if the turn has ended. Throws TURN_NOT_FOUND
+   * if the store has no such turn.
+   */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
-    const work = async (rest: TurnOptions): Promise<TurnResult> => this.goOn(await this.archive.require(turnId), rest);
-    return this.inLane({ sessionId: sessionOf(turnId), turnId }, options, work).catch((thrown) => {
-      throw withTurn(thrown, turnId);
+    const work = async (turnOptions: TurnOptions): Promise<TurnResult> =>
+      this.continueTurn(await this.archive.get(turnId), turnOptions);
+    return this.runInSession({ sessionId: sessionIdOf(turnId), turnId }, options, work).catch((thrown) => {
+      throw faultWithTurn(thrown, turnId);
     });
   }
 
-  /** Asks a turn to stop, and drives it to its end. False if it had ended. */
+  /**
+   * Cancels a turn. A running turn ends by itself afterwards; any other turn is resumed until it has ended. Returns false
+   * if the turn had ended, or is running and was cancelled before.
+   */
   cancel(turnId: string, reason: string): Promise<boolean> {
     return this.actions.cancel(turnId, reason);
   }
 
-  /** Answers an approval. DECISION_REFUSED says why it was not taken; that, too, is journaled. */
-  answer(given: ApprovalAnswer): Promise<Approval> {
-    return this.actions.answer(given);
+  /**
+   * Answers an approval. Call `resume` afterwards if the turn has paused; a running turn continues by itself. Throws
+   * ANSWER_REFUSED with the reason if the answer is refused. Refusals are journaled.
+   */
+  answer(answer: ApprovalAnswer): Promise<Approval> {
+    return this.actions.answer(answer);
   }
 
-  /** Says something to the turn of a session that runs, or waits. */
-  say(message: Message): Promise<void> {
-    return this.actions.say(message);
-  }
-
-  /** Says what becomes of an effect in doubt; `value` is what the tool gave back, for one that is supplied. */
-  decide(key: string, decision: Decision, by: string, value?: Json): Promise<void> {
-    return this.actions.decide(key, decision, by, value);
+  /** Sends a message to the running or paused turn of a session. Throws TURN_NOT_FOUND if there is none. */
+  sendMessage(message: SessionMessage): Promise<void> {
+    return this.actions.sendMessage(message);
   }
 
   /**
-   * Follows a session: what it holds after the envelope of this id, then what happens, and what is being said right now.
-   * Returns how to stop.
+   * Resolves an effect in doubt: an effect that must happen once, of which it is unknown whether it happened, because the
+   * process died. `key` is the key of the effect, `by` the person who decides to retry it, to supply its result as `value`,
+   * or to fail it.
    */
-  async follow(sessionId: string, watcher: Watcher, after?: string): Promise<() => void> {
-    const live = this.liveOf(sessionId);
-    const entries = async (): Promise<readonly Entry[]> =>
-      this.runningIn(sessionId)?.entries ?? (await this.archive.entries(sessionId));
-    const leave = await follow(sessionId, live, watcher, { entries, after });
-    return () => {
-      leave();
-      this.forget(sessionId, live);
-    };
+  resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
+    return this.actions.resolveEffect(key, resolution, by, value);
   }
 
-  /** Runs a turn's bodies over its record, performing nothing; with the code and definitions of now if asked. */
-  async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<Replay> {
-    const known = await this.archive.require(turnId);
-    const { loopId, loopVersion, sessionId: session } = known.identity;
+  /**
+   * Follows a session: delivers the envelopes (events with an id) after `afterEnvelopeId`, or all of them, then the partial
+   * output that is being streamed, then every event of the session in this process. Returns a function that unsubscribes.
+   */
+  follow(sessionId: string, subscriber: SessionSubscriber, afterEnvelopeId?: string): Promise<() => void> {
+    return this.subscriptions.follow(sessionId, subscriber, afterEnvelopeId);
+  }
+
+  /**
+   * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and reports
+   * whether they take the same steps. `then` uses the definitions that the turn started with, `now` the registered ones.
+   */
+  async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<ReplayReport> {
+    const stored = await this.archive.get(turnId);
+    const { loopId, loopVersion } = stored.identity;
     const current = against === 'now' ? this.registry.find(loopId, loopVersion) : undefined;
-    const { loop } = current === undefined ? await this.unpinned(known) : pin(linkedIn(this.registry, current));
-    const { clock, ids, maxDepth } = this.options;
-    const input = (known.turn.started.value ?? null) as Json;
-    const parts = { session, turn: turnId, loop, input, entries: known.entries, clock, ids, maxDepth };
-    const attended = new Attendance({
-      turnId,
-      sessionId: session,
-      past: known.entries,
-      lives: new Map(),
-      clock,
-      alert: this.alert,
-    });
-    return replayTurn({ ...parts, layers: this.layersOf(() => attended), context: this.bench.attending(attended) });
+    const pinned = current === undefined ? await this.pinnedLoopOf(stored) : pin(linkLoop(this.registry, current));
+    return this.turns.replay(stored, pinned);
   }
 
-  /** Turns that have not ended and whose code is not what it was: which of them cannot go on. */
-  async inFlight(): Promise<readonly InFlight[]> {
+  /** Returns all turns that have not ended, each with its changed code and whether the change breaks the turn. */
+  async inFlightTurns(): Promise<readonly InFlightTurn[]> {
     const open = (await this.archive.turns()).filter(({ endedAt }) => endedAt === undefined);
     return Promise.all(open.map((turn) => this.changesOf(turn)));
   }
 
-  private async changesOf(turn: TurnStatus): Promise<InFlight> {
-    const known = await this.archive.require(turn.turnId);
-    const text = await this.archive.pinText(known);
-    const changed = text === undefined ? [] : changedSince(text, this.registry);
-    const judged = changed.map(async (change) => {
-      if (change.now === 'missing') return { ...change, breaks: true, why: 'it is not registered any more' };
+  private async changesOf(turn: TurnStatus): Promise<InFlightTurn> {
+    const pinText = await this.archive.pinnedText(await this.archive.get(turn.turnId));
+    const changes = pinText === undefined ? [] : codeChangesSince(pinText, this.registry);
+    const changed = changes.map(async (change) => {
+      if (change.now === 'missing') return { ...change, breaks: true, why: 'it is no longer registered' };
       const { matches, difference } = await this.replay(turn.turnId, 'now');
       return matches ? { ...change, breaks: false } : { ...change, breaks: true, why: difference ?? '' };
     });
-    return { turn, changed: await Promise.all(judged) };
+    return { turn, changed: await Promise.all(changed) };
   }
 
-  private resolve({ loop, version }: TurnRequest): Registered | undefined {
+  private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
     return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
   }
 
-  /** Drives a turn, when nothing else is at its session. While another process runs it, its events come from there. */
-  private inLane(
-    { sessionId, turnId }: Pick<Identity, 'sessionId' | 'turnId'>,
+  /** Runs a turn when its session is free. While another process runs the turn, that process sends the turn's events. */
+  private runInSession(
+    { sessionId, turnId }: Pick<TurnIdentity, 'sessionId' | 'turnId'>,
     options: TurnOptions,
     work: (options: TurnOptions) => Promise<TurnResult>,
   ): Promise<TurnResult> {
     options.onTurn?.(turnId);
-    const followed = new FollowedTurn(options);
-    return this.lanes.run({
+    const remote = new RemoteTurn(options);
+    return this.sessionQueues.run({
       sessionId,
       turnId,
-      work: () => work(followed.remaining),
-      elsewhere: () => this.peers.attend(followed.request(sessionId, turnId), (piece) => followed.receive(piece)),
+      perform: () => work(remote.remainingOptions),
+      whileHeldElsewhere: () =>
+        this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update)),
     });
   }
 
-  private unstored(sessionId: string, from: number): readonly Entry[] {
-    return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
+  private async continueTurn(stored: StoredTurn, options: TurnOptions): Promise<TurnResult> {
+    const { identity, turn, entries: earlierEntries } = stored;
+    const pinned = await this.pinnedLoopOf(stored);
+    const request = { input: turn.startedEntry.value };
+    return this.turns.run(identity, { pinned, request, earlierEntries }, options);
   }
 
-  private runningIn(sessionId: string): Attendance | undefined {
-    for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
-    return undefined;
+  private refusedResult(identity: TurnIdentity, error: LoopError): TurnResult {
+    return turnResultOf(identity, { status: 'error', error: error.toErrorRecord() }, [], this.options.clock.now());
   }
 
-  private liveOf(sessionId: string): Live {
-    const known = this.lives.get(sessionId) ?? new Live();
-    this.lives.set(sessionId, known);
-    return known;
-  }
-
-  /** Watches a session from now on; what is being said is told as a whole. */
-  private watch(sessionId: string, watcher: Watcher): () => void {
-    const live = this.liveOf(sessionId);
-    for (const delta of live.unfinished()) watcher.delta?.(delta);
-    const leave = live.watch(watcher);
-    return () => {
-      live.flush();
-      leave();
-      this.forget(sessionId, live);
-    };
-  }
-
-  private forget(sessionId: string, live: Live): void {
-    if (!live.watched && this.runningIn(sessionId) === undefined) this.lives.delete(sessionId);
-  }
-
-  private open(sessionId: string, heard: (entry: Entry) => void): Promise<Session> {
-    const { store, clock, ids, maxDepth = MAX_DEPTH } = this.options;
-    return Session.open(sessionId, { store, clock, ids, layers: this.layers, context: this.bench, heard, maxDepth });
-  }
-
-  private async goOn(known: Known, options: TurnOptions): Promise<TurnResult> {
-    const { identity, turn, entries } = known;
-    return this.drive(identity, await this.unpinned(known), { input: turn.started.value }, entries, options);
-  }
-
-  private async drive(
-    identity: Identity,
-    pinned: Pinned,
-    request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>,
-    past: readonly Entry[],
-    options: TurnOptions,
-  ): Promise<TurnResult> {
-    const { sessionId, turnId } = identity;
-    const { store, clock } = this.options;
-    const { loop, text } = pinned;
-    const { lives, alert } = this;
-    const attended = new Attendance({ sessionId, turnId, past, lives, clock, alert, onEvent: options.onEvent });
-    const session = await this.open(sessionId, (entry) => attended.hear(entry));
-    attended.session = session;
-    const watching = isWatched(options)
-      ? watched(this.liveOf(sessionId), options, (past.at(-1)?.seq ?? -1) + 1)
-      : undefined;
-    this.running.set(turnId, attended);
-    try {
-      await store.blobs.put(sessionId, loop.digest ?? '', text);
-      const principals = principalsOf(request);
-      if (principals !== undefined) await session.note(OPENED, turnId, principals);
-      if (past.length > 0) await this.expireApprovals(attended, session);
-      const outcome = await session.run(turnId, loop, request.input as Json);
-      return resultOf(identity, outcome, attended.entries, clock.now());
-    } catch (thrown) {
-      return resultOf(identity, mismatch(thrown, turnId), attended.entries, clock.now());
-    } finally {
-      this.running.delete(turnId);
-      await session.close();
-      attended.end();
-      const live = lives.get(sessionId);
-      live?.end();
-      if (watching !== undefined) await watching.leave();
-      if (live !== undefined) this.forget(sessionId, live);
-    }
-  }
-
-  /** Approvals that nobody answered in time are over before the turn goes on. */
-  private async expireApprovals(attended: Attendance, session: Session): Promise<void> {
-    if (!attended.entries.some(({ type }) => type === REQUESTED)) return;
-    const now = this.options.clock.now();
-    for (const { id, expiresAt } of attended.governed.approvals.pending()) {
-      if (now > Date.parse(expiresAt)) await session.signal(expiry(id, expiresAt, now));
-    }
-  }
-
-  private refused(identity: Identity, error: LoopError): TurnResult {
-    return resultOf(identity, { status: 'error', error: error.record() }, [], this.options.clock.now());
-  }
-
-  /** What the turn was begun with; without a pin, what is registered under its name. */
-  private async unpinned(known: Known): Promise<Pinned> {
-    const text = await this.archive.pinText(known);
+  /**
+   * Returns the loop that the turn started with, from the definitions that were recorded then (the pin). For a turn without
+   * a pin, returns the loop that is registered under its id.
+   */
+  private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
+    const pinText = await this.archive.pinnedText(stored);
     const { implementations = new Map(), trusts = () => false } = this.options;
-    if (text !== undefined) return unpin(text, { registry: this.registry, implementations, trusts });
-    const { loopId, loopVersion } = known.identity;
+    if (pinText !== undefined) return unpin(pinText, { registry: this.registry, implementations, trusts });
+    const { loopId, loopVersion } = stored.identity;
     const registered = this.registry.find(loopId, loopVersion);
-    if (registered !== undefined) return pin(linkedIn(this.registry, registered));
-    throw notFound({ loop: loopId, version: loopVersion });
+    if (registered !== undefined) return pin(linkLoop(this.registry, registered));
+    throw loopNotFoundError({ loop: loopId, version: loopVersion });
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Requests between the hosts of different processes. A host that is asked about a session which runs elsewhere puts the request
- * to the process that runs it, and that one does what it would have done for a caller of its own. A request whose answer was lost is
- * put again under the same id, and answered again without being done twice.
+ * Requests between the hosts of the processes that share a store. A host sends an action on a session to the process
+ * that holds the session, which performs it like an action of a local caller. A request whose reply is lost is sent
+ * again under the same id, and the receiver returns its remembered answer instead of performing the request twice.
  */
 import type { Ids } from '../journal/clock.js';
 import type { Leases } from '../journal/store.js';
@@ -11,110 +11,116 @@ import type { EventEnvelope } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { TraceEvent } from '../protocol/trace.js';
-import type { Message } from './request.js';
+import type { SessionMessage } from './turn-request.js';
 
-/** What one host asks of another. */
+/** A request from one host to another. */
 export type PeerRequest =
   | { readonly verb: 'cancel'; readonly turnId: string; readonly reason: string }
   | { readonly verb: 'answer'; readonly answer: ApprovalAnswer }
-  | { readonly verb: 'say'; readonly message: Message }
+  | { readonly verb: 'send'; readonly message: SessionMessage }
   | {
-      readonly verb: 'decide';
+      readonly verb: 'resolve';
       readonly key: string;
-      readonly decision: 'retry' | 'supply' | 'fail';
+      readonly resolution: 'retry' | 'supply' | 'fail';
       readonly by: string;
       readonly value?: Json;
     }
-  | Attend
+  | FollowTurnRequest
   | { readonly verb: 'entries'; readonly sessionId: string; readonly from: number };
 
-/** Follows a turn until the process that runs it is done with it. */
-export interface Attend {
-  readonly verb: 'attend';
+/** Requests the updates of a turn until the other process has finished with it. */
+export interface FollowTurnRequest {
+  readonly verb: 'follow';
   readonly sessionId: string;
   readonly turnId: string;
-  /** How many events of its trace are known already. */
+  /** The number of trace events that the client has received already. */
   readonly events: number;
-  /** Asks for envelopes and deltas too. */
+  /** True to receive envelopes and deltas as well. */
   readonly live: boolean;
 }
 
-/** What happens in a turn that is followed. */
-export type Piece =
+/** One update of a followed turn. */
+export type TurnUpdate =
   | { readonly event: TraceEvent }
   | { readonly envelope: EventEnvelope }
   | { readonly delta: LiveDelta };
 
-export type SendPiece = (piece: Piece, droppable?: boolean) => void;
+/** Sends an update to the client. A droppable update may be skipped for a slow reader. */
+export type SendTurnUpdate = (update: TurnUpdate, droppable?: boolean) => void;
 
-/** What another process answered; or that none is at the session, and whether one may have got the request before. */
-export type Routed =
+/**
+ * The answer of another process; or no process holds the session. `retried` is true if one may have received the
+ * request.
+ */
+export type RoutedReply =
   | { readonly answered: true; readonly value: Json }
   | { readonly answered: false; readonly retried: boolean };
 
-/** How long a look at what another process has not stored yet may take. */
-const LOOK_MS = 1000;
-/** Answers that are remembered, for a request that is put again. */
-const MAX_REMEMBERED = 1000;
+/** The time limit for reading unstored entries from another process. */
+const UNSTORED_TIMEOUT_MS = 1000;
+/** The number of answers that are remembered for repeated requests. */
+const MAX_REMEMBERED_ANSWERS = 1000;
 
-type Identified = PeerRequest & { readonly id?: string };
+/** A request with its idempotency key. */
+type IdentifiedRequest = PeerRequest & { readonly id?: string };
 
+/** The client and server side of requests between hosts. */
 export class PeerHosts {
   private readonly leases: Leases;
   private readonly ids: Ids;
-  private readonly perform: (request: PeerRequest, send: SendPiece) => Promise<unknown>;
+  private readonly perform: (request: PeerRequest, send: SendTurnUpdate) => Promise<unknown>;
   private answers: Map<string, Promise<Json>> | undefined;
 
-  /** `perform` does what another host asks of this one. */
-  constructor(leases: Leases, ids: Ids, perform: (request: PeerRequest, send: SendPiece) => Promise<unknown>) {
+  /** `perform` performs the requests of other hosts. */
+  constructor(leases: Leases, ids: Ids, perform: (request: PeerRequest, send: SendTurnUpdate) => Promise<unknown>) {
     this.leases = leases;
     this.ids = ids;
     this.perform = perform;
   }
 
-  /** Puts a request to the process that works on a session. */
-  async route(sessionId: string, request: PeerRequest): Promise<Routed> {
+  /** Sends a request to the process that holds a session, and repeats it while replies are lost. */
+  async route(sessionId: string, request: PeerRequest): Promise<RoutedReply> {
     const identified = { ...request, id: this.ids.id() } as unknown as Json;
     for (let retried = false; ; retried = true) {
-      const reply = await this.leases.ask(sessionId, identified);
+      const reply = await this.leases.request(sessionId, identified);
       if (reply.status === 'answered') return { answered: true, value: reply.value };
-      if (reply.status === 'nobody') return { answered: false, retried };
+      if (reply.status === 'not-held') return { answered: false, retried };
     }
   }
 
-  /** Follows a turn in another process; returns when that process is done, or gone. */
-  async attend(request: Attend, onPiece: (piece: Piece) => void): Promise<void> {
-    const options = { onPiece: (piece: Json) => onPiece(piece as unknown as Piece) };
-    await this.leases.ask(request.sessionId, request as unknown as Json, options);
+  /** Follows a turn in another process. Resolves when that process has finished with the turn or has exited. */
+  async followTurn(request: FollowTurnRequest, onUpdate: (update: TurnUpdate) => void): Promise<void> {
+    const options = { onChunk: (chunk: Json) => onUpdate(chunk as unknown as TurnUpdate) };
+    await this.leases.request(request.sessionId, request as unknown as Json, options);
   }
 
-  /** Entries that the process at work on a session has written and not stored yet. */
-  async unstored(sessionId: string, from: number): Promise<readonly Entry[]> {
+  /** Returns the entries of a session that the process which holds it has written and may not have stored yet. */
+  async unstoredEntries(sessionId: string, from: number): Promise<readonly Entry[]> {
     const request: PeerRequest = { verb: 'entries', sessionId, from };
-    const reply = await this.leases.ask(sessionId, request as unknown as Json, { timeoutMs: LOOK_MS });
+    const reply = await this.leases.request(sessionId, request as unknown as Json, { timeoutMs: UNSTORED_TIMEOUT_MS });
     return reply.status === 'answered' ? (reply.value as unknown as readonly Entry[]) : [];
   }
 
-  /** Answers another host. */
-  answer(given: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Json> {
-    const request = given as unknown as Identified;
+  /** Answers a request of another host. A repeated request gets the remembered answer. */
+  answer(json: Json, send: (chunk: Json, droppable?: boolean) => void): Promise<Json> {
+    const request = json as unknown as IdentifiedRequest;
     const { id } = request;
-    const known = id === undefined ? undefined : this.answers?.get(id);
-    if (known !== undefined) return known;
-    const answer = this.performed(request, (piece, droppable) => send(piece as unknown as Json, droppable));
-    if (id !== undefined) this.remember(id, answer);
+    const remembered = id === undefined ? undefined : this.answers?.get(id);
+    if (remembered !== undefined) return remembered;
+    const answer = this.performRequest(request, (update, droppable) => send(update as unknown as Json, droppable));
+    if (id !== undefined) this.rememberAnswer(id, answer);
     return answer;
   }
 
-  private async performed(request: PeerRequest, send: SendPiece): Promise<Json> {
+  private async performRequest(request: PeerRequest, send: SendTurnUpdate): Promise<Json> {
     return ((await this.perform(request, send)) ?? null) as Json;
   }
 
-  private remember(id: string, answer: Promise<Json>): void {
+  private rememberAnswer(id: string, answer: Promise<Json>): void {
     this.answers ??= new Map();
     this.answers.set(id, answer);
     answer.catch(() => undefined);
-    if (this.answers.size <= MAX_REMEMBERED) return;
+    if (this.answers.size <= MAX_REMEMBERED_ANSWERS) return;
     const [oldest] = this.answers.keys();
     if (oldest !== undefined) this.answers.delete(oldest);
   }

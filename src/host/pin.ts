@@ -1,18 +1,19 @@
 /**
- * Pins: a turn is pinned to the definitions it began with. They are kept as one text beside its session, by digest, and a
- * turn that is resumed is linked from them, whatever the registry holds by then. Code cannot be kept: of a loop in code
- * only its name and the digest of its source are, and the code must still be there.
+ * Pins: a turn is pinned to the definitions that it started with. They are stored as one blob of its session, and a
+ * resumed turn is linked from them, independent of the current registry. Code cannot be stored: for a loop in code the
+ * pin has its id, version and digest, and the loop must be registered when the turn continues.
  */
-import { canonical } from '../journal/canonical.js';
-import { LoopError } from '../journal/errors.js';
-import { digest } from '../journal/record.js';
-import type { Implementation } from '../loops/implementation.js';
-import { type Linked, linkedIn } from '../loops/link.js';
-import { type Registered, Registry } from '../loops/registry.js';
+
+import { LoopError } from '../base/errors.js';
+import { digestOfText } from '../journal/record.js';
+import { canonicalJson } from '../json/canonical.js';
+import { type LinkedLoop, linkLoop } from '../loops/link.js';
+import { type RegisteredLoop, Registry } from '../loops/registry.js';
+import type { ToolImplementation } from '../loops/tool-implementation.js';
 import type { Json } from '../protocol/json.js';
 
-/** What is kept of one definition. */
-interface Kept {
+/** One definition of a pin. A loop in code has no `definition`. */
+interface PinnedDefinition {
   readonly id: string;
   readonly version: string;
   readonly digest: string;
@@ -21,98 +22,117 @@ interface Kept {
   readonly file?: string;
 }
 
-/** A linked loop whose pin can be kept: the loop carries the digest of the text. */
-export interface Pinned extends Linked {
-  readonly text: string;
+/** A linked loop and its pin. The loop's `definitionDigest` is the digest of the text. */
+export interface PinnedLoop extends LinkedLoop {
+  readonly pinText: string;
 }
 
-/** A loop in code that is not what it was when the turn began. */
-export interface Changed {
+/** A loop in code that has changed, or is no longer registered, since the turn started. */
+export interface CodeChange {
   readonly loop: string;
   readonly now: 'missing' | 'changed';
 }
 
-const pins = new WeakMap<Linked, Pinned>();
+const pinCache = new WeakMap<LinkedLoop, PinnedLoop>();
 
-/** The pin of a linked loop, made once. */
-export function pin(linked: Linked): Pinned {
-  const known = pins.get(linked);
-  if (known !== undefined) return known;
-  const pinned = pinnedOf(linked);
-  pins.set(linked, pinned);
+/** Returns a linked loop with its pin, which is computed once. */
+export function pin(linked: LinkedLoop): PinnedLoop {
+  const cached = pinCache.get(linked);
+  if (cached !== undefined) return cached;
+  const pinned = createPin(linked);
+  pinCache.set(linked, pinned);
   return pinned;
 }
 
-function pinnedOf(linked: Linked): Pinned {
-  const text = JSON.stringify(linked.parts.map(keptOf));
-  return { ...linked, loop: { ...linked.loop, digest: digest(text) }, text };
+function createPin(linked: LinkedLoop): PinnedLoop {
+  const pinText = JSON.stringify(linked.definitions.map(pinnedDefinitionOf));
+  return { ...linked, loop: { ...linked.loop, definitionDigest: digestOfText(pinText) }, pinText };
 }
 
-function keptOf({ definition, digest: own, origin: { directory, file }, code }: Registered): Kept {
+function pinnedDefinitionOf({
+  definition,
+  digest,
+  origin: { directory, file },
+  definedLoop,
+}: RegisteredLoop): PinnedDefinition {
   const { id, version } = definition;
-  if (code !== undefined) return { id, version, digest: own };
+  if (definedLoop !== undefined) return { id, version, digest };
   return {
     id,
     version,
-    digest: own,
+    digest,
     definition: definition as unknown as Json,
     ...(directory !== undefined && { directory }),
     ...(file !== undefined && { file }),
   };
 }
 
-export interface Unpinning {
+/** What is needed to link a pinned loop. */
+interface UnpinDeps {
   readonly registry: Registry;
-  readonly implementations: ReadonlyMap<string, Implementation>;
-  /** Whether the operator of today trusts what was recorded of this directory and is not what is registered from there now. */
+  readonly implementations: ReadonlyMap<string, ToolImplementation>;
+  /**
+   * Returns true if the operator trusts recorded definitions of this directory that differ from the registered ones.
+   */
   trusts(directory: string | undefined): boolean;
 }
 
-/** Links what a turn was pinned to. */
-export function unpin(text: string, { registry, implementations, trusts }: Unpinning): Pinned {
-  const kept = JSON.parse(text) as readonly Kept[];
-  const old = new Registry(implementations);
-  for (const { id, version, definition, directory, file } of kept) {
-    const now = registry.find(id, version);
-    const code = definition === undefined ? now?.code : undefined;
-    if (definition === undefined && code === undefined) throw gone(id, version);
-    const trusted = isSame(now, definition, directory) ? now.origin.trusted : trusts(directory);
+/**
+ * Links the pinned definitions of a turn. Throws a LoopError if a loop in code is missing or a definition is not
+ * trusted.
+ */
+export function unpin(pinText: string, { registry, implementations, trusts }: UnpinDeps): PinnedLoop {
+  const pinnedDefinitions = JSON.parse(pinText) as readonly PinnedDefinition[];
+  const pinnedRegistry = new Registry(implementations);
+  for (const { id, version, definition, directory, file } of pinnedDefinitions) {
+    const current = registry.find(id, version);
+    const code = definition === undefined ? current?.definedLoop : undefined;
+    if (definition === undefined && code === undefined) throw missingLoopError(id, version);
+    const trusted = isUnchanged(current, definition, directory) ? current.origin.trusted : trusts(directory);
     try {
-      old.add(definition ?? code, { directory, trusted, ...(file !== undefined && { file }) });
+      pinnedRegistry.add(definition ?? code, { directory, trusted, ...(file !== undefined && { file }) });
     } catch (thrown) {
-      throw trusted || !(thrown instanceof LoopError) ? thrown : asRecorded(thrown);
+      throw trusted || !(thrown instanceof LoopError) ? thrown : recordedDefinitionError(thrown);
     }
   }
-  const [first] = kept;
-  const root = first && old.find(first.id, first.version);
-  if (root === undefined) throw gone(first?.id ?? '', first?.version ?? '');
-  return pin(linkedIn(old, root));
+  const [first] = pinnedDefinitions;
+  const root = first && pinnedRegistry.find(first.id, first.version);
+  if (root === undefined) throw missingLoopError(first?.id ?? '', first?.version ?? '');
+  return pin(linkLoop(pinnedRegistry, root));
 }
 
-/** A definition that may not run, with what is different about one that stands in a journal. */
-function asRecorded({ code, message, data }: LoopError): LoopError {
-  const why = 'This is a recorded definition, not the one there is now: it is trusted only if you trust the directory';
-  return new LoopError(code, `${message} ${why} of the journal too.`, data);
+/** Adds to the error of an untrusted definition that the definition comes from the journal. */
+function recordedDefinitionError({ code, message, data }: LoopError): LoopError {
+  const hint =
+    'The definition is recorded in the journal and differs from the registered one; ' +
+    'it runs only if you trust the directory of the journal too.';
+  return new LoopError(code, `${message} ${hint}`, data);
 }
 
-/** True if what was recorded is what is registered now, from the same directory: then its trust is that of now. */
-function isSame(now: Registered | undefined, definition: Json | undefined, directory?: string): now is Registered {
-  if (now === undefined || definition === undefined || now.origin.directory !== directory) return false;
+/**
+ * Returns true if the recorded definition equals the registered one from the same directory, and so shares its trust.
+ */
+function isUnchanged(
+  current: RegisteredLoop | undefined,
+  definition: Json | undefined,
+  directory?: string,
+): current is RegisteredLoop {
+  if (current === undefined || definition === undefined || current.origin.directory !== directory) return false;
   // guard: pinned-definition-is-the-current-one
-  return now.digest === digest(canonical(definition));
+  return current.digest === digestOfText(canonicalJson(definition));
 }
 
-/** Loops in code that a pin names and that are not the same now. */
-export function changedSince(text: string, registry: Registry): readonly Changed[] {
-  return (JSON.parse(text) as readonly Kept[]).flatMap(({ id, version, digest: own, definition }) => {
+/** Returns the loops in code of a pin that have changed or are no longer registered. */
+export function codeChangesSince(pinText: string, registry: Registry): readonly CodeChange[] {
+  return (JSON.parse(pinText) as readonly PinnedDefinition[]).flatMap(({ id, version, digest, definition }) => {
     if (definition !== undefined) return [];
-    const now = registry.find(id, version);
-    if (now?.digest === own) return [];
-    return [{ loop: `${id}@${version}`, now: now === undefined ? 'missing' : 'changed' } as const];
+    const current = registry.find(id, version);
+    if (current?.digest === digest) return [];
+    return [{ loop: `${id}@${version}`, now: current === undefined ? 'missing' : 'changed' } as const];
   });
 }
 
-function gone(id: string, version: string): LoopError {
-  const message = `The turn needs the loop "${id}" ${version}, which was written in code and is not registered here.`;
+function missingLoopError(id: string, version: string): LoopError {
+  const message = `The turn needs the loop "${id}" ${version}, which is written in code; register it first.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId: id, loopVersion: version });
 }

@@ -1,30 +1,32 @@
 /**
- * Replaying a turn for the sake of looking: all its bodies run again over what was recorded, nothing is performed and
- * nothing is written. Ends of calls are hidden from the kernel, so that every body really runs, and held against what the
- * bodies come to now.
+ * Replays a turn to verify its code: all bodies run again over the recorded entries; no effect is performed and no
+ * entry is written. The recorded ends of calls are hidden from the kernel, so that every body runs, and compared with
+ * the new ends.
  */
+
+import { Fault } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { Fault } from '../journal/errors.js';
-import { soloLeases } from '../journal/leases.js';
+import { singleProcessLeases } from '../journal/leases.js';
 import type { Batch, Store } from '../journal/store.js';
-import { same } from '../journal/value.js';
-import type { Loop } from '../kernel/call.js';
+import { jsonEquals } from '../json/value.js';
 import { Session, type SessionOptions } from '../kernel/session.js';
+import type { Loop } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-/** What a replay showed. */
-export interface Replay {
+/** The result of a replay. */
+export interface ReplayReport {
+  /** True if the bodies took the recorded steps and ended with the recorded results. */
   readonly matches: boolean;
-  /** Calls whose bodies ran again to their end. */
+  /** The number of recorded calls whose bodies ran to their end again. */
   readonly calls: number;
-  /** Where the record ends, for a turn that has not ended. */
+  /** The key of the step at which the recorded entries end; absent if the replay reached the end of the turn. */
   readonly stoppedAt?: string;
-  /** What differs, in the words of the kernel or as key and both ends. */
+  /** The first difference: the message of the replay mismatch, or a key with its recorded and its new end. */
   readonly difference?: string;
 }
 
-interface Parts {
+interface ReplayOptions {
   readonly session: string;
   readonly turn: string;
   readonly loop: Loop<Json, Json>;
@@ -33,45 +35,57 @@ interface Parts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly context: unknown;
-  /** What stood around effects: one that is not settled must meet them again. */
+  /** The layers of the turn: an effect that is not settled passes them again. */
   readonly layers: SessionOptions['layers'];
   readonly maxDepth: number | undefined;
 }
 
-const isEnd = ({ type }: Entry): boolean => type === 'call.completed' || type === 'call.errored';
+const isCallEnd = ({ type }: Entry): boolean => type === 'call.completed' || type === 'call.errored';
 
-export async function replayTurn(parts: Parts): Promise<Replay> {
-  const { session: name, turn, loop, input, entries, clock, ids, context, layers = [], maxDepth } = parts;
-  // A cancel stops bodies where they happen to be: what came before it is held against them, what it caused is not.
+/** Replays a turn. Throws a Fault for anything but a mismatch or the end of the recorded entries. */
+export async function replayTurn(options: ReplayOptions): Promise<ReplayReport> {
+  const { session: name, turn, loop, input, entries, clock, ids, context, layers = [], maxDepth } = options;
+  // Where a cancel stops a body depends on timing, so only ends before the cancel are compared.
   const isCancel = ({ type, key }: Entry): boolean => type === 'cancel.requested' && key === turn;
-  const cancelled = entries.find(isCancel)?.seq ?? Number.POSITIVE_INFINITY;
-  const before = entries.filter((entry) => isEnd(entry) && entry.seq < cancelled);
-  const recorded = new Map(before.map((entry) => [entry.key, entry]));
+  const cancelSeq = entries.find(isCancel)?.seq ?? Number.POSITIVE_INFINITY;
+  const recordedEnds = new Map(
+    entries.filter((entry) => isCallEnd(entry) && entry.seq < cancelSeq).map((entry) => [entry.key, entry]),
+  );
   let calls = 0;
   let difference: string | undefined;
-  const heard = (entry: Entry): void => {
-    const known = recorded.get(entry.key);
-    if (!isEnd(entry) || known === undefined) return;
+  const compareEnd = (entry: Entry): void => {
+    const recorded = recordedEnds.get(entry.key);
+    if (!isCallEnd(entry) || recorded === undefined) return;
     calls += 1;
-    if (!alike(entry, known))
-      difference ??= `${entry.key} ended with ${told(known)}, and now ends with ${told(entry)}.`;
+    if (haveSameOutcome(entry, recorded)) return;
+    const [before, now] = [describeOutcome(recorded), describeOutcome(entry)];
+    difference ??= `${entry.key} ended with ${before}, and now ends with ${now}.`;
   };
-  const store = glassCase(entries.filter((entry) => !isEnd(entry) && !isCancel(entry)));
+  const store = readOnlyStore(entries.filter((entry) => !isCallEnd(entry) && !isCancel(entry)));
   const depth = maxDepth === undefined ? {} : { maxDepth };
-  const session = await Session.open(name, { store, clock, ids, context, layers, heard, idle: true, ...depth });
+  const session = await Session.open(name, {
+    store,
+    clock,
+    ids,
+    context,
+    layers,
+    onEntry: compareEnd,
+    replayOnly: true,
+    ...depth,
+  });
   try {
     const outcome = await session.run(turn, loop, input, { timers: 'pause' });
     const stoppedAt = outcome.status === 'paused' ? outcome.pending[0]?.key : undefined;
-    return verdict(calls, difference, stoppedAt);
+    return reportOf(calls, difference, stoppedAt);
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown;
-    if (thrown.code === 'REPLAY_MISMATCH') return verdict(calls, thrown.message, undefined);
-    if (thrown.code !== 'RECORD_ENDS') throw thrown;
-    return verdict(calls, difference, String((thrown.data as { readonly key?: string }).key));
+    if (thrown.code === 'REPLAY_MISMATCH') return reportOf(calls, thrown.message, undefined);
+    if (thrown.code !== 'REPLAY_INCOMPLETE') throw thrown;
+    return reportOf(calls, difference, String((thrown.data as { readonly key?: string }).key));
   }
 }
 
-function verdict(calls: number, difference: string | undefined, stoppedAt: string | undefined): Replay {
+function reportOf(calls: number, difference: string | undefined, stoppedAt: string | undefined): ReplayReport {
   return {
     matches: difference === undefined,
     calls,
@@ -80,21 +94,21 @@ function verdict(calls: number, difference: string | undefined, stoppedAt: strin
   };
 }
 
-function alike(a: Entry, b: Entry): boolean {
-  return a.type === b.type && same(a.value, b.value) && a.error?.code === b.error?.code;
+function haveSameOutcome(a: Entry, b: Entry): boolean {
+  return a.type === b.type && jsonEquals(a.value, b.value) && a.error?.code === b.error?.code;
 }
 
-function told({ error, value }: Entry): string {
+function describeOutcome({ error, value }: Entry): string {
   const text = error === undefined ? JSON.stringify(value ?? null) : `${error.code}: ${error.message}`;
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
-/** A store that holds these entries and takes nothing. */
-function glassCase(entries: readonly Entry[]): Store {
-  const next = (entries.at(-1)?.seq ?? -1) + 1;
+/** Returns a store that holds these entries and ignores writes. */
+function readOnlyStore(entries: readonly Entry[]): Store {
+  const nextSeq = (entries.at(-1)?.seq ?? -1) + 1;
   return {
     journal: {
-      claim: async () => ({ fence: 1, next }),
+      claim: async () => ({ fence: 1, nextSeq }),
       append: async (_: Batch) => {},
       read: async function* (_session, from) {
         yield entries.filter(({ seq }) => seq >= from);
@@ -104,7 +118,7 @@ function glassCase(entries: readonly Entry[]): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
-    leases: soloLeases,
+    leases: singleProcessLeases,
     close: async () => {},
   };
 }

@@ -1,16 +1,19 @@
-/** The ports to time and chance. Nothing else in the rings reads a clock, draws a number or makes an id. */
+/** The ports to time and randomness. No other code below the adapters reads a clock or creates an id. */
+
+/** The two clocks of a process. */
 export interface Clock {
-  /** The wall clock, in milliseconds since the epoch. It can be set forward and back: for points in time, not for durations. */
+  /** The wall clock, in milliseconds since the epoch. It can be set back: do not use it for durations. */
   now(): number;
-  /** The monotonic clock of this process, in milliseconds from an arbitrary start; may have fractions. For durations. */
+  /** The monotonic clock of this process, in milliseconds from an arbitrary start. Use it for durations. */
   elapsed(): number;
-  /** Resolves when `ms` milliseconds of the monotonic clock have passed, never before; rejects with the signal's reason when aborted. */
+  /** Resolves once `ms` milliseconds of the monotonic clock have passed; rejects with the reason of an abort. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 
+/** The source of ids and random numbers. */
 export interface Ids {
-  /** A new id, unlike any other. */
+  /** Returns a new unique id. */
   id(): string;
-  /** A number from 0 up to, not including, 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   random(): number;
 }

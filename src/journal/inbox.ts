@@ -1,31 +1,32 @@
-/** The signals that no wait has taken: found by name, oldest first, however many of other names there are. */
+/** The inbox of a session: signals that no wait has received. Other names do not slow down a lookup by name. */
 import type { Entry } from '../protocol/entry.js';
 
+/** Signals by delivery id and, oldest first, by name. */
 export class Inbox {
   private readonly byId = new Map<string, Entry>();
   private readonly byName = new Map<string, Entry[]>();
 
-  /** All of them, oldest first. */
+  /** All signals, oldest first. */
   get all(): readonly Entry[] {
     return [...this.byId.values()].sort((a, b) => a.seq - b.seq);
   }
 
-  /** The oldest of a name. */
-  first(name: string): Entry | undefined {
+  /** Returns the oldest signal of a name. */
+  oldest(name: string): Entry | undefined {
     return this.byName.get(name)?.[0];
   }
 
-  /** Adds a signal; one that is given back takes the place it had. */
+  /** Adds a signal. A signal that is returned to the inbox gets its former position. */
   put(signal: Entry): void {
     const { key, name = '', seq } = signal;
     const list = this.byName.get(name) ?? [];
-    const after = list.findLastIndex((other) => other.seq < seq);
-    list.splice(/* guard: returned-signal-keeps-its-place */ after + 1, 0, signal);
+    const previous = list.findLastIndex((other) => other.seq < seq);
+    list.splice(/* guard: returned-signal-keeps-its-place */ previous + 1, 0, signal);
     this.byName.set(name, list);
     this.byId.set(key, signal);
   }
 
-  /** Takes a signal out by its delivery id. */
+  /** Removes a signal by its delivery id and returns it. */
   take(id: string): Entry | undefined {
     const signal = this.byId.get(id);
     if (signal === undefined) return undefined;

@@ -1,13 +1,14 @@
-/** The leases of a store that only one process uses: every session is free, and there is nobody to ask. */
+/** The leases of a store that only one process uses: every session is free, and no other process answers. */
 import type { Lease, Leases } from './store.js';
 
-/** The lease of a store without other processes; there is nothing to release. */
-export const FREE_LEASE: Lease = { release: () => {} };
+/** A lease that needs no release, because no other process competes for it. */
+export const NOOP_LEASE: Lease = { release: () => {} };
 
-const NOBODY = Promise.resolve({ status: 'nobody' } as const);
+const NO_HOLDER = Promise.resolve({ status: 'not-held' } as const);
 
-export const soloLeases: Leases = {
-  acquire: () => FREE_LEASE,
+/** Leases for a store without other processes. */
+export const singleProcessLeases: Leases = {
+  acquire: () => NOOP_LEASE,
   list: async () => [],
-  ask: () => NOBODY,
+  request: () => NO_HOLDER,
 };

@@ -1,83 +1,84 @@
 /**
- * Periods that are recorded and survive a restart: timers and deadlines. In the process that began one, it ends when its
- * whole length has passed on the monotonic clock, whatever happens to the wall clock. After a restart only the wall clock
- * is left: it ends at its recorded time, after at most its whole length.
+ * Periods that are recorded and survive a restart: timers and deadlines. In the process that started it, a period ends
+ * when its full length has passed on the monotonic clock, whatever happens to the wall clock. After a restart only the
+ * wall clock is available: the period ends at its recorded time, but after its full length at the latest.
  */
 import type { Clock } from './clock.js';
 
-/** A period as it is recorded. */
-export interface RecordedPeriod {
-  /** Tells it from all others of the process. */
+interface RecordedPeriod {
+  /** Unique among the periods of the process. */
   readonly id: string;
-  /** When it ends, by the wall clock at its beginning. */
+  /** The end, by the wall clock when the period started. */
   readonly until: number;
-  /** Its whole length in milliseconds. */
-  readonly ms: number;
+  readonly durationMs: number;
 }
 
-/** How many periods are kept, at least, before those that are over are dropped. */
-const KEPT = 1000;
+/** The minimum number of remembered periods before those that have ended are removed. */
+const MIN_SWEEP_SIZE = 1000;
 
-class Ends extends Map<string, number> {
-  private sweepAt = KEPT;
+class PeriodEnds extends Map<string, number> {
+  private sweepThreshold = MIN_SWEEP_SIZE;
 
-  /** Drops periods that are over, once there are twice as many as after the last time. */
+  /** Removes periods that have ended, once there are twice as many as after the last sweep. */
   sweep(now: number): void {
-    if (this.size <= this.sweepAt) return;
+    if (this.size <= this.sweepThreshold) return;
     for (const [id, end] of this) if (end <= now) this.delete(id);
-    this.sweepAt = Math.max(KEPT, 2 * this.size);
+    this.sweepThreshold = Math.max(MIN_SWEEP_SIZE, 2 * this.size);
   }
 }
 
-/** The ends of periods that this process began or went on with, by the clock that measures them. */
-const known = new WeakMap<Clock, Ends>();
+/** The ends of periods that this process started or continued, by the clock that measures them. */
+const endsByClock = new WeakMap<Clock, PeriodEnds>();
 
-function endsOf(clock: Clock): Ends {
-  const ends = known.get(clock) ?? new Ends();
-  known.set(clock, ends);
+function endsOf(clock: Clock): PeriodEnds {
+  const ends = endsByClock.get(clock) ?? new PeriodEnds();
+  endsByClock.set(clock, ends);
   return ends;
 }
 
 /** A recorded period, measured in this process. */
 export class Period {
-  /** When it ends, by the monotonic clock. */
-  readonly end: number;
+  /** The end, by the monotonic clock. */
+  readonly endsAtElapsed: number;
   private readonly clock: Clock;
-  private readonly name: string;
-  private readonly ended = new AbortController();
+  private readonly periodKey: string;
+  private readonly stopController = new AbortController();
 
-  /** `begins` says that it begins now, and is not one that was recorded earlier. */
-  constructor(clock: Clock, { id, until, ms }: RecordedPeriod, begins: boolean) {
+  /** `isNew` is true if the period starts now, and false if it was recorded earlier. */
+  constructor(clock: Clock, { id, until, durationMs }: RecordedPeriod, isNew: boolean) {
     this.clock = clock;
-    this.name = `${id} ${until}`;
+    this.periodKey = `${id} ${until}`;
     const ends = endsOf(clock);
     const now = clock.elapsed();
     // guard: running-period-remembered
-    const before = begins ? undefined : ends.get(this.name);
-    // If the wall clock was set back, the time that is left would be too long: it is never longer than the whole period.
-    this.end =
-      before ??
-      now + (begins ? ms : /* guard: remaining-period-bounded */ Math.min(ms, Math.max(0, until - clock.now())));
-    ends.set(this.name, this.end).sweep(now);
+    const rememberedEnd = isNew ? undefined : ends.get(this.periodKey);
+    // If the wall clock was set back, the recorded end is too far away: the rest never exceeds the full length.
+    this.endsAtElapsed =
+      rememberedEnd ??
+      now +
+        (isNew
+          ? durationMs
+          : /* guard: remaining-period-bounded */ Math.min(durationMs, Math.max(0, until - clock.now())));
+    ends.set(this.periodKey, this.endsAtElapsed).sweep(now);
   }
 
-  /** Milliseconds until it ends; 0 or less once it is over. */
-  get left(): number {
-    return this.end - this.clock.elapsed();
+  /** Milliseconds until the end; 0 or less once the period is over. */
+  get remainingMs(): number {
+    return this.endsAtElapsed - this.clock.elapsed();
   }
 
-  /** Resolves when it is over; rejects once it was stopped. */
+  /** Resolves when the period is over; rejects if it is stopped first. */
   sleep(): Promise<void> {
-    return this.clock.sleep(this.left, this.ended.signal);
+    return this.clock.sleep(this.remainingMs, this.stopController.signal);
   }
 
-  /** Ends the sleep. A period that this process may go on with later is kept. */
-  stop(kept: boolean): void {
-    this.ended.abort();
-    if (!kept) endsOf(this.clock).delete(this.name);
+  /** Ends the sleep. `mayContinue` keeps the end in memory, for a later run of this process. */
+  stop(mayContinue: boolean): void {
+    this.stopController.abort();
+    if (!mayContinue) endsOf(this.clock).delete(this.periodKey);
   }
 
-  get stopped(): boolean {
-    return this.ended.signal.aborted;
+  get isStopped(): boolean {
+    return this.stopController.signal.aborted;
   }
 }

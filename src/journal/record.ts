@@ -1,87 +1,81 @@
 /**
- * The record: what a durable journal stores for one append of one session. Its hash covers its place, its
- * writer, its bytes and the hash of the record before it, so it is checksum and chain in one: a changed bit, a
- * record taken out, swapped or moved to another session no longer fits.
+ * Records: the stored form of one append to one session. The hash of a record covers its position, the fencing token of
+ * its writer, its bytes and the hash of the previous record. It detects changed bytes, and records that were reordered,
+ * moved to another session, or removed before the last one. (A store detects that last records are missing.)
  */
 import { hash } from 'node:crypto';
+import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
-import { Fault } from './errors.js';
 import type { Batch } from './store.js';
 
-export interface SealedRecord {
-  readonly first: number;
+/** A stored append with its place in the hash chain of its session. */
+export interface JournalRecord {
+  readonly firstSeq: number;
   readonly count: number;
+  /** The fencing token of the writer. */
   readonly fence: number;
-  /** Hash of the record before this one; for the first, the session's genesis. */
-  readonly prev: string;
+  /** The hash of the previous record; for the first record, the genesis hash of the session. */
+  readonly prevHash: string;
   readonly hash: string;
   /** The entries as JSON text. */
   readonly body: string;
 }
 
-/** SHA-256 as base64url, the one digest of the house. */
-export function digest(text: string): string {
+/** Returns the SHA-256 digest of a text as base64url. All digests of the journal have this form. */
+export function digestOfText(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** The hash before the first record; `birth` tells apart two sessions that had one name at different times. */
-export function genesis(session: string, birth: string | number): string {
-  return digest(`rondo.session.v1\n${birth}\n${session}`);
+/** Returns the `prevHash` of the first record. `sid` distinguishes sessions that had the same name at different times. */
+export function genesisHash(session: string, sid: number): string {
+  return digestOfText(`rondo.session.v1\n${sid}\n${session}`);
 }
 
-function link(prev: string, first: number, count: number, fence: number, body: string): string {
-  return digest(`${prev}\n${first}\n${count}\n${fence}\n${body}`);
+function recordHash(prevHash: string, firstSeq: number, count: number, fence: number, body: string): string {
+  return digestOfText(`${prevHash}\n${firstSeq}\n${count}\n${fence}\n${body}`);
 }
 
-/** An entry as it is stored: a value that went to the blobs is not stored twice. */
-export function stored(entry: Entry): Entry {
+/** Returns an entry in its stored form: without its value if the value is stored as a blob. */
+export function toStoredEntry(entry: Entry): Entry {
   if (entry.blob === undefined) return entry;
   const { value: _, ...rest } = entry;
   return rest;
 }
 
-/** An append as it is stored: its entries as JSON text. */
-export interface Draft {
+/** An append in its stored form, before it gets its place in the hash chain. */
+export interface RecordDraft {
   readonly session: string;
   readonly fence: number;
-  readonly first: number;
+  readonly firstSeq: number;
   readonly count: number;
+  /** The entries as JSON text. */
   readonly body: string;
 }
 
-/** The append of a batch; a Fault if an entry is not JSON. */
-export function draftOf({ session, fence, first, entries }: Batch): Draft {
+/** Converts a batch to its stored form; throws a Fault if an entry cannot be converted to JSON. */
+export function recordDraftOf({ session, fence, firstSeq, entries }: Batch): RecordDraft {
   try {
-    const isStored = entries.every(({ blob }) => blob === undefined);
-    const body = JSON.stringify(isStored ? entries : entries.map(stored));
-    return { session, fence, first, count: entries.length, body };
+    const hasNoBlobs = entries.every(({ blob }) => blob === undefined);
+    const body = JSON.stringify(hasNoBlobs ? entries : entries.map(toStoredEntry));
+    return { session, fence, firstSeq, count: entries.length, body };
   } catch (cause) {
-    const message = `Session "${session}" was not written: entry ${first} is not JSON.`;
+    const message = `Session "${session}" was not written: the batch at entry ${firstSeq} cannot be converted to JSON.`;
     throw new Fault('STORE_FAILED', message, { session }, cause);
   }
 }
 
-export function sealRecord(prev: string, { first, count, fence, body }: Draft): SealedRecord {
-  return { first, count, fence, prev, hash: link(prev, first, count, fence, body), body };
+/** Creates the record that follows the record with this hash. */
+export function createRecord(prevHash: string, { firstSeq, count, fence, body }: RecordDraft): JournalRecord {
+  return { firstSeq, count, fence, prevHash, hash: recordHash(prevHash, firstSeq, count, fence, body), body };
 }
 
-/** The reason why a record cannot be what was written after `prev` at `first`, or undefined if it fits. */
-export function flawOf(record: SealedRecord, prev: string, first: number): string | undefined {
-  if (record.first !== first) return `expected entry ${first}, found a record that starts at ${record.first}`;
-  if (record.prev !== prev) return 'it does not follow the record before it';
+/** Returns why a record cannot be the one that was written at this position, or undefined if it fits. */
+export function findRecordProblem(record: JournalRecord, prevHash: string, firstSeq: number): string | undefined {
+  if (record.firstSeq !== firstSeq)
+    return `expected entry ${firstSeq}, found a record that starts at ${record.firstSeq}`;
+  if (record.prevHash !== prevHash) return 'it does not follow the record before it';
   const { count, fence, body } = record;
   // guard: record-hash-verified
-  if (link(prev, first, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
+  if (recordHash(prevHash, firstSeq, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
   return undefined;
-}
-
-/** The entries of a record that has no flaw; a flawed one is a Fault that tells where it is. */
-export function openRecord(session: string, record: SealedRecord, prev: string, first: number): readonly Entry[] {
-  const flaw = flawOf(record, prev, first);
-  if (flaw === undefined) return JSON.parse(record.body) as Entry[];
-  throw new Fault('STORE_DAMAGED', `Session "${session}" is damaged at entry ${first}: ${flaw}.`, {
-    session,
-    seq: first,
-    flaw,
-  });
 }

@@ -1,7 +1,7 @@
-/** The registry of store files: which paths are protected, and which are not. */
+/** Which paths are protected as files of a store, and which are not. */
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { isStoreFile, protectedPaths, protectStore, storeFilesOf } from './store-files.js';
+import { isStoreFile, protectedDatabases, protectStore, storeFilesOf } from './store-files.js';
 
 const suffixes = [
   '-wal',
@@ -17,11 +17,11 @@ const suffixes = [
   '.sock',
 ];
 
-verifies('toolbox.store', 'a database and every file beside it under its name are protected', () => {
+verifies('toolbox.store', 'a database and all of its companion files are protected', () => {
   expect(isStoreFile('/srv/data/app.db')).toBe(false);
   protectStore('/srv/data/app.db');
   protectStore('/srv/data/app.db');
-  expect(protectedPaths()).toEqual(['/srv/data/app.db']);
+  expect(protectedDatabases()).toEqual(['/srv/data/app.db']);
   for (const suffix of ['', ...suffixes, '.owner.4711', '.owner.x-y', '-later']) {
     expect(isStoreFile(`/srv/data/app.db${suffix}`), suffix).toBe(true);
   }
@@ -29,30 +29,43 @@ verifies('toolbox.store', 'a database and every file beside it under its name ar
   expect(storeFilesOf('/srv/data/app.db')).toEqual(['', ...suffixes].map((suffix) => `/srv/data/app.db${suffix}`));
 });
 
-verifies('toolbox.store', 'a file that is not of the store stays usable', () => {
+verifies('toolbox.store', 'a file that does not belong to the store is not protected', () => {
   protectStore('/srv/data/app.db');
-  const others = ['app.dbx', 'my-app.db', 'app', 'app.d', 'sub/app.db', 'app.db.d/notes.txt', 'app.db-d/notes.txt', ''];
-  for (const other of others) expect(isStoreFile(`/srv/data/${other}`), other).toBe(false);
+  const unrelated = [
+    'app.dbx',
+    'my-app.db',
+    'app',
+    'app.d',
+    'sub/app.db',
+    'app.db.d/notes.txt',
+    'app.db-d/notes.txt',
+    '',
+  ];
+  for (const name of unrelated) expect(isStoreFile(`/srv/data/${name}`), name).toBe(false);
   expect(isStoreFile('/srv/app.db')).toBe(false);
   expect(isStoreFile('/srv/data2/app.db')).toBe(false);
 });
 
-verifies('toolbox.store', 'a .rondo directory and all that is in it are protected, opened or not', () => {
-  for (const path of [
-    '/p/.rondo',
-    '/p/.rondo/',
-    '/p/.rondo/journal.db',
-    '/p/a/.rondo/b/c',
-    'C:\\p\\.rondo\\owner.json',
-  ]) {
-    expect(isStoreFile(path), path).toBe(true);
-  }
-  for (const path of ['/p/.rondo-0f3a', '/p/.rondorc', '/p/x.rondo/a', '/p/rondo/a']) {
-    expect(isStoreFile(path), path).toBe(false);
-  }
-});
+verifies(
+  'toolbox.store',
+  'a .rondo directory and everything in it are protected, whether its store is open or not',
+  () => {
+    for (const path of [
+      '/p/.rondo',
+      '/p/.rondo/',
+      '/p/.rondo/journal.db',
+      '/p/a/.rondo/b/c',
+      'C:\\p\\.rondo\\owner.json',
+    ]) {
+      expect(isStoreFile(path), path).toBe(true);
+    }
+    for (const path of ['/p/.rondo-0f3a', '/p/.rondorc', '/p/x.rondo/a', '/p/rondo/a']) {
+      expect(isStoreFile(path), path).toBe(false);
+    }
+  },
+);
 
-verifies('toolbox.store', 'a path with backslashes is compared like one with slashes', () => {
+verifies('toolbox.store', 'backslashes and slashes in paths are equivalent', () => {
   protectStore('C:\\data\\app.db');
   for (const path of ['C:\\data\\app.db', 'C:\\data\\app.db-wal', 'C:/data/app.db.owner', 'C:\\data/app.db']) {
     expect(isStoreFile(path), path).toBe(true);
@@ -61,7 +74,7 @@ verifies('toolbox.store', 'a path with backslashes is compared like one with sla
     expect(isStoreFile(path), path).toBe(false);
 });
 
-verifies('toolbox.store', 'a second copy of the module in the same process protects the same files', async () => {
+verifies('toolbox.store', 'all copies of the module in one process protect the same files', async () => {
   const copy = (await import(`${import.meta.resolve('./store-files.js')}?copy`)) as { isStoreFile: typeof isStoreFile };
   protectStore('/srv/shared/app.db');
   expect(copy.isStoreFile).not.toBe(isStoreFile);

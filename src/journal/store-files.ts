@@ -1,17 +1,17 @@
 /**
- * What belongs to a store, as text: data directories with all that is in them, and the databases that this process uses, with
- * the files that lie beside them under their names. Tools must not open these. Closing any descriptor of a database file
- * drops the POSIX locks that SQLite holds on it in the same process, and the owner's file holds a secret. This file only
- * compares paths; both `/` and `\` separate.
+ * Recognizes the files of stores by their paths: everything in a data directory, and the databases of this process with
+ * their companion files (`app.db-wal`, `app.db.owner`, …). Tools must not open them: closing any descriptor of a
+ * database file drops the POSIX locks that SQLite holds on it in this process, and the `.owner` file contains a secret.
+ * This file compares paths only and never reads the disk; both `/` and `\` are separators.
  */
 
-/** The default data directory of a project. All of it belongs to a store, whether this process opened that store or not. */
+/** The default data directory of a project. It is protected even if this process did not open its store. */
 const DATA_DIRECTORY = '.rondo';
 
-/** A file of this name makes the directory it lies in a data directory, whatever the directory is called. */
+/** A file of this name marks its directory as a data directory, whatever the name of the directory. */
 export const DATA_MARKER = '.rondo-data';
 
-const SUFFIXES = [
+const STORE_FILE_SUFFIXES = [
   '',
   '-wal',
   '-shm',
@@ -26,99 +26,102 @@ const SUFFIXES = [
   '.sock',
 ];
 
-const DATABASES = Symbol.for('rondo.store-files');
-const DIRECTORIES = Symbol.for('rondo.data-directories');
+const DATABASES_KEY = Symbol.for('rondo.store-files');
+const DIRECTORIES_KEY = Symbol.for('rondo.data-directories');
 
-/** Shared by all copies of this module that are loaded: POSIX locks belong to the process. */
-function registry(kind: symbol): Set<string> {
-  const shared = globalThis as { [kind: symbol]: Set<string> | undefined };
-  const known = shared[kind] ?? new Set();
-  shared[kind] = known;
-  return known;
+/** Returns a set that all loaded copies of this module share: POSIX locks belong to the process. */
+function sharedPaths(key: symbol): Set<string> {
+  const shared = globalThis as { [key: symbol]: Set<string> | undefined };
+  const paths = shared[key] ?? new Set();
+  shared[key] = paths;
+  return paths;
 }
 
-/** Protects the store whose database has this real absolute path, for as long as the process lives. */
+/** Protects the store whose database has this real absolute path, until the process ends. */
 export function protectStore(path: string): void {
-  registry(DATABASES).add(path);
+  sharedPaths(DATABASES_KEY).add(path);
 }
 
-/** Protects a directory with this real absolute path and all that is in it, for as long as the process lives. */
+/** Protects the directory with this real absolute path and everything in it, until the process ends. */
 export function protectDirectory(path: string): void {
-  registry(DIRECTORIES).add(path);
+  sharedPaths(DIRECTORIES_KEY).add(path);
 }
 
-/** The real absolute paths of the data directories that this process uses or has used. */
+/** Returns the real absolute paths of the data directories that this process uses or has used. */
 export function protectedDirectories(): readonly string[] {
-  return [...registry(DIRECTORIES)];
+  return [...sharedPaths(DIRECTORIES_KEY)];
 }
 
-/** The real absolute paths of the databases that this process uses or has used. */
-export function protectedPaths(): readonly string[] {
-  return [...registry(DATABASES)];
+/** Returns the real absolute paths of the databases that this process uses or has used. */
+export function protectedDatabases(): readonly string[] {
+  return [...sharedPaths(DATABASES_KEY)];
 }
 
-/** The paths of a database and of the files beside it that have a fixed name. */
+/** Returns the paths of a database and of its companion files with fixed suffixes. */
 export function storeFilesOf(path: string): readonly string[] {
-  return SUFFIXES.map((suffix) => `${path}${suffix}`);
+  return STORE_FILE_SUFFIXES.map((suffix) => `${path}${suffix}`);
 }
 
-/** The path of the database that a file of this name lies beside; undefined for any other name. */
-export function databaseOf(path: string): string | undefined {
-  const suffix = SUFFIXES.find((end) => end !== '' && path.endsWith(end));
+/** Returns the path of the database that a companion file belongs to; undefined for any other path. */
+export function databasePathOf(path: string): string | undefined {
+  const suffix = STORE_FILE_SUFFIXES.find((each) => each !== '' && path.endsWith(each));
   return suffix === undefined ? undefined : path.slice(0, -suffix.length);
 }
 
-/** True for a data directory, as far as its path tells, and for all that is in it. */
+/** True for a data directory that is known by its path, and for everything in it. */
 export function isInDataDirectory(realPath: string): boolean {
-  const path = normalized(realPath);
-  // Some file systems do not tell upper case from lower case.
+  const path = normalizePath(realPath);
+  // Some file systems are case-insensitive.
   if (path.toLowerCase().split('/').includes(DATA_DIRECTORY)) return true;
-  for (const directory of registry(DIRECTORIES)) {
-    const own = normalized(directory);
-    if (path === own || path.startsWith(`${own}/`)) return true;
+  for (const directory of sharedPaths(DIRECTORIES_KEY)) {
+    const root = normalizePath(directory);
+    if (path === root || path.startsWith(`${root}/`)) return true;
   }
   return false;
 }
 
-/** True for what is in a data directory, the marker of one, a database that this process uses, and the files beside it. */
+/** True for everything in a data directory, a marker file, a database of this process, and its companion files. */
 export function isStoreFile(realPath: string): boolean {
   if (isInDataDirectory(realPath)) return true;
-  const path = normalized(realPath);
+  const path = normalizePath(realPath);
   if (path.toLowerCase().endsWith(`/${DATA_MARKER}`)) return true;
-  for (const database of registry(DATABASES)) {
-    const own = normalized(database);
-    if (path.startsWith(own) && isSuffix(path.slice(own.length))) return true;
+  for (const database of sharedPaths(DATABASES_KEY)) {
+    const databasePath = normalizePath(database);
+    if (path.startsWith(databasePath) && isStoreFileSuffix(path.slice(databasePath.length))) return true;
   }
   return false;
 }
 
-/** The names in one directory beside which an anchor or the record of an owner lies: those of databases, and of files that are none. */
-export function recordedNames(names: readonly string[]): readonly string[] {
-  const records = names.filter((name) => /\.(?:anchor|owner)$/.test(name));
-  if (records.length === 0) return [];
+/** Returns the names with an `.anchor` or `.owner` companion. Not every such file is a database. */
+export function namesWithAnchorOrOwner(names: readonly string[]): readonly string[] {
+  const companions = names.filter((name) => /\.(?:anchor|owner)$/.test(name));
+  if (companions.length === 0) return [];
   const all = new Set(names);
-  return [...new Set(records.map((name) => name.replace(/\.[^.]*$/, '')))].filter((name) => all.has(name));
+  return [...new Set(companions.map((name) => name.replace(/\.[^.]*$/, '')))].filter((name) => all.has(name));
 }
 
 /**
- * The names in one directory that belong to stores, by the files that lie beside each other: a database of any process is
- * known by the anchor or the owner's record beside it.
- * @param isDatabase whether a file of this name is a database, which only its content tells.
+ * Returns the names in one directory that belong to stores of any process. A database is recognized by its `.anchor` or
+ * `.owner` companion.
+ *
+ * @param isDatabase True if a file of this name is a database. Only its content shows that.
  */
-export function storeNames(names: readonly string[], isDatabase: (name: string) => boolean): ReadonlySet<string> {
-  const databases = recordedNames(names).filter(isDatabase);
+export function storeFileNames(names: readonly string[], isDatabase: (name: string) => boolean): ReadonlySet<string> {
+  const databases = namesWithAnchorOrOwner(names).filter(isDatabase);
   if (databases.length === 0) return new Set();
   return new Set(
-    names.filter((name) => databases.some((own) => name.startsWith(own) && isSuffix(name.slice(own.length)))),
+    names.filter((name) =>
+      databases.some((database) => name.startsWith(database) && isStoreFileSuffix(name.slice(database.length))),
+    ),
   );
 }
 
-/** What follows the path of a database in the paths of the files beside it. */
-function isSuffix(rest: string): boolean {
-  return /^(?:[-.][^/]*)?$/.test(rest);
+/** True for what follows the path of a database in its own path (nothing) and in the paths of its companion files. */
+function isStoreFileSuffix(suffix: string): boolean {
+  return /^(?:[-.][^/]*)?$/.test(suffix);
 }
 
-/** With one kind of separator, and none at the end. */
-function normalized(path: string): string {
+/** Converts all separators to `/` and removes a trailing one. */
+function normalizePath(path: string): string {
   return path.replace(/[\\/]+/g, '/').replace(/\/$/, '');
 }

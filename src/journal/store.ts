@@ -1,108 +1,121 @@
 /**
- * The ports to storage: the journal, its large values, its snapshots, and who works on which session.
- * Adapters implement these; the session is their only caller. An adapter keeps appends of one session in
- * the order they were called, and resolves an append only once it is durable by the store's own measure.
- * Any failure is a Fault; after one, the session that met it writes nothing more.
+ * The ports to storage: journal, blobs, snapshots and leases. Adapters implement them. An adapter performs the appends
+ * of one session in the order of the calls, and resolves an append only once it is as durable as the store can make it.
+ * Every failure is a Fault; the session that gets it writes nothing after it.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-/** One ordered write: refused whole unless `fence` is the newest claim and `first` is the next sequence number. */
+/** One append. It is refused unless `fence` is that of the newest claim and `firstSeq` is the next number. */
 export interface Batch {
   readonly session: string;
   readonly fence: number;
-  readonly first: number;
+  readonly firstSeq: number;
   readonly entries: readonly Entry[];
 }
 
-/** The right to write one session. A later claim of the same session makes it stale. */
+/** The right to write to one session. A later claim of the session makes it stale. */
 export interface Claim {
   readonly fence: number;
   /** The sequence number that the next entry will get; 0 for a new session. */
-  readonly next: number;
+  readonly nextSeq: number;
 }
 
-/** A session as the journal lists it. */
-export interface Listed {
+/** A session in the list of a journal. */
+export interface SessionListing {
   readonly session: string;
-  readonly next: number;
+  /** The sequence number that its next entry will get. */
+  readonly nextSeq: number;
 }
 
+/** The append-only entries of all sessions. */
 export interface Journal {
+  /** Claims a session and creates it if necessary. */
   claim(session: string): Promise<Claim>;
-  /** Repeating an append that was written is no error and writes nothing: a lost acknowledgement can be asked for again. */
+  /** Appends a batch. A repeated append succeeds and writes nothing, so it can be retried after a lost reply. */
   append(batch: Batch): Promise<void>;
-  /** Whole entries from `from` on, in order, in batches of the adapter's choosing; damage is a Fault with its position. */
+  /** Yields the entries from `from` on, in order, in batches of any size. Damage is a Fault with its position. */
   read(session: string, from: number): AsyncIterable<readonly Entry[]>;
-  list(): Promise<readonly Listed[]>;
-  /** Removes all of a session; a later claim of the same name starts from nothing. */
+  /** Lists all sessions. */
+  list(): Promise<readonly SessionListing[]>;
+  /** Removes a session with its blobs and its snapshot. A later claim of the name creates an empty session. */
   remove(session: string): Promise<void>;
 }
 
-/** Large values by digest, apart for each session so that retention can remove them with it. */
+/** Large values by digest, separate for each session, so that they are removed with it. */
 export interface Blobs {
-  /** Durable no later than any append that is called after this resolves. */
+  /** Stores a blob. It is durable no later than any append that is called after this resolves. */
   put(session: string, digest: string, text: string): Promise<void>;
+  /** Returns the text of a blob, or undefined if it is missing. */
   get(session: string, digest: string): Promise<string | undefined>;
 }
 
-/** What a session may remember of its own folding: a cache that can be deleted at any time. */
+/** The folded state of a session at one entry. Snapshots are a cache and can be deleted at any time. */
 export interface Snapshot {
-  readonly next: number;
-  /** Digest of the entry before `next`: a snapshot of another past is ignored. */
-  readonly tail: string;
+  /** The sequence number after the last entry that the state includes. */
+  readonly nextSeq: number;
+  /** The digest of the entry before `nextSeq`. A snapshot that does not match the journal is ignored. */
+  readonly tailDigest: string;
   readonly state: Json;
 }
 
+/** The latest snapshot of each session. */
 export interface Snapshots {
   load(session: string): Promise<Snapshot | undefined>;
+  /** Replaces the snapshot of a session. */
   save(session: string, snapshot: Snapshot): Promise<void>;
 }
 
-/** A session that a process is working on, and the turn it works on. */
-export interface Holding {
+/** A lease that a process holds, with the turn that it runs. */
+export interface HeldLease {
   readonly session: string;
   readonly turn: string;
   readonly pid: number;
 }
 
-/** Who works on a session: other processes reach it through `answer` for as long as it holds the lease. */
+/** The holder of a lease. Other processes send it requests as long as it holds the lease. */
 export interface LeaseHolder {
   readonly turn: string;
-  /** Answers one request of another process; pieces that may be dropped for a slow reader are marked as such. */
-  answer(request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Json>;
+  /** Answers one request of another process. A chunk that is droppable may be left out for a slow reader. */
+  handleRequest(request: Json, send: (chunk: Json, isDroppable?: boolean) => void): Promise<Json>;
 }
 
+/** A lease on one session. */
 export interface Lease {
   release(): void;
 }
 
-/** `nobody`: no other process holds the session. `lost`: a process went away, and may have received the request. */
-export type Reply =
+/**
+ * The reply to a request. `not-held`: no process holds the session. `lost`: the holder went away and may have received
+ * the request.
+ */
+export type LeaseReply =
   | { readonly status: 'answered'; readonly value: Json }
-  | { readonly status: 'nobody' }
+  | { readonly status: 'not-held' }
   | { readonly status: 'lost' };
 
-export interface AskOptions {
-  readonly onPiece?: (piece: Json) => void;
-  /** Gives up after this time, as if the process had gone away. */
+/** Options of a request to the holder of a lease. */
+export interface LeaseRequestOptions {
+  /** Called with each chunk that the holder sends before its answer. */
+  readonly onChunk?: (chunk: Json) => void;
+  /** The request is given up as `lost` after this time. @default no timeout */
   readonly timeoutMs?: number;
 }
 
 /**
- * Which process works on which session: one at a time, for the processes that share the store. A lease ends with its
- * process. It keeps processes from disturbing each other; that a stale writer cannot write is the fence's work.
+ * Leases on sessions, among the processes that share a store: one process at a time runs the turns of a session. A
+ * lease ends with its process. Leases coordinate processes; safety against a stale writer comes from the fence.
  */
 export interface Leases {
-  /** The lease, or undefined while another process holds it. A second lease in the same process replaces the first. */
+  /** Returns the lease, or undefined while another process holds it. This process replaces its own lease. */
   acquire(session: string, holder: LeaseHolder): Lease | undefined | Promise<Lease | undefined>;
-  /** The sessions that processes are working on, this one included. */
-  list(): Promise<readonly Holding[]>;
-  /** Asks the process that holds a session; errors that it answers with are thrown here. */
-  ask(session: string, request: Json, options?: AskOptions): Promise<Reply>;
+  /** Lists the leases of all processes, this one included. */
+  list(): Promise<readonly HeldLease[]>;
+  /** Sends a request to the process that holds a session. Errors of the holder are thrown here. */
+  request(session: string, request: Json, options?: LeaseRequestOptions): Promise<LeaseReply>;
 }
 
-/** Everything a session needs of one store. */
+/** A store: the four ports together. */
 export interface Store {
   readonly journal: Journal;
   readonly blobs: Blobs;

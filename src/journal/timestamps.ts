@@ -1,83 +1,89 @@
 /**
- * When entries were written: by the wall clock, and never before the entry before them. If the wall clock is set back while
- * a session is open, its timestamps go on by the monotonic clock, so what lies between two of them is time that passed.
- * A wall clock that is ahead is followed: after the machine was suspended it is the one that is right.
+ * Timestamps of entries: from the wall clock, and never decreasing within a session. If the wall clock is set back
+ * while a session is open, its timestamps continue by the monotonic clock, so their differences remain real durations.
+ * A wall clock that jumps ahead is followed: after the machine was suspended, it is right and the monotonic clock is
+ * not.
  */
 import type { Clock } from './clock.js';
 
-/** An entry that gets its time. */
-interface Stamped {
-  /** The wall clock, if it was read for this entry, or 0; then the timestamp. */
+interface TimestampedEntry {
+  /** Before: a reading of the wall clock for this entry, or 0. After: the timestamp. */
   at: number;
-  /** How long something took by the wall clock. */
-  took?: number;
+  /** A duration that was measured with the wall clock. */
+  validationMs?: number;
 }
 
-/** For how long the wall clock is followed without being compared with the monotonic clock, in milliseconds. */
-const TRUSTED = 20;
-/** By how much the wall clock must fall behind, in milliseconds, to count as set back: it is slewed by less all the time. */
-const SET_BACK = 50;
+/** The wall clock is trusted for this long before it is compared with the monotonic clock again. */
+const MAX_UNCOMPARED_MS = 20;
+/** A wall clock that falls behind by less was not set back: time servers slew it in small steps. */
+const MIN_SET_BACK_MS = 50;
 
-/** What the two clocks of a process showed when they were compared. */
-interface Reading {
+/** Readings of both clocks at one moment. */
+interface ClockReading {
   readonly clock: Clock;
-  readonly wall: number;
-  readonly elapsed: number;
+  readonly wallMs: number;
+  readonly elapsedMs: number;
 }
 
-/** The last one, of whatever session: one that is opened right after it need not read the monotonic clock again. */
-let latest: Reading | undefined;
+/** The latest reading of any session. A session that is opened shortly afterwards reuses it. */
+let latestReading: ClockReading | undefined;
 
+/** Assigns timestamps to the entries of one session. */
 export class Timestamps {
   private readonly clock: Clock;
-  /** What the wall clock showed for the last entry, and the timestamp of that entry. */
-  private wall = Number.NaN;
-  private last = Number.NEGATIVE_INFINITY;
-  /** By how much the timestamps are ahead of the wall clock, because it was set back. */
-  private ahead = 0;
-  /** The first timestamp for which the clocks are compared again. */
-  private until = Number.NEGATIVE_INFINITY;
-  /** What the monotonic clock showed when they were compared. */
-  private elapsed = Number.NEGATIVE_INFINITY;
+  /** The reading of the wall clock for the last entry, and the timestamp of that entry. */
+  private lastWallMs = Number.NaN;
+  private lastTimestamp = Number.NEGATIVE_INFINITY;
+  /** How far the timestamps are ahead of a wall clock that was set back. */
+  private aheadMs = 0;
+  /** The clocks are compared again from this timestamp on. */
+  private trustedUntil = Number.NEGATIVE_INFINITY;
+  /** The reading of the monotonic clock at the last comparison. */
+  private lastElapsedMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** Gives an entry its time. Mostly it is that of the entry before it, and one clock is read: this is on the path of every step. */
-  stamp(entry: Stamped): void {
-    const wall = entry.at === 0 ? this.clock.now() : entry.at;
-    if (wall !== this.wall) this.advance(entry, wall);
-    entry.at = this.last;
+  /** Sets the timestamp of an entry. Every step runs this: it usually reads one clock and reuses the last timestamp. */
+  stamp(entry: TimestampedEntry): void {
+    const wallMs = entry.at === 0 ? this.clock.now() : entry.at;
+    if (wallMs !== this.lastWallMs) this.advance(entry, wallMs);
+    entry.at = this.lastTimestamp;
   }
 
-  private advance(entry: Stamped, wall: number): void {
-    const now = wall + this.ahead;
-    this.wall = wall;
-    if (now >= this.last && now < this.until) this.last = now;
-    else this.compare(entry, wall);
+  private advance(entry: TimestampedEntry, wallMs: number): void {
+    const timestamp = wallMs + this.aheadMs;
+    this.lastWallMs = wallMs;
+    if (timestamp >= this.lastTimestamp && timestamp < this.trustedUntil) this.lastTimestamp = timestamp;
+    else this.compareClocks(entry, wallMs);
   }
 
-  private compare(entry: Stamped, wall: number): void {
-    if (this.until === Number.NEGATIVE_INFINITY && this.takeOver(wall)) return;
-    const elapsed = this.clock.elapsed();
-    const passed = Math.floor(elapsed - this.elapsed);
-    const behind = this.until - TRUSTED + passed - wall;
-    this.ahead = behind > SET_BACK ? behind : 0;
-    this.last = Math.max(this.last, wall + this.ahead);
-    this.until = this.last + TRUSTED;
-    this.elapsed = elapsed;
-    latest = { clock: this.clock, wall, elapsed };
-    // Nothing took longer than the time between the two comparisons.
-    if (entry.took !== undefined && entry.took > passed) entry.took = passed;
+  private compareClocks(entry: TimestampedEntry, wallMs: number): void {
+    if (this.trustedUntil === Number.NEGATIVE_INFINITY && this.reuseLatestReading(wallMs)) return;
+    const elapsedMs = this.clock.elapsed();
+    const passedMs = Math.floor(elapsedMs - this.lastElapsedMs);
+    const behindMs = this.trustedUntil - MAX_UNCOMPARED_MS + passedMs - wallMs;
+    this.aheadMs = behindMs > MIN_SET_BACK_MS ? behindMs : 0;
+    this.lastTimestamp = Math.max(this.lastTimestamp, wallMs + this.aheadMs);
+    this.trustedUntil = this.lastTimestamp + MAX_UNCOMPARED_MS;
+    this.lastElapsedMs = elapsedMs;
+    latestReading = { clock: this.clock, wallMs, elapsedMs };
+    // A duration within the entry cannot exceed the time since the last comparison.
+    if (entry.validationMs !== undefined && entry.validationMs > passedMs) entry.validationMs = passedMs;
   }
 
-  /** Begins with the last reading, if it is one of the same clock and was made just now. */
-  private takeOver(wall: number): boolean {
-    if (latest?.clock !== this.clock || wall < latest.wall || wall >= latest.wall + TRUSTED) return false;
-    this.last = wall;
-    this.until = latest.wall + TRUSTED;
-    this.elapsed = latest.elapsed;
+  /** Starts from the latest reading, if it is recent and of the same clock. */
+  private reuseLatestReading(wallMs: number): boolean {
+    if (
+      latestReading?.clock !== this.clock ||
+      wallMs < latestReading.wallMs ||
+      wallMs >= latestReading.wallMs + MAX_UNCOMPARED_MS
+    )
+      return false;
+    this.lastTimestamp = wallMs;
+    this.trustedUntil = latestReading.wallMs + MAX_UNCOMPARED_MS;
+    this.lastElapsedMs = latestReading.elapsedMs;
     return true;
   }
 }

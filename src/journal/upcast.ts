@@ -1,8 +1,12 @@
-/** Entries are versioned one by one. An old entry is brought up to date when it is read; the stored one never changes. */
-import type { Entry } from '../protocol/entry.js';
-import { Fault } from './errors.js';
+/** Upcasts: conversions of older entries, applied when they are read. Stored entries never change. */
 
-/** For each entry type that ever changed: its present version, and one step up from each older one. */
+import { Fault } from '../base/errors.js';
+import type { Entry } from '../protocol/entry.js';
+
+/**
+ * Conversions by entry type. `current` is the version that the program writes; `from[n]` converts version n to n + 1. A
+ * type without an item has version 1.
+ */
 export interface Upcasts {
   readonly [type: string]: {
     readonly current: number;
@@ -10,28 +14,28 @@ export interface Upcasts {
   };
 }
 
-export function needsUpcast({ type, v = 1 }: Entry, upcasts: Upcasts): boolean {
-  return Object.hasOwn(upcasts, type) && v < (upcasts[type]?.current ?? 1);
+/** True if an entry is older than the current version of its type. */
+export function needsUpcast({ type, schemaVersion = 1 }: Entry, upcasts: Upcasts): boolean {
+  return Object.hasOwn(upcasts, type) && schemaVersion < (upcasts[type]?.current ?? 1);
 }
 
+/** Returns an entry in the current version of its type; throws a Fault if a newer program wrote it. */
 export function upcast(entry: Entry, upcasts: Upcasts): Entry {
-  const known = Object.hasOwn(upcasts, entry.type) ? upcasts[entry.type] : undefined;
-  const current = known?.current ?? 1;
-  let version = entry.v ?? 1;
+  const conversions = Object.hasOwn(upcasts, entry.type) ? upcasts[entry.type] : undefined;
+  const current = conversions?.current ?? 1;
+  let version = entry.schemaVersion ?? 1;
   // guard: newer-entry-refused
   if (version > current) {
-    throw new Fault(
-      'ENTRY_FROM_THE_FUTURE',
-      `Entry ${entry.seq} is ${entry.type} version ${version}; this program reads up to version ${current}. Use the newer program.`,
-      { seq: entry.seq, type: entry.type, version, current },
-    );
+    const { seq, type } = entry;
+    const message = `Entry ${seq} is ${type} version ${version}; this program reads up to version ${current}.`;
+    throw new Fault('ENTRY_TOO_NEW', `${message} Use the newer program.`, { seq, type, version, current });
   }
-  let present = entry;
+  let upToDate = entry;
   for (; version < current; version++) {
-    const step = known?.from[version];
-    if (step === undefined)
-      throw new Fault('STORE_FAILED', `No step brings ${entry.type} from version ${version} to ${version + 1}.`);
-    present = { ...step(present), v: version + 1 };
+    const convert = conversions?.from[version];
+    if (convert === undefined)
+      throw new Fault('STORE_FAILED', `No upcast converts ${entry.type} from version ${version} to ${version + 1}.`);
+    upToDate = { ...convert(upToDate), schemaVersion: version + 1 };
   }
-  return present;
+  return upToDate;
 }

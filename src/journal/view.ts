@@ -1,12 +1,24 @@
 /**
- * Views and invariants: pure functions over entries. A view folds entries into a state and is the only way to
- * read a session; an invariant looks at a view's state and a draft and may refuse the draft before it is written.
+ * Views and invariants: pure functions over entries. A view folds the entries of a session into a state. An invariant
+ * checks a proposed entry against the state of a view and may refuse it before it is written.
  */
-import type { Draft, Entry } from '../protocol/entry.js';
-import type { Json } from '../protocol/json.js';
-import { LoopError } from './errors.js';
 
-/** A fold over entries. `name` and `version` tell whether a snapshot still fits; the state must be JSON to be kept in one. */
+import { LoopError } from '../base/errors.js';
+import type { Entry, EntryDraft } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+
+/**
+ * A fold over entries. A snapshot is used only for the same `name` and `version`; the state must be JSON to be saved in
+ * one.
+ *
+ * @example
+ * const effectCount: View<number> = {
+ *   name: 'effect-count',
+ *   version: 1,
+ *   initial: 0,
+ *   apply: (count, { type }) => (type === 'effect.requested' ? count + 1 : count),
+ * };
+ */
 export interface View<S> {
   readonly name: string;
   readonly version: number;
@@ -14,57 +26,59 @@ export interface View<S> {
   apply(state: S, entry: Entry): S;
 }
 
+/** Why an invariant refuses an entry. */
 export interface Violation {
   readonly rule: string;
   readonly message: string;
 }
 
-/** A rule over one view's state, asked before an entry that somebody proposes is written. Facts that already happened are not asked. */
+/** A rule over the state of one view. It applies to proposed entries, not to facts that have happened already. */
 export interface Invariant<S> {
   readonly view: View<S>;
-  check(state: S, draft: Draft): Violation | undefined;
+  check(state: S, draft: EntryDraft): Violation | undefined;
 }
 
-interface Folded {
+interface ViewState {
   readonly view: View<unknown>;
   state: unknown;
 }
 
-/** The states of a session without views: most have none. */
-const NONE: ReadonlyMap<string, Folded> = new Map();
+/** Shared by all sessions without views, which is most of them. */
+const NO_VIEWS: ReadonlyMap<string, ViewState> = new Map();
 
 /** The states of the views of one session, kept up to date entry by entry. */
-export class Folds {
-  private readonly states: ReadonlyMap<string, Folded>;
+export class ViewStates {
+  private readonly states: ReadonlyMap<string, ViewState>;
   private readonly invariants: readonly Invariant<unknown>[];
-  /** Whether there is nothing to fold, and whether there is anything to obey: asked at every entry. */
-  readonly empty: boolean;
-  readonly ruled: boolean;
+  // Computed once: both are read for every entry.
+  readonly isEmpty: boolean;
+  readonly hasInvariants: boolean;
 
   constructor(views: readonly View<unknown>[], invariants: readonly Invariant<unknown>[]) {
     this.invariants = invariants;
-    this.ruled = invariants.length > 0;
-    this.empty = views.length === 0 && !this.ruled;
-    this.states = this.empty ? NONE : initial([...views, ...invariants.map((invariant) => invariant.view)]);
+    this.hasInvariants = invariants.length > 0;
+    this.isEmpty = views.length === 0 && !this.hasInvariants;
+    this.states = this.isEmpty ? NO_VIEWS : initialStates([...views, ...invariants.map((invariant) => invariant.view)]);
   }
 
   apply(entry: Entry): void {
-    for (const fold of this.states.values()) fold.state = fold.view.apply(fold.state, entry);
+    for (const each of this.states.values()) each.state = each.view.apply(each.state, entry);
   }
 
-  admit(draft: Draft): void {
+  /** Throws INVARIANT_VIOLATED if an invariant refuses the entry. */
+  checkInvariants(draft: EntryDraft): void {
     for (const invariant of this.invariants) {
-      const violation = invariant.check(this.state(invariant.view), draft);
+      const violation = invariant.check(this.stateOf(invariant.view), draft);
       if (violation === undefined) continue;
       const { rule, message } = violation;
       throw new LoopError('INVARIANT_VIOLATED', `${draft.type} at ${draft.key} breaks ${rule}: ${message}`, { rule });
     }
   }
 
-  state<S>(view: View<S>): S {
-    const fold = this.states.get(view.name);
-    if (fold === undefined) throw new TypeError(`The view "${view.name}" was not given when the session was opened.`);
-    return fold.state as S;
+  stateOf<S>(view: View<S>): S {
+    const viewState = this.states.get(view.name);
+    if (viewState === undefined) throw new TypeError(`The session was opened without the view "${view.name}".`);
+    return viewState.state as S;
   }
 
   save(): { [view: string]: Json } {
@@ -73,20 +87,20 @@ export class Folds {
     return saved;
   }
 
-  /** Takes over a saved state; false, and nothing changed, unless it holds every view at its present version. */
+  /** Restores saved states. Returns false and changes nothing unless every view is saved in its current version. */
   restore(saved: { readonly [view: string]: Json }): boolean {
-    const folds = [...this.states.values()];
-    if (!folds.every(({ view }) => Object.hasOwn(saved, `${view.name}@${view.version}`))) return false;
-    for (const fold of folds) fold.state = saved[`${fold.view.name}@${fold.view.version}`];
+    const viewStates = [...this.states.values()];
+    if (!viewStates.every(({ view }) => Object.hasOwn(saved, `${view.name}@${view.version}`))) return false;
+    for (const each of viewStates) each.state = saved[`${each.view.name}@${each.view.version}`];
     return true;
   }
 }
 
-function initial(views: readonly View<unknown>[]): ReadonlyMap<string, Folded> {
-  const states = new Map<string, Folded>();
+function initialStates(views: readonly View<unknown>[]): ReadonlyMap<string, ViewState> {
+  const states = new Map<string, ViewState>();
   for (const view of views) {
-    const known = states.get(view.name);
-    if (known !== undefined && known.view !== view) throw new TypeError(`Two views are named "${view.name}".`);
+    const existing = states.get(view.name);
+    if (existing !== undefined && existing.view !== view) throw new TypeError(`Two views are named "${view.name}".`);
     states.set(view.name, { view, state: view.initial });
   }
   return states;

@@ -1,140 +1,122 @@
 /**
- * A call: one invocation of a loop. `call.started` is its first entry and tells how the check of the input went; whatever
- * happens then ends in exactly one `call.completed` or `call.errored`. A recorded end is returned, never computed again.
+ * Calls: one call is one invocation of a loop. Its first entry is `call.started`, which also records whether the input
+ * is valid. Its last entry is exactly one `call.completed` or `call.errored`. A recorded end is returned, never
+ * computed again.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
-import { CompletedEntry, StartedEntry } from '../journal/fresh.js';
-import type { Trodden } from '../journal/past.js';
-import { copy, snapshot, weighed } from '../journal/value.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import { CallCompletedEntry, CallStartedEntry } from '../journal/new-entry.js';
+import type { RecordedStep } from '../journal/replay-tree.js';
+import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
+import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { stall } from './attempt.js';
-import { type Run, type Site, tooDeep } from './run.js';
-import type { Scope } from './scope.js';
+import { depthError, type Step } from './run.js';
+import { neverSettles } from './run-attempt.js';
+import type { KernelScope } from './scope.js';
 
-/** Returns the checked value, or throws a LoopError that says what is wrong with it. */
-export type Check<T> = (value: unknown) => T;
+/** A loop of any input and output type, without its body. */
+type LoopHeader = Omit<Loop, 'body'>;
 
-/** What the kernel needs to know of a loop: a name, a body, and what may go in and come out. */
-export interface Loop<I = unknown, O = unknown> {
-  readonly name: string;
-  readonly version?: string | undefined;
-  /** Of the definition, and of all that it calls: recorded with the call, for whoever has to find it again. */
-  readonly digest?: string | undefined;
-  /** What its body is, if that is not one effect of a tool: recorded with the call, so that a view can tell whose an effect is. */
-  readonly form?: 'prompt' | 'agent' | 'code' | undefined;
-  readonly input?: Check<I> | undefined;
-  readonly output?: Check<O> | undefined;
-  /** Both checks return what they are given and take no time worth telling for a few kilobytes: they are not timed. */
-  readonly quick?: boolean | undefined;
-  body(input: I, scope: Scope): Promise<O> | O;
-}
+/** Fast validations of smaller values are not timed: reading the clock would take longer than the validation. */
+const MAX_UNTIMED_BYTES = 4096;
 
-/** A loop without what depends on its input. */
-type Frame = Omit<Loop, 'body'>;
-
-/** The weight up to which quick checks are not timed: reading the clock would cost more than the check. */
-const BRIEF = 4096;
-
-/** Runs a call in a scope that was made for it; `caller` is the scope whose step it is, and a root has none. */
-export async function runCall<I, O>(
-  run: Run,
-  scope: Scope,
-  loop: Loop<I, O>,
-  input: I,
-  caller?: Scope,
-): Promise<unknown> {
-  const { seen } = scope;
+/** Runs a call in its own scope. `caller` is the scope whose step the call is; a root call has none. */
+export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, caller?: KernelScope): Promise<unknown> {
+  const { run, recorded } = scope;
   try {
-    const own = seen === undefined ? start(run, scope, loop, input) : await replay(run, scope, seen, loop, input);
+    // The recorded output of a call that has ended, the input for the body of any other.
+    const value =
+      recorded === undefined ? startCall(scope, loop, input) : await replayCall(scope, recorded, loop, input);
     // guard: finished-call-not-repeated
-    if (seen?.close !== undefined) {
-      caller?.leave();
-      return own;
+    if (recorded?.closeEntry !== undefined) {
+      caller?.endStep();
+      return value;
     }
     // guard: full-queue-awaited
-    if (seen === undefined && run.writer.crowded) await run.ease(scope.life);
-    const output = await loop.body(own as I, scope);
-    const untidy = scope.close();
-    if (untidy !== undefined) await untidy;
-    const result = complete(run, scope, loop, output);
-    caller?.leave();
+    if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
+    const output = await loop.body(value as I, scope);
+    const mismatch = scope.close();
+    if (mismatch !== undefined) await mismatch;
+    const result = completeCall(scope, loop, output);
+    caller?.endStep();
     return result;
   } catch (thrown) {
-    if (run.over) return await stall();
-    caller?.leave();
-    throw scope.begun ? failed(run, scope, thrown) : thrown;
+    if (run.isOver) return await neverSettles();
+    caller?.endStep();
+    throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;
   }
 }
 
-/** Holds a call against its record: how that ended if it did, else the input to go on with. */
-async function replay(run: Run, scope: Scope, seen: Trodden, loop: Frame, input: unknown): Promise<unknown> {
+/** Compares a call with its record. Returns the output if the call has ended, else the input for the body. */
+async function replayCall(scope: KernelScope, step: RecordedStep, loop: LoopHeader, input: unknown): Promise<unknown> {
+  const { run, key } = scope;
   const { name, version } = loop;
-  await run.expect(scope.key, seen, { type: 'call.started', name, version, value: input as Json });
-  if (seen.close !== undefined) return run.recall(seen.close);
-  scope.begun = true;
-  const own = snapshot(input, 'the input', scope.key);
-  return loop.input === undefined ? own : loop.input(own);
+  await run.assertMatchesJournal(key, step, { type: 'call.started', name, version, value: input as Json });
+  if (step.closeEntry !== undefined) return run.recordedOutcome(step.closeEntry);
+  scope.isCallStarted = true;
+  const copy = copyAsJson(input, 'the input', key);
+  return loop.input === undefined ? copy : loop.input(copy);
 }
 
-/** Checks the input and writes that the call began; a copy of the input as it is recorded, checked. */
-function start(run: Run, scope: Scope, loop: Frame, input: unknown): unknown {
-  const { key, life, depth } = scope;
-  const { name, version, digest, form } = loop;
-  const { clock, maxDepth } = run.parts;
-  if (depth > /* guard: call-depth-bounded */ maxDepth) throw tooDeep(key, maxDepth);
-  if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw nameless(key);
-  const value = snapshot(input, 'call.started', key);
-  const weight = weighed();
-  const timed = loop.input !== undefined && (loop.quick !== true || weight > BRIEF);
-  const since = timed ? clock.now() : 0;
-  let own: unknown = copy(value);
+/** Validates the input, records the start of the call, and returns the input for the body. */
+function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknown {
+  const { run, key, lifetime, depth } = scope;
+  const { name, version, definitionDigest, bodyKind } = loop;
+  const { clock, maxDepth } = run.deps;
+  if (depth > /* guard: call-depth-bounded */ maxDepth) throw depthError(key, maxDepth);
+  if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw invalidNameError(key);
+  const value = copyAsJson(input, 'call.started', key);
+  const weight = lastCopyBytes();
+  const isTimed = loop.input !== undefined && (loop.hasFastValidation !== true || weight > MAX_UNTIMED_BYTES);
+  const since = isTimed ? clock.now() : 0;
+  let validated: unknown = cloneJson(value);
   let refusal: { readonly error: unknown } | undefined;
   try {
-    if (loop.input !== undefined) own = loop.input(own);
+    if (loop.input !== undefined) validated = loop.input(validated);
   } catch (error) {
     refusal = { error };
   }
-  const started = new StartedEntry('call.started', key, since, timed ? clock.now() : 0);
+  const started = new CallStartedEntry('call.started', key, since, isTimed ? clock.now() : 0);
   started.name = name;
   started.value = value;
   if (version !== undefined) started.version = version;
-  if (digest !== undefined) started.digest = digest;
-  if (typeof form === 'string') started.form = form;
-  if (refusal !== undefined) started.refused = true;
-  run.propose(life, started, weight);
-  scope.begun = true;
-  if (depth === 0) run.note(started);
+  if (definitionDigest !== undefined) started.definitionDigest = definitionDigest;
+  if (typeof bodyKind === 'string') started.bodyKind = bodyKind;
+  if (refusal !== undefined) started.isInputInvalid = true;
+  run.propose(lifetime, started, weight);
+  scope.isCallStarted = true;
+  if (depth === 0) run.applyToState(started);
   if (refusal !== undefined) throw refusal.error;
-  return own;
+  return validated;
 }
 
-/** Writes that the call ended well; the output as it is recorded. */
-function complete(run: Run, { key, life, depth }: Site, loop: Frame, output: unknown): Json | undefined {
-  life.check();
-  // A quick check changes nothing, so it may look at the very copy that is recorded.
-  const own = loop.quick === true ? snapshot(output, 'call.completed', key) : output;
-  const weight = loop.quick === true ? weighed() : undefined;
-  const timed = loop.output !== undefined && (weight === undefined || weight > BRIEF);
-  const since = timed ? run.parts.clock.now() : 0;
-  const value = (loop.output === undefined ? own : loop.output(own)) as Json;
-  const fresh = new CompletedEntry('call.completed', key, since, timed ? run.parts.clock.now() : 0);
-  fresh.value = value;
-  const completed = run.push(life, fresh, weight);
-  if (depth === 0) run.note(completed);
-  return copy(completed.value);
+/** Validates the output, records the end of the call, and returns a copy of the recorded output. */
+function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, output: unknown): Json | undefined {
+  const { clock } = run.deps;
+  lifetime.throwIfEnded();
+  // A fast validation changes nothing, so it may read the very copy that is recorded.
+  const candidate = loop.hasFastValidation === true ? copyAsJson(output, 'call.completed', key) : output;
+  const weight = loop.hasFastValidation === true ? lastCopyBytes() : undefined;
+  const isTimed = loop.output !== undefined && (weight === undefined || weight > MAX_UNTIMED_BYTES);
+  const since = isTimed ? clock.now() : 0;
+  const value = (loop.output === undefined ? candidate : loop.output(candidate)) as Json;
+  const entry = new CallCompletedEntry('call.completed', key, since, isTimed ? clock.now() : 0);
+  entry.value = value;
+  const completed = run.push(lifetime, entry, weight);
+  if (depth === 0) run.applyToState(completed);
+  return cloneJson(completed.value);
 }
 
-/** Writes how the call failed, unless its branch lost a race; the error as it is recorded. */
-function failed(run: Run, { key, life, depth }: Site, thrown: unknown): LoopError {
-  const error = life.reason ?? outcomeOf(thrown);
-  if (life.lost) return error;
-  const errored = run.push(life, { seq: 0, at: 0, type: 'call.errored', key, error: error.record() });
-  if (depth === 0) run.note(errored);
-  return errored.error === undefined ? error : LoopError.of(errored.error, thrown);
+/** Records the error of a call, unless its branch lost a race. Returns the error as it is recorded. */
+function recordCallError({ run, key, lifetime, depth }: Step, thrown: unknown): LoopError {
+  const error = lifetime.reason ?? toLoopError(thrown);
+  if (lifetime.hasLostRace) return error;
+  const errored = run.push(lifetime, { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() });
+  if (depth === 0) run.applyToState(errored);
+  return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);
 }
 
-function nameless(key: string): LoopError {
-  const message = `The loop called at ${key} needs a name, and its name and version are text.`;
+function invalidNameError(key: string): LoopError {
+  const message = `The loop called at ${key} needs a name; its name and its version must be strings.`;
   return new LoopError('VALUE_INVALID', message, { key });
 }

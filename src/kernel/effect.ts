@@ -1,175 +1,167 @@
 /**
- * Effects: the only way out of a body. Intent, then result: `effect.requested` is durable before a non-pure effect
- * starts, its result is recorded when it ends. An intent without a result after a crash is in doubt, and what happens
- * then is decided by the safety that was declared with the intent, never by the code that runs now.
+ * Effects: the only way a body acts outside of the journal. The intent of a non-pure effect, `effect.requested`, is
+ * durable before the effect starts; its result is recorded when it ends. An intent without a result is in doubt after a
+ * crash. Its recorded safety determines what happens next, whatever safety the code declares now.
  */
 
-import { Fault, LoopError, outcomeOf } from '../journal/errors.js';
-import { effectEntry, type Fresh, returnedEntry } from '../journal/fresh.js';
-import type { Trodden } from '../journal/past.js';
-import { copy, snapshot } from '../journal/value.js';
-import type { Entry, Safety } from '../protocol/entry.js';
+import { Fault, LoopError, toLoopError } from '../base/errors.js';
+import { type NewEntry, newEffectEntry, newReturnedEntry } from '../journal/new-entry.js';
+import type { RecordedStep } from '../journal/replay-tree.js';
+import { cloneJson, copyAsJson } from '../json/value.js';
+import type { Effect, EffectContext } from '../protocol/body.js';
+import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { abortSignal, type Following, type Lifetime } from './lifetime.js';
-import type { Run, Site } from './run.js';
+import { createLifetimeSignal, type Lifetime, type LifetimeSignal } from './lifetime.js';
+import type { Run, Step } from './run.js';
 
-/** What an effect is told when it is performed. */
-export interface Performance {
-  /** The same for every attempt at a non-pure effect, in any process: hand it to systems that accept an idempotency key. */
+/** Creates signals on first use: most effects use none. */
+class LazyEffectContext implements EffectContext {
   readonly idempotencyKey: string;
-  /** Aborted when the run is cancelled or this branch lost a race. */
-  readonly signal: AbortSignal;
-  /** The same, used again for later effects: for who takes off each listener that it puts on. */
-  readonly lasting?: AbortSignal;
-}
+  private readonly lifetime: Lifetime;
+  private ownSignal: LifetimeSignal | undefined;
+  private borrowedSignal: LifetimeSignal | undefined;
 
-/** Something done outside the run. */
-export interface Effect<O = unknown> {
-  readonly kind: string;
-  readonly name: string;
-  readonly input: unknown;
-  readonly safety: Safety;
-  /** Gets the input as it was journaled. */
-  perform(input: Json, performance: Performance): Promise<O> | O;
-}
-
-/** A signal is made for those who ask for it; most effects never do. */
-class Performing implements Performance {
-  readonly idempotencyKey: string;
-  private readonly life: Lifetime;
-  private own: Following | undefined;
-  private borrowed: Following | undefined;
-
-  constructor(idempotencyKey: string, life: Lifetime) {
+  constructor(idempotencyKey: string, lifetime: Lifetime) {
     this.idempotencyKey = idempotencyKey;
-    this.life = life;
+    this.lifetime = lifetime;
   }
 
   get signal(): AbortSignal {
-    this.own ??= abortSignal(this.life);
-    return this.own.signal;
+    this.ownSignal ??= createLifetimeSignal(this.lifetime);
+    return this.ownSignal.signal;
   }
 
-  get lasting(): AbortSignal {
+  get sharedSignal(): AbortSignal {
     // guard: idle-signal-borrowed-once
-    this.borrowed ??= this.life.idle.pop() ?? abortSignal(this.life);
-    return this.borrowed.signal;
+    this.borrowedSignal ??= this.lifetime.idleSignals.pop() ?? createLifetimeSignal(this.lifetime);
+    return this.borrowedSignal.signal;
   }
 
   // guard: idle-signal-stays-connected
   release(): void {
-    this.own?.release();
-    if (this.borrowed !== undefined) this.life.idle.push(this.borrowed);
+    this.ownSignal?.release();
+    if (this.borrowedSignal !== undefined) this.lifetime.idleSignals.push(this.borrowedSignal);
   }
 }
 
-/** How an attempt is performed: with what, known to the outside as what, and whether its intent must be durable first. */
-interface Manner {
+interface AttemptOptions {
+  /** The input as it is recorded. */
   readonly input: Json | undefined;
-  readonly identity: string;
-  readonly waits: boolean;
+  /** The key of the effect. All attempts at it share the key, and with it the idempotency key. */
+  readonly effectKey: string;
+  readonly needsDurableIntent: boolean;
 }
 
-/** One attempt at an effect, unless its result is recorded or an earlier attempt of this process is still at it. */
-export function attemptEffect(run: Run, site: Site, effect: Effect, identity: string): Promise<unknown> {
-  if (site.seen !== undefined) return repeat(run, site, site.seen, effect, identity);
-  return underWay(run, site) ?? begin(run, site, site.key, effect, identity);
+/** Makes one attempt at an effect, returns its recorded result, or joins an attempt that is in flight. */
+export function attemptEffect(step: Step, effect: Effect, effectKey: string): Promise<unknown> {
+  const { key, recorded } = step;
+  if (recorded !== undefined) return replayAttempt(step, recorded, effect, effectKey);
+  return attemptInProgress(step) ?? startAttempt(step, key, effect, effectKey);
 }
 
-async function repeat(run: Run, site: Site, seen: Trodden, effect: Effect, identity: string): Promise<unknown> {
-  const { key } = site;
-  await run.expect(key, seen, effectEntry('effect.requested', key, effect));
+async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect, effectKey: string): Promise<unknown> {
+  const { run, key } = step;
+  await run.assertMatchesJournal(key, recorded, newEffectEntry('effect.requested', key, effect));
   // guard: recorded-result-returned
-  if (seen.close !== undefined) return run.recall(seen.close);
-  const going = underWay(run, site);
-  if (going !== undefined || seen.open === undefined) return going ?? begin(run, site, key, effect, identity);
+  if (recorded.closeEntry !== undefined) return run.recordedOutcome(recorded.closeEntry);
+  const inProgress = attemptInProgress(step);
+  if (inProgress !== undefined) return inProgress;
+  if (recorded.openEntry === undefined) return startAttempt(step, key, effect, effectKey);
   // guard: once-effect-in-doubt-not-repeated
-  if (seen.open.safety === 'once') return resolveDoubt(run, site, effect, seen, identity);
-  return perform(run, site, effect, { input: snapshot(effect.input, effect.name), identity, waits: false });
+  if (recorded.openEntry.safety === 'once') return resolveInDoubt(step, recorded, effect, effectKey);
+  const input = copyAsJson(effect.input, effect.name);
+  return performAttempt(step, effect, { input, effectKey, needsDurableIntent: false });
 }
 
-function underWay(run: Run, { key, life }: Site): Promise<unknown> | undefined {
+/** The attempt that an earlier run of this process started: its result if it has ended meanwhile, else its promise. */
+function attemptInProgress({ run, key, lifetime }: Step): Promise<unknown> | undefined {
   // guard: cancel-checked-before-effect
-  life.check();
-  const landed = run.parts.landed?.get(key);
-  if (landed !== undefined) return run.recall(landed);
-  const flying = run.parts.inFlight.get(key);
+  lifetime.throwIfEnded();
+  const lateResult = run.deps.lateResults?.get(key);
+  if (lateResult !== undefined) return run.recordedOutcome(lateResult);
+  const inFlight = run.deps.inFlight.get(key);
   // guard: effect-in-flight-joined
-  return flying && life.bound(flying);
+  return inFlight && lifetime.raceWithEnd(inFlight);
 }
 
-function begin(run: Run, site: Site, intent: string, effect: Effect, identity: string): Promise<unknown> {
-  const entry = run.propose(site.life, effectEntry('effect.requested', intent, effect));
-  run.note(entry);
+function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: string): Promise<unknown> {
+  const { run, lifetime } = step;
+  const intent = run.propose(lifetime, newEffectEntry('effect.requested', intentKey, effect));
+  run.applyToState(intent);
   // guard: intent-durable-before-effect
-  const waits = effect.safety !== 'pure';
-  return perform(run, site, effect, { input: entry.value, identity, waits });
+  const needsDurableIntent = effect.safety !== 'pure';
+  return performAttempt(step, effect, { input: intent.value, effectKey, needsDurableIntent });
 }
 
-/** A `once` effect that may or may not have happened: only a decision from outside moves it on. */
-async function resolveDoubt(run: Run, site: Site, effect: Effect, seen: Trodden, identity: string): Promise<unknown> {
-  const { key, life } = site;
+/** Waits until a `once` effect in doubt is resolved: nothing in the journal shows whether it happened. */
+async function resolveInDoubt(step: Step, recorded: RecordedStep, effect: Effect, effectKey: string): Promise<unknown> {
+  const { run, key, lifetime } = step;
   const { name } = effect;
-  const input = snapshot(effect.input, name) ?? null;
-  for (let n = 1; ; n++) {
-    const redo = `${key}~${n}`;
-    const known = seen.redo('effect.decided', n) ?? run.parts.standing.decisionAt(redo);
-    const decided = known ?? (await run.outside({ kind: 'doubt', key, name, input }, life, `decision ${redo}`));
-    if (decided.decision === 'supply') return supply(run, site, decided);
-    if (decided.decision === 'fail') throw refuse(run, site, decided);
-    const refused = seen.redo('step.refused', n);
-    if (refused !== undefined) return run.recall(refused);
-    if (seen.redo('effect.requested', n) === undefined) return begin(run, site, redo, effect, identity);
+  const input = copyAsJson(effect.input, name) ?? null;
+  for (let retry = 1; ; retry++) {
+    const retryKey = `${key}~${retry}`;
+    const resolved =
+      recorded.retryEntry('effect.resolved', retry) ??
+      run.deps.sessionState.resolutionAt(retryKey) ??
+      (await run.waitForEntry({ kind: 'doubt', key, name, input }, lifetime, `resolution ${retryKey}`));
+    if (resolved.resolution === 'supply') return recordSuppliedResult(step, resolved);
+    if (resolved.resolution === 'fail') throw recordForcedFailure(step, resolved);
+    const refused = recorded.retryEntry('step.refused', retry);
+    if (refused !== undefined) return run.recordedOutcome(refused);
+    if (recorded.retryEntry('effect.requested', retry) === undefined)
+      return startAttempt(step, retryKey, effect, effectKey);
   }
 }
 
-async function supply(run: Run, { key, life }: Site, decided: Entry): Promise<unknown> {
-  const value = (await run.recall(decided)) as Json | undefined;
-  run.note(run.push(life, returnedEntry(key, value)));
+async function recordSuppliedResult({ run, key, lifetime }: Step, resolved: Entry): Promise<unknown> {
+  const value = (await run.recordedOutcome(resolved)) as Json | undefined;
+  run.applyToState(run.push(lifetime, newReturnedEntry(key, value)));
   return value;
 }
 
-function refuse(run: Run, { key, life }: Site, { by = '', reason }: Entry): LoopError {
-  const why = reason === undefined ? '' : `: ${reason}`;
-  const message = `It is unknown whether this effect happened; ${by} decided to fail it${why}.`;
+function recordForcedFailure({ run, key, lifetime }: Step, { by = '', reason }: Entry): LoopError {
+  const suffix = reason === undefined ? '' : `: ${reason}`;
+  const message = `It is unknown whether this effect happened; ${by} resolved it as failed${suffix}.`;
   const error = new LoopError('EFFECT_IN_DOUBT', message, { key, by });
-  run.note(run.push(life, { seq: 0, at: 0, type: 'effect.failed', key, error: error.record() }));
+  run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'effect.failed', key, error: error.toErrorRecord() }));
   return error;
 }
 
-/** Performs the effect; how it ends is recorded even if by then nobody waits for it any more. */
-function perform(run: Run, site: Site, effect: Effect, manner: Manner): Promise<unknown> {
-  const work = performAndRecord(run, site, effect, manner);
-  run.follow(site.key, work);
-  return site.life.bound(work);
+/** Performs the effect. Its result is recorded even if the run was cancelled or paused meanwhile. */
+function performAttempt(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
+  const work = performAndRecord(step, effect, options);
+  step.run.trackInFlight(step.key, work);
+  return step.lifetime.raceWithEnd(work);
 }
 
-async function performAndRecord(run: Run, { key, life }: Site, effect: Effect, manner: Manner): Promise<unknown> {
-  if (manner.waits) await run.writer.flushed();
-  else if (run.writer.crowded) await run.writer.eased();
-  if (run.parts.idle) run.attempt.fail(new Fault('RECORD_ENDS', `The record of the run ends at ${key}.`, { key }));
+async function performAndRecord(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
+  const { run, key, lifetime } = step;
+  const { sessionState, replayOnly } = run.deps;
+  if (options.needsDurableIntent) await run.writer.waitForFlush();
+  else if (run.writer.isBacklogged) await run.writer.waitForBacklog();
+  if (replayOnly) run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
   // guard: ended-attempt-starts-no-effect
-  if (run.over) return undefined;
-  const performance = new Performing(`${run.parts.standing.born}:${manner.identity}`, life);
+  if (run.isOver) return undefined;
+  const context = new LazyEffectContext(`${sessionState.incarnationId}:${options.effectKey}`, lifetime);
   try {
-    life.check();
+    lifetime.throwIfEnded();
     // guard: effect-gets-journaled-input
-    const value = await effect.perform(copy(manner.input) as Json, performance);
-    return recordEnd(run, returnedEntry(key, value));
+    const value = await effect.perform(cloneJson(options.input) as Json, context);
+    return recordAttemptEnd(run, newReturnedEntry(key, value));
   } catch (thrown) {
-    const error = outcomeOf(thrown).record();
-    return recordEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
+    const error = toLoopError(thrown).toErrorRecord();
+    return recordAttemptEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
   } finally {
-    performance.release();
+    context.release();
   }
 }
 
-/** A fact about the outside, written whoever still waits for it; the value, or the error, as it is recorded. */
-function recordEnd(run: Run, entry: Fresh, cause?: unknown): Json | undefined {
+/** Records the end of an attempt, even for a run that is over. Returns the value or throws the error. */
+function recordAttemptEnd(run: Run, entry: NewEntry, cause?: unknown): Json | undefined {
   if (run.writer.fault !== undefined) return undefined;
   const end = run.writer.push(entry);
-  run.note(end);
-  if (run.over) run.parts.landed?.set(end.key, end);
-  if (end.error !== undefined) throw LoopError.of(end.error, cause);
-  return copy(end.value);
+  run.applyToState(end);
+  if (run.isOver) run.deps.lateResults?.set(end.key, end);
+  if (end.error !== undefined) throw LoopError.fromErrorRecord(end.error, cause);
+  return cloneJson(end.value);
 }

@@ -1,141 +1,145 @@
 /**
- * Branches side by side. Each has a scope of its own, so its keys do not depend on who is faster. `all` waits for every
- * branch and reports by place; `race` records who ended first, so a replay takes the same winner and never runs the rest.
+ * Groups of concurrent branches. Each branch has its own scope, so keys do not depend on timing. `all` waits for every
+ * branch and throws the first error by position. `race` records the branch that ends first: a replay returns the same
+ * winner and never runs the others.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
-import type { Fresh } from '../journal/fresh.js';
-import { copy } from '../journal/value.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import type { NewEntry } from '../journal/new-entry.js';
+import { cloneJson } from '../json/value.js';
+import type { Branch } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Lifetime } from './lifetime.js';
-import { type Run, type Site, tooDeep } from './run.js';
-import type { Scope } from './scope.js';
+import { depthError, type Run, type Step } from './run.js';
+import type { KernelScope } from './scope.js';
 
-/** How many branches start before the ones that are short get a chance to end. */
-const LOT = 32;
+/** How many branches start together before those that are short may end. */
+const START_BATCH_SIZE = 32;
 
-/** Branches that are ready to start: each has a body, and a scope of its own within a lifetime. */
+/** The branches of a group before they start. */
 export interface Branches<O> {
-  readonly list: readonly ((scope: Scope) => Promise<O> | O)[];
-  scope(index: number, life: Lifetime): Scope;
+  readonly bodies: readonly Branch<O>[];
+  openScope(index: number, lifetime: Lifetime): KernelScope;
 }
 
-type Settled<O> = (index: number, value: O | undefined, failure: { readonly error: unknown } | undefined) => void;
+type BranchFailure = { readonly error: unknown };
 
-async function openGroup(run: Run, site: Site, opening: Fresh): Promise<boolean> {
-  if (site.depth >= run.parts.maxDepth) throw tooDeep(site.key, run.parts.maxDepth);
-  return run.enter(site, opening);
+type OnBranchSettled<O> = (index: number, value: O | undefined, failure?: BranchFailure) => void;
+
+async function openGroup(step: Step, opening: NewEntry): Promise<boolean> {
+  const { maxDepth } = step.run.deps;
+  if (step.depth >= maxDepth) throw depthError(step.key, maxDepth);
+  return step.run.openStep(step, opening);
 }
 
-/** Starts one branch, and tells when it ends; one that lost before it began ends at once. */
-function runBranch<O>(branches: Branches<O>, index: number, life: Lifetime, settled: Settled<O>): void {
-  const scope = branches.scope(index, life);
-  const failed = (error: unknown): void => settled(index, undefined, { error });
-  const ended = (value: O): void => {
-    let over: Promise<never> | undefined;
+/** Starts one branch and reports its end. A branch that lost the race before it started ends at once. */
+function runBranch<O>(branches: Branches<O>, index: number, lifetime: Lifetime, onSettled: OnBranchSettled<O>): void {
+  const scope = branches.openScope(index, lifetime);
+  const onFailed = (error: unknown): void => onSettled(index, undefined, { error });
+  const onReturned = (value: O): void => {
+    let mismatch: Promise<never> | undefined;
     try {
-      over = scope.close();
+      mismatch = scope.close();
     } catch (error) {
-      failed(error);
+      onFailed(error);
       return;
     }
-    if (over === undefined) settled(index, value, undefined);
+    if (mismatch === undefined) onSettled(index, value);
   };
-  started(branches, index, scope).then(ended, failed);
+  startBranch(branches, index, scope).then(onReturned, onFailed);
 }
 
-function started<O>({ list }: Branches<O>, index: number, scope: Scope): Promise<O> {
+function startBranch<O>({ bodies }: Branches<O>, index: number, scope: KernelScope): Promise<O> {
   try {
-    if (scope.life.lost) scope.life.check();
-    return Promise.resolve(list[index]?.(scope) as O);
+    if (scope.lifetime.hasLostRace) scope.lifetime.throwIfEnded();
+    return Promise.resolve(bodies[index]?.(scope) as O);
   } catch (error) {
     return Promise.reject(error);
   }
 }
 
-/** Starts in small lots with a breath between them, so that short branches end before the last ones exist at all. */
-async function startAll<O>(
-  run: Run,
-  branches: Branches<O>,
-  lifeOf: (index: number) => Lifetime,
-  settled: Settled<O>,
-): Promise<void> {
-  for (let index = 0; index < branches.list.length; index++) {
-    runBranch(branches, index, lifeOf(index), settled);
-    if (index % LOT === LOT - 1) await (run.writer.crowded ? run.writer.eased() : undefined);
+/** Starts branches in small batches and yields between them, so that short branches end before the last ones start. */
+async function startInBatches(run: Run, count: number, start: (index: number) => void): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    start(index);
+    if (index % START_BATCH_SIZE === START_BATCH_SIZE - 1)
+      await (run.writer.isBacklogged ? run.writer.waitForBacklog() : undefined);
   }
 }
 
-export async function joinAll<O>(run: Run, site: Site, branches: Branches<O>): Promise<O[]> {
-  const count = branches.list.length;
-  await openGroup(run, site, { seq: 0, at: 0, type: 'group.opened', key: site.key, name: 'all', value: count });
+/** Runs all branches and returns their results by position. */
+export async function joinAll<O>(step: Step, branches: Branches<O>): Promise<O[]> {
+  const { run, key, lifetime } = step;
+  const count = branches.bodies.length;
+  await openGroup(step, { seq: 0, at: 0, type: 'group.opened', key, name: 'all', value: count });
   if (count === 0) return [];
   const results: O[] = [];
-  let left = count;
-  let first = { index: count, error: undefined as unknown };
+  let runningCount = count;
+  let firstFailure = { index: count, error: undefined as unknown };
   run.attempt.fork(count);
   await new Promise<void>((resolve) => {
-    const settled: Settled<O> = (index, value, failure) => {
+    const onSettled: OnBranchSettled<O> = (index, value, failure) => {
       if (failure === undefined) results[index] = value as O;
       // guard: first-error-by-place
-      else if (index < first.index) first = { index, error: failure.error };
-      left -= 1;
-      if (left === 0) resolve();
-      else run.attempt.leave();
+      else if (index < firstFailure.index) firstFailure = { index, error: failure.error };
+      runningCount -= 1;
+      if (runningCount === 0) resolve();
+      else run.attempt.removeRunnable();
     };
-    void startAll(run, branches, () => site.life, settled);
+    void startInBatches(run, count, (index) => runBranch(branches, index, lifetime, onSettled));
   });
-  if (first.index < count) throw first.error;
+  if (firstFailure.index < count) throw firstFailure.error;
   return results;
 }
 
-export async function raceFirst<O>(run: Run, site: Site, branches: Branches<O>): Promise<unknown> {
-  const { key, life, seen } = site;
-  const count = branches.list.length;
+/** Runs branches until one ends, cancels the others, and returns the result of the winner or throws its error. */
+export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<unknown> {
+  const { run, key, lifetime, recorded } = step;
+  const count = branches.bodies.length;
   if (count === 0) throw new LoopError('VALUE_INVALID', `The race at ${key} has no branches.`, { key });
-  const opening: Fresh = { seq: 0, at: 0, type: 'group.opened', key, name: 'race', value: count };
-  if ((await openGroup(run, site, opening)) && /* guard: recorded-winner-returned */ seen?.close !== undefined)
-    return run.recall(seen.close);
-  if (seen === undefined) run.note(opening);
-  const lives = Array.from({ length: count }, () => new Lifetime(life));
+  const opening: NewEntry = { seq: 0, at: 0, type: 'group.opened', key, name: 'race', value: count };
+  if ((await openGroup(step, opening)) && /* guard: recorded-winner-returned */ recorded?.closeEntry !== undefined)
+    return run.recordedOutcome(recorded.closeEntry);
+  if (recorded === undefined) run.applyToState(opening);
+  const lifetimes = Array.from({ length: count }, () => new Lifetime(lifetime));
   run.attempt.fork(count);
   return new Promise((resolve, reject) => {
-    let decided = false;
-    let left = count;
-    const settled: Settled<O> = (winner, value, failure) => {
-      if (run.over) return;
-      left -= 1;
-      // Once all of it is cancelled nobody wins, and it ends when the last branch has ended.
-      if (decided || (life.reason !== undefined && left > 0)) return run.attempt.leave();
-      decided = true;
-      const end = life.reason ?? recordWinner(run, site, winner, value, failure && outcomeOf(failure.error));
+    let isDecided = false;
+    let runningCount = count;
+    const onSettled: OnBranchSettled<O> = (winner, value, failure) => {
+      if (run.isOver) return;
+      runningCount -= 1;
+      // A race that is cancelled as a whole has no winner. It ends with its last branch.
+      if (isDecided || (lifetime.reason !== undefined && runningCount > 0)) return run.attempt.removeRunnable();
+      isDecided = true;
+      const end = lifetime.reason ?? recordWinner(step, winner, value, failure && toLoopError(failure.error));
       const lost = new LoopError('CANCELLED', `Branch ${winner} of the race at ${key} ended first.`);
-      for (const [index, branch] of lives.entries()) {
+      for (const [index, branch] of lifetimes.entries()) {
         if (index === winner) branch.detach();
         // guard: losing-branch-ended
         else branch.end(lost, true);
       }
-      run.redeliver();
+      run.redeliverSignals();
       if (end instanceof LoopError) reject(end);
-      else resolve(copy(end.value));
+      else resolve(cloneJson(end.value));
     };
-    void startAll(run, branches, (index) => lives[index] ?? life, settled);
+    void startInBatches(run, count, (index) => runBranch(branches, index, lifetimes[index] ?? lifetime, onSettled));
   });
 }
 
-/** Writes who won; a winner whose value cannot be recorded has failed. */
-function recordWinner(run: Run, site: Site, winner: number, value: unknown, failure?: LoopError): Entry | LoopError {
-  const won = { seq: 0, at: 0, type: 'race.won', key: site.key, winner };
+/** Records the winner of a race with its value or its error. A value that cannot be recorded becomes an error. */
+function recordWinner(step: Step, winnerIndex: number, value: unknown, failure?: LoopError): Entry | LoopError {
+  const { run, key, lifetime } = step;
+  const won: NewEntry = { seq: 0, at: 0, type: 'race.won', key, winnerIndex };
   try {
-    const entry = run.push(
-      site.life,
-      failure === undefined ? { ...won, value: value as Json } : { ...won, error: failure.record() },
-    );
-    run.note(entry);
-    return entry.error === undefined ? entry : LoopError.of(entry.error, failure);
+    if (failure === undefined) won.value = value as Json;
+    else won.error = failure.toErrorRecord();
+    const entry = run.push(lifetime, won);
+    run.applyToState(entry);
+    return entry.error === undefined ? entry : LoopError.fromErrorRecord(entry.error, failure);
   } catch (thrown) {
-    if (run.over) return outcomeOf(thrown);
-    return recordWinner(run, site, winner, undefined, outcomeOf(thrown));
+    if (run.isOver) return toLoopError(thrown);
+    return recordWinner(step, winnerIndex, undefined, toLoopError(thrown));
   }
 }

@@ -1,75 +1,77 @@
-/** A lifetime: the part of a run that is cancelled as one. Cheap to make, because every effect listens to one. */
-import type { LoopError } from '../journal/errors.js';
+/** Lifetimes: parts of a run that are cancelled together. Every effect listens to one, so they are cheap. */
+import type { LoopError } from '../base/errors.js';
 
-type Listener = (reason: LoopError) => void;
+type EndListener = (reason: LoopError) => void;
 
+/** The lifetime of a run or of one branch of a race. It ends at most once and never starts again. */
 export class Lifetime {
-  /** Why it ended; undefined while it lasts. */
+  /** Why it ended; undefined until then. */
   reason: LoopError | undefined;
-  /** A branch that lost a race leaves no outcome of its own: the race's entry says it all. */
-  lost = false;
-  /** Signals that follow it and that nobody uses at present. */
-  readonly idle: Following[] = [];
-  private listeners: Set<Listener> | undefined;
-  private readonly around: Lifetime | undefined;
-  private readonly follow: Listener | undefined;
+  /** True if it ended because its branch lost a race. Such a branch records no end: the entry of the race covers it. */
+  hasLostRace = false;
+  /** Signals that follow this lifetime and are free for the next effect. */
+  readonly idleSignals: LifetimeSignal[] = [];
+  private listeners: Set<EndListener> | undefined;
+  private readonly parent: Lifetime | undefined;
+  private readonly onParentEnd: EndListener | undefined;
 
-  constructor(around?: Lifetime) {
-    this.around = around;
-    this.follow = around && ((reason) => this.end(reason, around.lost));
-    if (this.follow !== undefined) around?.listen(this.follow);
+  constructor(parent?: Lifetime) {
+    this.parent = parent;
+    this.onParentEnd = parent && ((reason) => this.end(reason, parent.hasLostRace));
+    if (this.onParentEnd !== undefined) parent?.onEnd(this.onParentEnd);
   }
 
-  /** Stops following the lifetime around this one. */
+  /** Stops following the parent. */
   detach(): void {
-    if (this.follow !== undefined) this.around?.unlisten(this.follow);
+    if (this.onParentEnd !== undefined) this.parent?.offEnd(this.onParentEnd);
   }
 
-  /** Tells the listener when the lifetime ends; at once if it has. */
-  listen(listener: Listener): void {
+  /** Calls the listener when the lifetime ends, or at once if it has ended. */
+  onEnd(listener: EndListener): void {
     this.listeners ??= new Set();
     if (this.reason === undefined) this.listeners.add(listener);
     else listener(this.reason);
   }
 
-  unlisten(listener: Listener): void {
+  offEnd(listener: EndListener): void {
     this.listeners?.delete(listener);
   }
 
-  end(reason: LoopError, lost: boolean): void {
+  end(reason: LoopError, hasLostRace: boolean): void {
     this.detach();
     if (this.reason !== undefined) return;
     this.reason = reason;
-    this.lost = lost;
+    this.hasLostRace = hasLostRace;
     const listeners = this.listeners ?? [];
     this.listeners = undefined;
     for (const listener of listeners) listener(reason);
   }
 
-  /** New work is refused once the lifetime has ended. */
-  check(): void {
+  /** Refuses new work once the lifetime has ended. */
+  throwIfEnded(): void {
     // guard: ended-lifetime-refuses-work
     if (this.reason !== undefined) throw this.reason;
   }
 
-  /** The work's outcome, or the end of the lifetime, whichever is first. The work itself is not stopped. */
-  bound<T>(work: Promise<T>): Promise<T> {
+  /** Settles like `work`, or rejects when the lifetime ends first. The work itself is not stopped. */
+  raceWithEnd<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.listen(reject);
-      void work.then(resolve, reject).then(() => this.unlisten(reject));
+      this.onEnd(reject);
+      void work.then(resolve, reject).then(() => this.offEnd(reject));
     });
   }
 }
 
 /** An AbortSignal that follows a lifetime until it is released. */
-export interface Following {
+export interface LifetimeSignal {
   readonly signal: AbortSignal;
   release(): void;
 }
 
-export function abortSignal(life: Lifetime): Following {
+/** Creates a signal that is aborted with the reason of the lifetime's end. */
+export function createLifetimeSignal(lifetime: Lifetime): LifetimeSignal {
   const controller = new AbortController();
   const abort = (reason: LoopError): void => controller.abort(reason);
-  life.listen(abort);
-  return { signal: controller.signal, release: () => life.unlisten(abort) };
+  lifetime.onEnd(abort);
+  return { signal: controller.signal, release: () => lifetime.offEnd(abort) };
 }

@@ -1,218 +1,227 @@
 /**
- * What every scope of one attempt shares: the writer, the attempt's strands, time, chance, and the way back to what
- * was recorded. It compares what the code asks for with what the journal holds, and stops the attempt when they differ.
+ * What all scopes of one attempt share: the writer, the state of the session, the clock, and access to recorded steps.
+ * A run compares each requested step with the journal, and ends the attempt with REPLAY_MISMATCH if they differ.
  */
 
+import { Fault, LoopError, toStoreFault } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { type Asked, described } from '../journal/describe.js';
-import { Fault, faultOf, LoopError } from '../journal/errors.js';
-import { fetchValue } from '../journal/fetch.js';
-import type { Fresh } from '../journal/fresh.js';
-import type { Trodden } from '../journal/past.js';
-import type { Standing } from '../journal/standing.js';
-import type { Blobs } from '../journal/store.js';
-import { copy, same, snapshot } from '../journal/value.js';
-import type { Writer } from '../journal/writer.js';
+import { describeEntry, type RequestedStep } from '../journal/describe-entry.js';
+import type { JournalReader } from '../journal/journal-reader.js';
+import type { JournalWriter } from '../journal/journal-writer.js';
+import type { NewEntry } from '../journal/new-entry.js';
+import type { RecordedStep } from '../journal/replay-tree.js';
+import type { SessionState } from '../journal/session-state.js';
+import { cloneJson, copyAsJson, jsonEquals } from '../json/value.js';
+import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { type Attempt, type Pending, stall } from './attempt.js';
-import type { Effect } from './effect.js';
-import type { Layer } from './layer.js';
+import type { Layer, PendingStep } from '../protocol/session.js';
 import type { Lifetime } from './lifetime.js';
+import { neverSettles, type RunAttempt } from './run-attempt.js';
 
-/** Wakes those who wait for an outside fact: a signal by name, a decision by key. */
-type Waiters = Map<string, Set<(entry: Entry) => void>>;
+type EntryListener = (entry: Entry) => void;
 
-export interface RunParts {
+/** The parts of a session that its runs use. */
+export interface RunDeps {
   readonly session: string;
-  readonly writer: Writer;
-  readonly standing: Standing;
-  /** Made when somebody waits: most sessions wait for nothing. */
-  waiters: Waiters | undefined;
+  readonly writer: JournalWriter;
+  readonly sessionState: SessionState;
+  /** Listeners by topic: `signal <name>` or `resolution <key>`. Created on first use: most sessions have none. */
+  waiters: Map<string, Set<EntryListener>> | undefined;
+  /** The effects that this process performs, by key. They may belong to an earlier attempt. */
   readonly inFlight: Map<string, Promise<unknown>>;
-  /** Results of effects that an earlier attempt began and that ended during this one. */
-  landed: Map<string, Entry> | undefined;
-  readonly blobs: Blobs;
+  /** Results of effects that an earlier attempt started and that ended during this one, by key. */
+  lateResults: Map<string, Entry> | undefined;
+  readonly reader: JournalReader;
   readonly clock: Clock;
   readonly ids: Ids;
   layersOf(effect: Effect, key: string): readonly Layer[];
   readonly maxDepth: number;
-  readonly idle: boolean;
+  readonly replayOnly: boolean;
   readonly context: unknown;
 }
 
-/** One step of a scope: its key, the lifetime it is part of, and what an earlier process recorded of it. */
-export interface Site {
+/** One step of a scope. */
+export interface Step {
+  readonly run: Run;
   readonly key: string;
-  readonly life: Lifetime;
-  readonly seen: Trodden | undefined;
-  /** How deep its scope is nested. */
+  readonly lifetime: Lifetime;
+  /** What the journal holds of this step; undefined for a new one. */
+  readonly recorded: RecordedStep | undefined;
+  /** The nesting depth of the scope that the step belongs to; 0 for the scope of a root call. */
   readonly depth: number;
 }
 
-/** What is asked for may be anything; only JSON can be what was recorded. */
-function sameAs(recorded: Json | undefined, asked: unknown): boolean {
+/** True if the requested value equals the recorded one. A requested value that is not JSON equals none. */
+function equalsRecorded(recorded: Json | undefined, requested: unknown): boolean {
   try {
-    return same(recorded, snapshot(asked, 'what is asked for'));
+    return jsonEquals(recorded, copyAsJson(requested, 'the requested value'));
   } catch {
     return false;
   }
 }
 
-export function tooDeep(key: string, limit: number): LoopError {
-  const place = key.length > 60 ? `${key.slice(0, 60)}…` : key;
-  return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${place}.`, { limit });
+/** The error of a call or group that is nested too deep; it shows the beginning of a long key. */
+export function depthError(key: string, limit: number): LoopError {
+  const shortKey = key.length > 60 ? `${key.slice(0, 60)}…` : key;
+  return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${shortKey}.`, { limit });
 }
 
-/** Never seen: whoever meets it stays where it is. */
-const OVER = new Error('The attempt is over.');
+/** Never reaches a body: every step of an attempt that is over stays suspended. */
+const ATTEMPT_OVER = new Error('The attempt is over.');
 
+/** One attempt at a root call, as its scopes and steps use it. */
 export class Run {
-  readonly parts: RunParts;
-  readonly attempt: Attempt;
-  readonly writer: Writer;
+  readonly deps: RunDeps;
+  readonly attempt: RunAttempt;
+  readonly writer: JournalWriter;
 
-  constructor(parts: RunParts, attempt: Attempt) {
-    this.parts = parts;
+  constructor(deps: RunDeps, attempt: RunAttempt) {
+    this.deps = deps;
     this.attempt = attempt;
-    this.writer = parts.writer;
+    this.writer = deps.writer;
   }
 
-  /** No body of this attempt may move any more. */
-  get over(): boolean {
-    return this.attempt.over || this.writer.fault !== undefined;
+  /** True if no body of this attempt may continue. */
+  get isOver(): boolean {
+    return this.attempt.isOver || this.writer.fault !== undefined;
   }
 
-  /** Writes for this attempt. Once it is over nothing is written for it, and nothing for a branch that has lost. */
-  push(life: Lifetime, entry: Fresh, weight?: number): Entry {
+  /** Writes a fact. An attempt that is over writes nothing, and neither does a branch that lost a race. */
+  push(lifetime: Lifetime, entry: NewEntry, weight?: number): Entry {
     // guard: ended-attempt-writes-nothing
-    if (this.over) throw OVER;
-    if (life.lost) life.check();
+    if (this.isOver) throw ATTEMPT_OVER;
+    if (lifetime.hasLostRace) lifetime.throwIfEnded();
     return this.writer.push(entry, false, weight);
   }
 
-  /** Writes what a step opens with. That an invariant refused it is recorded in its place, for a replay to find. */
-  propose(life: Lifetime, entry: Fresh, weight?: number): Entry {
-    if (this.over) throw OVER;
-    life.check();
+  /** Writes the opening entry of a step. Records the refusal of an invariant, so that a replay repeats it. */
+  propose(lifetime: Lifetime, entry: NewEntry, weight?: number): Entry {
+    if (this.isOver) throw ATTEMPT_OVER;
+    lifetime.throwIfEnded();
     try {
       return this.writer.propose(entry, weight);
     } catch (thrown) {
       // guard: invariant-refusal-recorded
       if (!(thrown instanceof LoopError) || thrown.code !== 'INVARIANT_VIOLATED') throw thrown;
       const { type, key, name, value } = entry;
-      const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: thrown.record() };
-      this.push(life, name === undefined ? refused : { ...refused, kind: name });
+      const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: thrown.toErrorRecord() };
+      this.push(lifetime, name === undefined ? refused : { ...refused, kind: name });
       throw thrown;
     }
   }
 
-  /** Waits until all that was written is durable. By then the run may be over, or cancelled. */
-  async barrier(life: Lifetime): Promise<void> {
-    await this.writer.flushed();
-    await this.goOn(life);
+  /** Waits until everything is durable. Suspends if the attempt has ended, throws if it was cancelled. */
+  async waitForDurability(lifetime: Lifetime): Promise<void> {
+    await this.writer.waitForFlush();
+    await this.continueOrStall(lifetime);
   }
 
-  /** Waits for a store that is far behind. */
-  async ease(life: Lifetime): Promise<void> {
-    await this.writer.eased();
-    await this.goOn(life);
+  /** Backpressure: waits for a store that is far behind. */
+  async waitForBacklog(lifetime: Lifetime): Promise<void> {
+    await this.writer.waitForBacklog();
+    await this.continueOrStall(lifetime);
   }
 
-  private goOn(life: Lifetime): Promise<never> | undefined {
-    if (this.over) return stall();
-    life.check();
+  private continueOrStall(lifetime: Lifetime): Promise<never> | undefined {
+    if (this.isOver) return neverSettles();
+    lifetime.throwIfEnded();
     return undefined;
   }
 
-  note(entry: Entry): void {
-    this.parts.standing.apply(entry);
+  applyToState(entry: Entry): void {
+    this.deps.sessionState.apply(entry);
   }
 
-  follow(key: string, work: Promise<unknown>): void {
-    const { inFlight } = this.parts;
-    const done = (): boolean => inFlight.delete(key);
+  trackInFlight(key: string, work: Promise<unknown>): void {
+    const { inFlight } = this.deps;
+    const remove = (): boolean => inFlight.delete(key);
     inFlight.set(key, work);
-    work.then(done, done);
+    work.then(remove, remove);
   }
 
-  /** A value as it was recorded, fetched from the blobs if it lies there. */
-  async recall(entry: Entry): Promise<unknown> {
-    if (entry.error !== undefined) throw LoopError.of(entry.error);
-    return copy(await this.fetch(entry));
+  /** Returns a copy of the recorded value, or throws the recorded error. */
+  async recordedOutcome(entry: Entry): Promise<unknown> {
+    if (entry.error !== undefined) throw LoopError.fromErrorRecord(entry.error);
+    return cloneJson(await this.fetchRecorded(entry));
   }
 
-  private async fetch(entry: Entry): Promise<Json | undefined> {
+  private async fetchRecorded(entry: Entry): Promise<Json | undefined> {
     try {
-      return await fetchValue(this.parts.blobs, this.parts.session, entry);
+      return await this.deps.reader.fetchValue(entry);
     } catch (error) {
-      this.attempt.fail(faultOf(error));
-      return stall();
+      this.attempt.fail(toStoreFault(error));
+      return neverSettles();
     }
   }
 
-  /** The one rule: what a step opens with is written once, and asked again it must be the same. True if its end is recorded too. */
-  async enter({ key, life, seen }: Site, opening: Fresh): Promise<boolean> {
-    if (seen !== undefined) {
-      await this.expect(key, seen, opening);
-      return seen.close !== undefined;
+  /**
+   * The one rule: the opening entry of a step is written once, and a replay must request the same step. Returns true if
+   * the end of the step is recorded too.
+   */
+  async openStep({ key, lifetime, recorded }: Step, opening: NewEntry): Promise<boolean> {
+    if (recorded !== undefined) {
+      await this.assertMatchesJournal(key, recorded, opening);
+      return recorded.closeEntry !== undefined;
     }
-    this.propose(life, opening);
-    if (this.writer.crowded) await this.ease(life);
+    this.propose(lifetime, opening);
+    if (this.writer.isBacklogged) await this.waitForBacklog(lifetime);
     return false;
   }
 
-  /** Stops the attempt unless the record is of what is asked for now. */
-  async expect(key: string, seen: Trodden, asked: Asked): Promise<void> {
-    const recorded = seen.open ?? seen.close;
-    if (recorded === undefined) return this.mismatch(key, seen.witness, asked);
-    const { error } = recorded;
-    const refused = recorded.type === 'step.refused' && recorded.name === asked.type && recorded.kind === asked.name;
-    if (refused && error !== undefined && sameAs(await this.fetch(recorded), asked.value)) throw LoopError.of(error);
-    const { type, name, kind, version } = recorded;
-    const alike = type === asked.type && name === asked.name && kind === asked.kind && version === asked.version;
+  /** Ends the attempt unless the journal holds the requested step. Throws the recorded error of a refused step. */
+  async assertMatchesJournal(key: string, step: RecordedStep, request: RequestedStep): Promise<void> {
+    const recorded = step.openEntry ?? step.closeEntry;
+    if (recorded === undefined) return this.failWithMismatch(key, step.firstEntry, request);
+    const { type, name, kind, version, error } = recorded;
+    const isRefused = type === 'step.refused' && name === request.type && kind === request.name;
+    if (isRefused && error !== undefined && equalsRecorded(await this.fetchRecorded(recorded), request.value))
+      throw LoopError.fromErrorRecord(error);
+    const isSame =
+      type === request.type && name === request.name && kind === request.kind && version === request.version;
     // guard: replayed-step-matches-record
-    if (!alike) return this.mismatch(key, recorded, asked);
-    const value = await this.fetch(recorded);
+    if (!isSame) return this.failWithMismatch(key, recorded, request);
+    const value = await this.fetchRecorded(recorded);
     // guard: replayed-input-matches-record
-    if (!sameAs(value, asked.value)) return this.mismatch(key, { ...recorded, value }, asked);
+    if (!equalsRecorded(value, request.value)) return this.failWithMismatch(key, { ...recorded, value }, request);
   }
 
-  mismatch(key: string, recorded: Entry | undefined, asked: Asked | undefined): Promise<never> {
-    const held = described(recorded);
-    const wanted = described(asked);
-    const at = recorded === undefined || recorded.key === key ? key : `${key} (recorded under it: ${recorded.key})`;
+  /** Ends the attempt with a REPLAY_MISMATCH that shows what is recorded and what the code requested. */
+  failWithMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): Promise<never> {
+    const { session } = this.deps;
+    const recorded = describeEntry(entry);
+    const asked = describeEntry(request);
+    const at = entry === undefined || entry.key === key ? key : `${key} (recorded under it: ${entry.key})`;
     const message =
-      `Session "${this.parts.session}", step ${at}: the journal holds ${held}, but the code asked for ${wanted}. ` +
+      `Session "${session}", step ${at}: the journal holds ${recorded}, but the code asked for ${asked}. ` +
       'Run the code that wrote this journal, or start a new session for the changed one.';
-    this.attempt.fail(
-      new Fault('REPLAY_MISMATCH', message, { session: this.parts.session, key, recorded: held, asked: wanted }),
-    );
-    return stall();
+    this.attempt.fail(new Fault('REPLAY_MISMATCH', message, { session, key, recorded, asked }));
+    return neverSettles();
   }
 
-  /** Signals that a lost branch gave back go to whoever waits for them by now. */
-  redeliver(): void {
-    for (const [waited, [waiter]] of this.parts.waiters ?? []) {
-      const kept = waited.startsWith('signal ') ? this.parts.standing.kept(waited.slice('signal '.length)) : undefined;
-      if (kept !== undefined) waiter?.(kept);
+  /** Delivers signals that a losing branch returned to the inbox to the waits that are open now. */
+  redeliverSignals(): void {
+    for (const [topic, [waiter]] of this.deps.waiters ?? []) {
+      if (!topic.startsWith('signal ')) continue;
+      const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length));
+      if (signal !== undefined) waiter?.(signal);
     }
   }
 
-  /** Waits for an entry that comes from outside, under `name` among the waiters. */
-  outside(pending: Pending, life: Lifetime, name: string, take: (entry: Entry) => void = () => {}): Promise<Entry> {
-    return this.attempt.park<Entry>(pending, life, (wake) => {
-      this.parts.waiters ??= new Map();
-      const { waiters } = this.parts;
-      const waiting = waiters.get(name) ?? new Set();
-      const waiter = (entry: Entry): void => {
-        take(entry);
+  /** Parks until an entry of a topic arrives. `onArrival` runs with the arrival, before the body continues. */
+  waitForEntry(pending: PendingStep, lifetime: Lifetime, topic: string, onArrival?: EntryListener): Promise<Entry> {
+    return this.attempt.park<Entry>(pending, lifetime, (wake) => {
+      this.deps.waiters ??= new Map();
+      const { waiters } = this.deps;
+      const listeners = waiters.get(topic) ?? new Set();
+      const listener: EntryListener = (entry) => {
+        onArrival?.(entry);
         wake(entry);
       };
-      waiters.set(name, waiting.add(waiter));
+      waiters.set(topic, listeners.add(listener));
       return () => {
-        waiting.delete(waiter);
-        if (waiting.size === 0) waiters.delete(name);
+        listeners.delete(listener);
+        if (listeners.size === 0) waiters.delete(topic);
       };
     });
   }

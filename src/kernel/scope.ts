@@ -1,210 +1,204 @@
 /**
- * The scope: all that a body may use of the world. Each step gets the next key under the scope's own, so a body that
- * runs again asks for the same keys in the same order and finds what it already did. A scope is a straight line: one
- * step at a time; what runs side by side gets a scope of its own, through `all` or `race`.
+ * Scopes: everything that a body may use of the outside world. Each step gets the next key below the key of the scope,
+ * so a replayed body requests the same keys in the same order and finds its recorded steps. A scope runs one step at a
+ * time; concurrent steps get scopes of their own through `all` or `race`.
  */
 
-import { LoopError, outcomeOf } from '../journal/errors.js';
-import type { Fresh } from '../journal/fresh.js';
-import type { Trodden } from '../journal/past.js';
-import { copy } from '../journal/value.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import type { NewEntry } from '../journal/new-entry.js';
+import type { RecordedStep } from '../journal/replay-tree.js';
+import { cloneJson } from '../json/value.js';
+import type { Branch, BranchResults, Effect, Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { stall } from './attempt.js';
-import { type Loop, runCall } from './call.js';
-import type { Effect } from './effect.js';
+import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import type { Lifetime } from './lifetime.js';
-import type { Run, Site } from './run.js';
-import { waitForSignal, waitUntil } from './wait.js';
+import type { Run, Step } from './run.js';
+import { neverSettles } from './run-attempt.js';
+import { waitForSignal, waitForTimer } from './wait.js';
 
-/** A body without a name: one line of an `all` or a `race`. */
-export type Branch<O> = (scope: Scope) => Promise<O> | O;
+const MAX_REFUSED_STEPS = 100;
 
-/** What the branches of an `all` return, place by place. */
-export type Results<B extends readonly Branch<unknown>[]> = { -readonly [I in keyof B]: Awaited<ReturnType<B[I]>> };
+/** Types that only the kernel writes. */
+const RESERVED_TYPES = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
-const PATIENCE = 100;
-
-/** Types that the kernel writes itself. */
-const RESERVED = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
-
-/** Refuses a type that only the kernel may write. */
-export function assertOwn(type: string, key: string): void {
-  if (!RESERVED.test(type)) return;
-  const message = `Cannot record ${type} at ${key}: the kernel writes this type itself.`;
+/** Throws if only the kernel may write this type. */
+export function assertNotReserved(type: string, key: string): void {
+  if (!RESERVED_TYPES.test(type)) return;
+  const message = `Cannot record ${type} at ${key}: types of this prefix are reserved for the kernel.`;
   throw new LoopError('VALUE_INVALID', message, { key, type });
 }
 
-/** Adds what was made, or how making it failed: either is recorded. */
-function filled(entry: Fresh, make: () => Json): Fresh {
+/** Adds the value that `make` returns, or the error that it throws: both are recorded. */
+function fillEntry(entry: NewEntry, make: () => Json): NewEntry {
   try {
     entry.value = make();
   } catch (thrown) {
-    entry.error = outcomeOf(thrown).record();
+    entry.error = toLoopError(thrown).toErrorRecord();
   }
   return entry;
 }
 
-export class Scope implements Site {
-  /** This scope's path: the key of its call, its branch or its effect. */
+/** A scope with the kernel's own state. The scope of a call also serves as the step of that call. */
+export class KernelScope implements Scope, Step {
+  readonly run: Run;
+  /** The key of the call, the branch or the effect that the scope belongs to. */
   readonly key: string;
-  readonly life: Lifetime;
-  readonly seen: Trodden | undefined;
+  readonly lifetime: Lifetime;
+  readonly recorded: RecordedStep | undefined;
   readonly depth: number;
-  private readonly run: Run;
-  /** Whether the call that this scope was made for is recorded as begun. */
-  begun = false;
-  private next = 0;
-  private busy = false;
-  /** New steps asked for after the end: a retry loop that takes a cancel for a failure would go on for ever. */
-  private refusals = 0;
+  /** True if the start of the call that this scope belongs to is recorded. */
+  isCallStarted = false;
+  private nextIndex = 0;
+  private isBusy = false;
+  /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
+  private refusedStepCount = 0;
 
-  constructor(run: Run, key: string, life: Lifetime, seen: Trodden | undefined, depth: number) {
+  constructor(run: Run, key: string, lifetime: Lifetime, recorded: RecordedStep | undefined, depth: number) {
     this.run = run;
     this.key = key;
-    this.life = life;
-    this.seen = seen;
+    this.lifetime = lifetime;
+    this.recorded = recorded;
     this.depth = depth;
   }
 
-  /** Invokes a loop; its result is recorded under this step. */
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
-    if (this.busy) return this.refused();
-    if (this.run.over) return stall();
-    if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
-    const seen = this.enter();
-    const scope = new Scope(this.run, `${this.key}/${this.next - 1}`, this.life, seen, this.depth + 1);
-    return runCall(this.run, scope, loop, input, this) as Promise<O>;
+    if (this.isBusy) return this.rejectConcurrentStep();
+    if (this.run.isOver) return neverSettles();
+    if (this.refusedStepCount > MAX_REFUSED_STEPS) return this.run.attempt.parkForever();
+    const recorded = this.beginStep();
+    const key = `${this.key}/${this.nextIndex - 1}`;
+    const scope = new KernelScope(this.run, key, this.lifetime, recorded, this.depth + 1);
+    return runCall(scope, loop, input, this) as Promise<O>;
   }
 
-  /** Does something outside the run, through the session's layers. */
   effect<O>(effect: Effect<O>): Promise<O> {
-    return this.step((site) => runEffect(this.run, site, effect)) as Promise<O>;
+    return this.runStep((step) => runEffect(step, effect)) as Promise<O>;
   }
 
-  /** Runs branches side by side and waits for all; if some failed, throws what the first of them (by place) threw. */
-  all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Results<B>> {
-    return this.step((site) => joinAll(this.run, site, this.branches(branches, site))) as Promise<Results<B>>;
+  all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>> {
+    const results = this.runStep((step) => joinAll(step, prepareBranches(step, branches)));
+    return results as Promise<BranchResults<B>>;
   }
 
-  /** Runs branches side by side until one ends; the others are cancelled. The winner is recorded. */
   race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>> {
-    type Winner = Awaited<ReturnType<B[number]>>;
-    return this.step((site) => raceFirst(this.run, site, this.branches(branches, site))) as Promise<Winner>;
+    const result = this.runStep((step) => raceFirst(step, prepareBranches(step, branches)));
+    return result as Promise<Awaited<ReturnType<B[number]>>>;
   }
 
-  /** Waits for a length of time, across restarts; never shorter. */
   sleep(ms: number): Promise<void> {
-    return this.step((site) => waitUntil(this.run, site, ms));
+    return this.runStep((step) => waitForTimer(step, ms));
   }
 
-  /** Waits for a signal from outside and returns its value. Signals that came earlier are kept and taken in order. */
   wait(name: string): Promise<Json | undefined> {
-    return this.step((site) => waitForSignal(this.run, site, name));
+    return this.runStep((step) => waitForSignal(step, name));
   }
 
-  /** Records a fact of a type of one's own, made once: a body that runs again gets what was recorded. */
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    return this.step(async ({ key, life, seen }) => {
-      assertOwn(type, key);
-      const refused = seen?.close?.type === 'step.refused' && seen.close.name === type;
-      if (seen !== undefined && seen.close?.type !== type && !refused)
-        return this.run.mismatch(key, seen.witness, { type });
-      if (seen?.close !== undefined) return (await this.run.recall(seen.close)) as V;
-      life.check();
-      const { value, error } = this.run.propose(life, filled({ seq: 0, at: 0, type, key }, make));
-      if (error !== undefined) throw LoopError.of(error);
-      if (this.run.writer.crowded) await this.run.ease(life);
-      return copy(value) as V;
+    return this.runStep(async ({ run, key, lifetime, recorded }) => {
+      assertNotReserved(type, key);
+      const end = recorded?.closeEntry;
+      const isRefused = end?.type === 'step.refused' && end.name === type;
+      if (recorded !== undefined && end?.type !== type && !isRefused)
+        return run.failWithMismatch(key, recorded.firstEntry, { type });
+      if (end !== undefined) return (await run.recordedOutcome(end)) as V;
+      lifetime.throwIfEnded();
+      const { value, error } = run.propose(lifetime, fillEntry({ seq: 0, at: 0, type, key }, make));
+      if (error !== undefined) throw LoopError.fromErrorRecord(error);
+      if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
+      return cloneJson(value) as V;
     });
   }
 
-  /** Writes a line for people into the trace. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown> {
     return this.record('log.written', () => ({ level, message: String(message) }));
   }
 
-  /** What the session was opened with for its bodies. */
+  get isCancelled(): boolean {
+    return this.lifetime.reason !== undefined;
+  }
+
   get context(): unknown {
-    return this.run.parts.context;
+    return this.run.deps.context;
   }
 
   now(): Promise<number> {
-    return this.record('time.read', () => this.run.parts.clock.now());
+    return this.record('time.read', () => this.run.deps.clock.now());
   }
 
   random(): Promise<number> {
-    return this.record('number.drawn', () => this.run.parts.ids.random());
+    return this.record('number.drawn', () => this.run.deps.ids.random());
   }
 
-  /** One step: the next key, nothing else beside it, and nothing at all once the attempt is over. */
-  step<T>(work: (site: Site) => Promise<T>): Promise<T> {
+  /** Runs one step under the next key. Refuses a second concurrent step; suspends once the attempt is over. */
+  runStep<T>(work: (step: Step) => Promise<T>): Promise<T> {
     // guard: one-step-at-a-time
-    return this.busy ? this.refused() : this.take(work);
+    return this.isBusy ? this.rejectConcurrentStep() : this.enterAndRun(work);
   }
 
-  private async take<T>(work: (site: Site) => Promise<T>): Promise<T> {
-    if (this.run.over) return stall();
+  private async enterAndRun<T>(work: (step: Step) => Promise<T>): Promise<T> {
+    const { run, lifetime, depth } = this;
+    if (run.isOver) return neverSettles();
     // guard: uncooperative-body-abandoned
-    if (this.refusals > PATIENCE) return this.run.attempt.giveUp();
+    if (this.refusedStepCount > MAX_REFUSED_STEPS) return run.attempt.parkForever();
     try {
-      const seen = this.enter();
-      return await work({ key: `${this.key}/${this.next - 1}`, life: this.life, seen, depth: this.depth });
+      const recorded = this.beginStep();
+      return await work({ run, key: `${this.key}/${this.nextIndex - 1}`, lifetime, recorded, depth });
     } finally {
-      this.leave();
+      this.endStep();
       // guard: body-stalled-after-fault
-      if (this.run.over) await stall();
+      if (run.isOver) await neverSettles();
     }
   }
 
-  /** The step that ran has ended: the next one may start. */
-  leave(): void {
-    this.busy = false;
+  /** Marks the current step as ended: the next one may start. */
+  endStep(): void {
+    this.isBusy = false;
   }
 
-  /** Refuses to end while a step still runs, or while the journal holds steps that were not asked for. */
+  /** Closes the scope. Throws while a step runs; ends the attempt if a recorded step was not requested. */
   close(): Promise<never> | undefined {
     // guard: body-ends-after-its-steps
-    if (this.busy) throw this.tangled('the body ended');
-    // Whoever kept this scope meets the same refusal as a second step at once.
+    if (this.isBusy) throw this.abortAsBusy('the body ended');
+    // A later use of this scope fails like a concurrent step.
     // guard: closed-scope-refuses-steps
-    this.busy = true;
-    const untaken = this.seen?.untaken;
+    this.isBusy = true;
+    const untaken = this.recorded?.untakenChild;
     // guard: untaken-steps-refused
-    if (untaken === undefined || this.life.reason !== undefined) return undefined;
-    return this.run.mismatch(this.key, untaken.witness, undefined);
+    if (untaken === undefined || this.lifetime.reason !== undefined) return undefined;
+    return this.run.failWithMismatch(this.key, untaken.firstEntry, undefined);
   }
 
-  /** Takes the next place; what is recorded there, if anything. */
-  private enter(): Trodden | undefined {
-    const index = this.next++;
-    const seen = this.seen?.take(index);
-    this.busy = true;
-    if (this.life.reason !== undefined && seen === undefined) this.refusals += 1;
-    return seen;
+  /** Takes the next index and returns what is recorded there. */
+  private beginStep(): RecordedStep | undefined {
+    const index = this.nextIndex++;
+    const recorded = this.recorded?.takeChild(index);
+    this.isBusy = true;
+    if (this.lifetime.reason !== undefined && recorded === undefined) this.refusedStepCount += 1;
+    return recorded;
   }
 
-  private branches<O>(list: readonly Branch<O>[], { key, seen, depth }: Site): Branches<O> {
-    const scope = (index: number, life: Lifetime): Scope =>
-      new Scope(this.run, `${key}/${index}`, life, seen?.take(index), depth + 1);
-    return { list, scope };
-  }
-
-  /** A second step at once. The whole run ends with it: whether anyone waits for this step as well must not matter. */
-  private refused(): Promise<never> {
-    const refusal = Promise.reject(this.tangled('another step was started'));
+  /** Refuses a concurrent step and ends the whole run, whether the body awaits this step or not. */
+  private rejectConcurrentStep(): Promise<never> {
+    const refusal = Promise.reject(this.abortAsBusy('another step was started'));
     refusal.catch(() => {});
     return refusal;
   }
 
-  private tangled(what: string): LoopError {
+  private abortAsBusy(event: string): LoopError {
     const message =
-      `In ${this.key}, ${what} while step ${this.next - 1} was still running, or after the body had ended. ` +
-      'Await each step; for steps side by side use scope.all or scope.race.';
+      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running, or after the body had ended. ` +
+      'Await each step; to run steps concurrently, use scope.all or scope.race.';
     const error = new LoopError('SCOPE_BUSY', message, { key: this.key });
-    // The step that nobody waits for must not go on either: the whole run ends with this.
-    this.run.attempt.life.end(error, false);
+    // The step that is not awaited must not continue either.
+    this.run.attempt.lifetime.end(error, false);
     return error;
   }
+}
+
+function prepareBranches<O>({ run, key, recorded, depth }: Step, bodies: readonly Branch<O>[]): Branches<O> {
+  const openScope = (index: number, lifetime: Lifetime): KernelScope =>
+    new KernelScope(run, `${key}/${index}`, lifetime, recorded?.takeChild(index), depth + 1);
+  return { bodies, openScope };
 }

@@ -1,18 +1,16 @@
-/** Sessions end to end: pauses, layers, views, snapshots, large values, versions, and input meant to do harm. */
+/** Sessions end to end: pauses, layers, views, snapshots, large values, versions and hostile values. */
 import { expect, test } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
-import { LoopError } from '../journal/errors.js';
+import { seededIds } from '../adapters/system/seeded-ids.js';
+import { LoopError } from '../base/errors.js';
 import type { Store } from '../journal/store.js';
 import type { View } from '../journal/view.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Layer, RunOutcome } from '../protocol/session.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { seededIds } from '../testing/seeded-ids.js';
-import type { Outcome } from './attempt.js';
-import type { Effect } from './effect.js';
-import type { Layer } from './layer.js';
-import type { Scope } from './scope.js';
 import { Session, type SessionOptions } from './session.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -32,13 +30,13 @@ function fixture(): Fixture {
     Session.open('s', { store, clock, ids: seededIds(++opened), ...options });
   const entries = async (): Promise<Entry[]> => {
     const all: Entry[] = [];
-    for await (const some of store.journal.read('s', 0)) all.push(...some);
+    for await (const batch of store.journal.read('s', 0)) all.push(...batch);
     return all;
   };
   return { store, clock, open, entries };
 }
 
-function run(session: Session, body: (scope: Scope) => Promise<unknown>, root = 't1'): Promise<Outcome> {
+function run(session: Session, body: (scope: Scope) => Promise<unknown>, root = 't1'): Promise<RunOutcome> {
   return session.run(root, { name: 'main', body: (_input: null, scope) => body(scope) }, null, { timers: 'pause' });
 }
 
@@ -48,7 +46,7 @@ function effect(name: string, perform: Effect['perform'], safety: Effect['safety
 
 verifies(
   'kernel.pause',
-  'a run that waits on three things looks as if it ran',
+  'a run that can only wait ends as paused and lists everything that it waits for',
   async () => {
     const { open } = fixture();
     const session = await open();
@@ -69,7 +67,7 @@ verifies(
   10_000,
 );
 
-verifies('kernel.pause', 'a pause comes while an effect still runs', async () => {
+verifies('kernel.pause', 'a run does not pause while an effect is in flight', async () => {
   const { open } = fixture();
   const session = await open();
   let finish: (value: string) => void = () => {};
@@ -84,12 +82,12 @@ verifies('kernel.pause', 'a pause comes while an effect still runs', async () =>
     return outcome;
   });
   for (let i = 0; i < 5; i++) await tick();
-  expect(ended).toBe(false);
+  expect(ended, 'the run paused while its effect was in flight').toBe(false);
   finish('done');
   expect((await running).status).toBe('paused');
 });
 
-verifies('kernel.signal', 'a signal that came first, or while the run runs, is lost', async () => {
+verifies('kernel.signal', 'a signal that arrives before its wait is received', async () => {
   const { open } = fixture();
   const session = await open();
   await session.signal({ id: 'early', name: 'x', value: 1 });
@@ -105,55 +103,59 @@ verifies('kernel.signal', 'a signal that came first, or while the run runs, is l
   expect(outcome).toEqual({ status: 'ok', output: [1, { large: 'y'.repeat(9_000) }] });
 });
 
-verifies('kernel.layer', 'a recorded result passes the layers again, or a retry forgets its attempts', async () => {
-  const { open, entries } = fixture();
-  const passed: string[] = [];
-  const retry: Layer = async (one, scope, next) => {
-    passed.push(one.name);
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await next();
-      } catch (error) {
-        if (attempt === 3) throw error;
-        await scope.sleep(100 * attempt);
+verifies(
+  'kernel.layer',
+  'layers do not run again for a recorded result, and a retry continues after a restart',
+  async () => {
+    const { open, entries } = fixture();
+    const layerCalls: string[] = [];
+    const retry: Layer = async (target, scope, next) => {
+      layerCalls.push(target.name);
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await next();
+        } catch (error) {
+          if (attempt === 3) throw error;
+          await scope.sleep(100 * attempt);
+        }
       }
+    };
+    let performed = 0;
+    const flaky = effect('flaky', () => {
+      performed += 1;
+      if (performed < 3) throw new Error('busy');
+      return 'at last';
+    });
+    const body = async (scope: Scope) => {
+      const value = await scope.effect(flaky);
+      await scope.wait('go');
+      return value;
+    };
+    const clock = new ManualClock(0);
+    for (let round = 0; round < 3; round++) {
+      await run(await open({ layers: [retry], clock }), body);
+      await clock.advance(1_000);
     }
-  };
-  let performed = 0;
-  const flaky = effect('flaky', () => {
-    performed += 1;
-    if (performed < 3) throw new Error('busy');
-    return 'at last';
-  });
-  const body = async (scope: Scope) => {
-    const value = await scope.effect(flaky);
-    await scope.wait('go');
-    return value;
-  };
-  const { clock } = { clock: new ManualClock(0) };
-  for (let round = 0; round < 3; round++) {
-    await run(await open({ layers: [retry], clock }), body);
-    await clock.advance(1_000);
-  }
-  expect(performed).toBe(3);
-  const before = passed.length;
-  const session = await open({ layers: [retry], clock });
-  await session.signal({ id: '1', name: 'go' });
-  expect(await run(session, body)).toEqual({ status: 'ok', output: 'at last' });
-  expect(passed.length).toBe(before);
-  const settled = (await entries()).find(({ type }) => type === 'effect.settled');
-  expect(settled).toMatchObject({ key: 't1/0', from: 't1/0/4' });
-});
+    expect(performed).toBe(3);
+    const callCount = layerCalls.length;
+    const session = await open({ layers: [retry], clock });
+    await session.signal({ id: '1', name: 'go' });
+    expect(await run(session, body)).toEqual({ status: 'ok', output: 'at last' });
+    expect(layerCalls.length).toBe(callCount);
+    const settled = (await entries()).find(({ type }) => type === 'effect.settled');
+    expect(settled).toMatchObject({ key: 't1/0', attemptKey: 't1/0/4' });
+  },
+);
 
-verifies('kernel.layer', 'an answer of a layer, or its refusal, is not what the body gets', async () => {
+verifies('kernel.layer', 'a body gets the answer or the refusal of a layer, also after a restart', async () => {
   const { open, entries } = fixture();
-  const cache: Layer = async (one, _scope, next) => (one.name === 'cached' ? { from: 'cache' } : next());
-  const admit: Layer = async (one, _scope, next) => {
-    if (one.name === 'forbidden') throw new LoopError('TOOL_NOT_ADMITTED', 'not in the grant');
+  const cache: Layer = async (target, _scope, next) => (target.name === 'cached' ? { from: 'cache' } : next());
+  const admit: Layer = async (target, _scope, next) => {
+    if (target.name === 'forbidden') throw new LoopError('TOOL_NOT_ADMITTED', 'not in the grant');
     return next();
   };
   const never = (): never => {
-    throw new Error('it was performed');
+    throw new Error('The effect was performed.');
   };
   const body = async (scope: Scope) => [
     await scope.effect(effect('cached', never)),
@@ -170,27 +172,28 @@ verifies('kernel.layer', 'an answer of a layer, or its refusal, is not what the 
   expect((await entries()).some(({ type }) => type === 'effect.requested')).toBe(false);
 });
 
-const texts: View<number> = {
+/** The total length of all texts. */
+const textLength: View<number> = {
   name: 'texts',
   version: 1,
   initial: 0,
   apply: (sum, { type, value }) => (type === 'text.said' && typeof value === 'string' ? sum + value.length : sum),
 };
 
-verifies('kernel.view', 'a view knows less after a restart than it did live', async () => {
+verifies('kernel.view', 'a view has the same state after a restart', async () => {
   const { open } = fixture();
-  const session = await open({ views: [texts as never] });
+  const session = await open({ views: [textLength as never] });
   await run(session, async (scope) => {
     await scope.record('text.said', () => 'short');
     await scope.record('text.said', () => 'x'.repeat(20_000));
   });
-  expect(session.state(texts)).toBe(20_005);
-  expect((await open({ views: [texts as never] })).state(texts)).toBe(20_005);
+  expect(session.state(textLength)).toBe(20_005);
+  expect((await open({ views: [textLength as never] })).state(textLength)).toBe(20_005);
 });
 
-/** Counts the entries that a store is asked to read. */
-function countingReads(store: Store): { store: Store; read: () => number } {
-  let read = 0;
+/** Wraps a store and counts the entries that are read from it. */
+function countingReads(store: Store): { store: Store; readCount: () => number } {
+  let readCount = 0;
   const { journal } = store;
   const counting = {
     claim: (session: string) => journal.claim(session),
@@ -198,48 +201,48 @@ function countingReads(store: Store): { store: Store; read: () => number } {
     list: () => journal.list(),
     remove: (session: string) => journal.remove(session),
     async *read(session: string, from: number) {
-      for await (const some of journal.read(session, from)) {
-        read += some.length;
-        yield some;
+      for await (const batch of journal.read(session, from)) {
+        readCount += batch.length;
+        yield batch;
       }
     },
   };
-  return { store: { ...store, journal: counting }, read: () => read };
+  return { store: { ...store, journal: counting }, readCount: () => readCount };
 }
 
-verifies('kernel.snapshot', 'a snapshot is needed, wrong, or never used', async () => {
+verifies('kernel.snapshot', 'a session opens faster with a snapshot, and to the same state without it', async () => {
   const { open, store } = fixture();
-  const views = [texts as never];
+  const views = [textLength as never];
   const session = await open({ views });
   await session.signal({ id: 'kept', name: 'kept', value: 7 });
   await run(session, async (scope) => {
     for (let i = 0; i < 1_500; i++) await scope.record('text.said', () => 'ab');
   });
   const saved = await store.snapshots.load('s');
-  expect(saved?.next).toBeGreaterThan(1_500);
-  const with_ = countingReads(store);
-  const quick = await open({ views, store: with_.store });
-  expect(with_.read()).toBeLessThan(600);
-  expect(quick.state(texts)).toBe(3_000);
+  expect(saved?.nextSeq).toBeGreaterThan(1_500);
+  const counting = countingReads(store);
+  const quick = await open({ views, store: counting.store });
+  expect(counting.readCount(), 'the snapshot was not used').toBeLessThan(600);
+  expect(quick.state(textLength)).toBe(3_000);
   expect(await quick.signal({ id: 'kept', name: 'kept', value: 7 })).toBe(false);
-  const without = { ...store, snapshots: { load: async () => undefined, save: async () => {} } };
-  const slow = await open({ views, store: without });
-  expect(slow.state(texts)).toBe(3_000);
+  const storeWithoutSnapshots = { ...store, snapshots: { load: async () => undefined, save: async () => {} } };
+  const slow = await open({ views, store: storeWithoutSnapshots });
+  expect(slow.state(textLength)).toBe(3_000);
   expect(await run(slow, async () => 'again')).toEqual(await run(await open({ views }), async () => 'again'));
-  const taken = await run(await open({ views }), (scope) => scope.wait('kept'), 't2');
-  expect(taken).toEqual({ status: 'ok', output: 7 });
+  const received = await run(await open({ views }), (scope) => scope.wait('kept'), 't2');
+  expect(received).toEqual({ status: 'ok', output: 7 });
 });
 
-verifies('kernel.snapshot', 'a view of a newer version starts from an older state', async () => {
+verifies('kernel.snapshot', 'a view of a newer version does not start from the snapshot of an older one', async () => {
   const { open } = fixture();
-  await run(await open({ views: [texts as never] }), async (scope) => {
+  await run(await open({ views: [textLength as never] }), async (scope) => {
     for (let i = 0; i < 1_500; i++) await scope.record('text.said', () => 'ab');
   });
-  const doubled: View<number> = { ...texts, version: 2, apply: (sum, entry) => texts.apply(sum, entry) };
-  expect((await open({ views: [doubled as never] })).state(doubled)).toBe(3_000);
+  const newer: View<number> = { ...textLength, version: 2, apply: (sum, entry) => textLength.apply(sum, entry) };
+  expect((await open({ views: [newer as never] })).state(newer)).toBe(3_000);
 });
 
-verifies('kernel.blob', 'a large value is stored as often as it is passed on', async () => {
+verifies('kernel.blob', 'a large value that is passed on many times is stored once', async () => {
   const { open, entries, store } = fixture();
   const large = 'z'.repeat(50_000);
   const echo = { name: 'echo', body: async (input: Json) => input };
@@ -254,7 +257,7 @@ verifies('kernel.blob', 'a large value is stored as often as it is passed on', a
   for (const digest of digests) expect(await store.blobs.get('s', digest)).toBe(JSON.stringify(large));
 });
 
-verifies('kernel.version', 'an entry of an older program cannot be read any more', async () => {
+verifies('kernel.version', 'an entry of an older program is upcast step by step when it is read', async () => {
   const { open } = fixture();
   await run(await open(), async (scope) => scope.record('text.said', () => 'old'));
   const upcasts = {
@@ -266,16 +269,16 @@ verifies('kernel.version', 'an entry of an older program cannot be read any more
       },
     },
   };
-  const seen: View<string> = {
-    name: 'seen',
+  const latestText: View<string> = {
+    name: 'latest-text',
     version: 1,
     initial: '',
-    apply: (state, { type, value, v }) => (type === 'text.said' ? `${v} ${value}` : state),
+    apply: (state, { type, value, schemaVersion }) => (type === 'text.said' ? `${schemaVersion} ${value}` : state),
   };
-  expect((await open({ upcasts, views: [seen as never] })).state(seen)).toBe('3 old but good');
+  expect((await open({ upcasts, views: [latestText as never] })).state(latestText)).toBe('3 old but good');
 });
 
-verifies('kernel.once', 'the same root with another input silently becomes another run', async () => {
+verifies('kernel.once', 'a root that runs again with another input is refused', async () => {
   const { open } = fixture();
   const loop = { name: 'main', body: async (input: Json) => input };
   const session = await open();
@@ -287,7 +290,7 @@ verifies('kernel.once', 'the same root with another input silently becomes anoth
   expect(await session.run('t1', loop, { amount: 5 })).toEqual({ status: 'ok', output: { amount: 5 } });
 });
 
-verifies('kernel.fault', 'two runs of one session at once write into each other', async () => {
+verifies('kernel.fault', 'a session refuses a second concurrent run, and every run once it is closed', async () => {
   const { open } = fixture();
   const session = await open();
   const first = run(session, (scope) => scope.wait('x'));
@@ -297,7 +300,7 @@ verifies('kernel.fault', 'two runs of one session at once write into each other'
   await expect(run(session, async () => 1, 't3')).rejects.toMatchObject({ code: 'SESSION_CLOSED' });
 });
 
-verifies('kernel.value', 'a thrown thing that is no error breaks the journal', async () => {
+verifies('kernel.value', 'a run that throws a value that is not an error ends with an error', async () => {
   const { open } = fixture();
   const hostile: unknown[] = [
     'text',
@@ -317,7 +320,7 @@ verifies('kernel.value', 'a thrown thing that is no error breaks the journal', a
   }
 });
 
-verifies('kernel.parallel', 'ten thousand branches lose or mix up a result', async () => {
+verifies('kernel.parallel', 'ten thousand branches return their results by position, also after a replay', async () => {
   const { open } = fixture();
   const double = { name: 'double', body: async (n: number) => n * 2 };
   const body = async (scope: Scope) => {

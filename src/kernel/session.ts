@@ -1,303 +1,318 @@
 /**
- * The session: one journal stream and its only writer. Runs, signals, decisions and cancellations all become entries
- * here. Opening claims the session, so an older writer is refused from then on; running a root again replays it from
- * the journal, whether the process died, the run paused or the body was changed.
+ * Sessions: one journal and its only writer. Runs, signals, resolutions and cancellations become entries here. Opening
+ * a session claims it, which makes every older writer stale. A root is a top-level call, identified by a key. Running a
+ * root again, after a crash or a pause, replays its body from the journal; a body that now requests other steps fails
+ * with REPLAY_MISMATCH. A root that has ended returns its recorded outcome.
  */
 
+import { Fault, LoopError } from '../base/errors.js';
+import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { Fault, LoopError } from '../journal/errors.js';
-import { Past, type Trodden } from '../journal/past.js';
-import { Reader } from '../journal/reader.js';
-import { Recollection } from '../journal/recollection.js';
-import { type Root, Standing } from '../journal/standing.js';
+import { JournalReader } from '../journal/journal-reader.js';
+import { JournalWriter } from '../journal/journal-writer.js';
+import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
+import { type RootCall, SessionState } from '../journal/session-state.js';
+import { SnapshotCache } from '../journal/snapshot-cache.js';
 import type { Claim, Store } from '../journal/store.js';
 import type { Upcasts } from '../journal/upcast.js';
-import { same, snapshot } from '../journal/value.js';
-import { Folds, type Invariant, type View } from '../journal/view.js';
-import { Writer } from '../journal/writer.js';
-import type { Decision, Entry } from '../protocol/entry.js';
+import { type Invariant, type View, ViewStates } from '../journal/view.js';
+import { copyAsJson, jsonEquals } from '../json/value.js';
+import type { Effect, Loop } from '../protocol/body.js';
+import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { Attempt, type Outcome, type Timers } from './attempt.js';
-import { type Loop, runCall } from './call.js';
-import type { Effect } from './effect.js';
-import type { Layer } from './layer.js';
-import { Run, type RunParts } from './run.js';
-import { assertOwn, Scope } from './scope.js';
+import type { Layer, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
+import { runCall } from './call.js';
+import { Run, type RunDeps } from './run.js';
+import { RunAttempt } from './run-attempt.js';
+import { assertNotReserved, KernelScope } from './scope.js';
 
+/** Options of a session. */
 export interface SessionOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** What stands around every effect, or a function that picks it for each: an effect with none pays for none. */
+  /** The layers around every effect, outermost first, or a function that chooses them for each effect. @default [] */
   readonly layers?: readonly Layer[] | ((effect: Effect, key: string) => readonly Layer[]);
+  /** Views to keep up to date; `state` returns their states. @default [] */
   readonly views?: readonly View<never>[];
+  /** Rules that may refuse an entry before it is written. @default [] */
   readonly invariants?: readonly Invariant<never>[];
+  /** Conversions of entries that an older program wrote. @default {} */
   readonly upcasts?: Upcasts;
-  /** How deep calls may nest; 2,000 unless told. */
+  /** The maximum nesting depth of calls and branches. @default 2000 */
   readonly maxDepth?: number;
-  /** Hears of each new entry when it is written, before it is durable. */
-  readonly heard?: (entry: Entry) => void;
-  /** Nothing is performed: a run stops where its record ends. For looking at what was recorded, never for going on. */
-  readonly idle?: boolean;
-  /** What the rings above hand to their bodies, as `scope.context`. */
+  /** Called with each new entry when it is appended, before it is durable. */
+  readonly onEntry?: (entry: Entry) => void;
+  /**
+   * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result. Other
+   * new steps still run and are written, so use a store that ignores writes.
+   * @default false
+   */
+  readonly replayOnly?: boolean;
+  /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
 }
 
-export interface Signal {
-  /** The delivery's own id: the same id is taken once. */
-  readonly id: string;
-  readonly name: string;
-  readonly value?: unknown;
-}
+const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
+const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
+  store: true,
+  clock: true,
+  ids: true,
+  layers: true,
+  views: true,
+  invariants: true,
+  upcasts: true,
+  maxDepth: true,
+  onEntry: true,
+  replayOnly: true,
+  context: true,
+});
+const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
 
-const DECISIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
-const OPTIONS: ReadonlySet<string> = new Set(
-  'store clock ids layers views invariants upcasts maxDepth heard idle context'.split(' '),
-);
-const ROOT_KEY = /^[A-Za-z0-9_.:-]{1,128}$/;
-
+/**
+ * One open session. Only one run is active at a time.
+ *
+ * @example
+ * const session = await Session.open('ada', { store: memoryStore(), clock: systemClock, ids: systemIds });
+ * const outcome = await session.run('t1', { name: 'greet', body: async (name: string) => `Hello ${name}` }, 'Ada');
+ * await session.close();
+ */
 export class Session {
   readonly name: string;
-  private readonly reader: Reader;
-  private readonly folds: Folds;
-  private readonly standing = new Standing();
+  private readonly reader: JournalReader;
+  private readonly viewStates: ViewStates;
+  private readonly sessionState = new SessionState();
   private readonly inFlight = new Map<string, Promise<unknown>>();
-  private readonly writer: Writer;
-  private readonly parts: RunParts;
-  private readonly recollection: Recollection;
-  private attempt: { readonly root: string; readonly current: Attempt } | undefined;
-  /** The last root that opening found, for the run that usually follows. */
-  private loaded: Past | undefined;
+  private readonly writer: JournalWriter;
+  private readonly runDeps: RunDeps;
+  private readonly snapshotCache: SnapshotCache;
+  private activeRun: { readonly root: string; readonly attempt: RunAttempt } | undefined;
+  /** The recorded steps of the last root, read when the session was opened. The first run usually continues this root. */
+  private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
 
-  private constructor(name: string, options: SessionOptions, claim: Claim, folds: Folds) {
-    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, heard, idle = false, context } = options;
+  private constructor(name: string, options: SessionOptions, claim: Claim, viewStates: ViewStates) {
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, onEntry, replayOnly = false } = options;
+    const { sessionState, inFlight } = this;
+    const reader = new JournalReader(name, store, upcasts);
+    const onFault = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
+    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault, onEntry });
     this.name = name;
-    this.reader = new Reader(name, store, upcasts);
-    this.folds = folds;
-    const layersOf = typeof layers === 'function' ? layers : (): readonly Layer[] => layers;
-    const tell = (fault: Fault): void => this.attempt?.current.fail(fault);
-    const { standing } = this;
-    const writer = new Writer({ session: name, store, clock, folds, upcasts, claim, tell, heard });
+    this.reader = reader;
+    this.viewStates = viewStates;
     this.writer = writer;
-    this.recollection = new Recollection({ session: name, store, upcasts, folds, standing, writer });
-    // Written out: spreading objects here costs more than all the rest of opening a session.
-    this.parts = {
+    this.snapshotCache = new SnapshotCache({ session: name, store, upcasts, viewStates, sessionState, writer });
+    // Every member is listed: object spread would cost more than the rest of this constructor.
+    this.runDeps = {
       session: name,
       writer,
-      standing,
+      sessionState,
       waiters: undefined,
-      inFlight: this.inFlight,
-      landed: undefined,
-      blobs: store.blobs,
+      inFlight,
+      lateResults: undefined,
+      reader,
       clock,
       ids,
-      layersOf,
+      layersOf: typeof layers === 'function' ? layers : (): readonly Layer[] => layers,
       maxDepth,
-      idle,
-      context,
+      replayOnly,
+      context: options.context,
     };
   }
 
-  /** Claims a session and folds what it holds. A session that was never opened starts here. */
+  /** Claims a session and rebuilds its state and views from its entries. Creates a session that does not exist yet. */
   static async open(name: string, options: SessionOptions): Promise<Session> {
-    assertKnown(options);
+    assertKnownKeys(options, SESSION_OPTION_NAMES, 'A session has no option');
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
-    const folds = new Folds(views, (options.invariants ?? []) as unknown as readonly Invariant<unknown>[]);
+    const invariants = (options.invariants ?? []) as unknown as readonly Invariant<unknown>[];
+    const viewStates = new ViewStates(views, invariants);
     const claim = await options.store.journal.claim(name);
-    const session = new Session(name, options, claim, folds);
-    if (claim.next > 0) await session.load(claim.next);
+    const session = new Session(name, options, claim, viewStates);
+    if (claim.nextSeq > 0) await session.load(claim.nextSeq);
     else {
-      const born = options.ids.id();
-      session.standing.apply(session.writer.push({ seq: 0, at: 0, type: 'session.opened', key: 'session', born }));
+      const incarnationId = options.ids.id();
+      const opened = session.writer.push({ seq: 0, at: 0, type: 'session.opened', key: 'session', incarnationId });
+      session.sessionState.apply(opened);
     }
     return session;
   }
 
-  /** The present state of a view that was given at opening. */
+  /** Returns the current state of a view that the session was opened with. */
   state<S>(view: View<S>): S {
-    return this.folds.state(view);
+    return this.viewStates.stateOf(view);
   }
 
-  /** Effects whose intent is recorded, whose result is not, and which nobody here performs: what a decision is needed for. */
-  get doubts(): readonly { readonly key: string; readonly name: string }[] {
-    return this.standing.doubts(this.inFlight);
-  }
-
-  /** Runs a loop as a root of this session, or goes on with it, or returns how it ended. */
-  async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: { timers?: Timers } = {}): Promise<Outcome<O>> {
-    this.usable();
-    if (!ROOT_KEY.test(root))
-      throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
-    if (this.attempt !== undefined) throw this.fault('SESSION_BUSY', `it already runs ${this.attempt.root}`);
-    const attempt = new Attempt(options.timers ?? 'hold');
-    this.attempt = { root, current: attempt };
-    this.parts.landed = this.inFlight.size > 0 ? new Map() : undefined;
-    try {
-      const known = this.standing.roots.get(root);
-      const seen = known === undefined ? undefined : await this.past(root, known);
-      attempt.check();
-      // guard: recorded-cancel-applied
-      if (known?.cancelled !== undefined) attempt.life.end(cancelledBecause(root, known.cancelled), false);
-      const run = new Run(this.parts, attempt);
-      const scope = new Scope(run, root, attempt.life, seen, 0);
-      const outcome = await attempt.outcome(runCall(run, scope, loop, input), (error) => this.failed(root, error));
-      // guard: result-durable-before-reported
-      await this.writer.durable();
-      if (this.recollection.due) await this.recollection.save();
-      return outcome as Outcome<O>;
-    } finally {
-      attempt.finish();
-      this.attempt = undefined;
-      this.parts.landed = undefined;
-    }
-  }
-
-  /** Lets an outside fact in. Resolves once it is durable; false if this delivery was already taken. */
-  async signal({ id, name, value }: Signal): Promise<boolean> {
-    this.usable();
-    if (typeof id !== 'string' || id === '' || typeof name !== 'string')
-      throw new TypeError('A signal has an id and a name; both are text, and the id is not empty.');
-    const known = this.standing.delivered.get(id);
-    // guard: signal-delivered-once
-    if (known !== undefined) return this.delivered(known, { id, name, value });
-    const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
-    this.standing.apply(entry);
-    const [waiter] = this.parts.waiters?.get(`signal ${name}`) ?? [];
-    waiter?.(entry);
-    await this.writer.durable();
-    return true;
-  }
-
-  /** Says what becomes of a `once` effect in doubt: perform it again, take this as its result, or fail it. */
-  async decide(
-    key: string,
-    decision: Decision,
-    by: string,
-    more: { value?: unknown; reason?: string } = {},
-  ): Promise<void> {
-    this.usable();
-    if (!DECISIONS.has(decision)) throw new TypeError(`A decision is retry, supply or fail; not ${String(decision)}.`);
-    // guard: decision-needs-a-doubt
-    if (!this.doubts.some((doubt) => doubt.key === key)) {
-      throw new LoopError('DECISION_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
-    }
-    const redo = `${key}~${(this.standing.intents.get(key)?.begun ?? 0) + 1}`;
-    const value = more.value as Json;
-    const entry = { seq: 0, at: 0, type: 'effect.decided', key: redo, decision, by, reason: more.reason, value };
-    const decided = this.writer.propose(entry);
-    this.standing.apply(decided);
-    for (const waiter of this.parts.waiters?.get(`decision ${redo}`) ?? []) waiter(decided);
-    await this.writer.durable();
-  }
-
-  /** Writes a fact that no body made. Its key is told apart from every step's, so no replay takes it for one. */
-  async note(type: string, id: string, value: Json): Promise<void> {
-    this.usable();
-    assertOwn(type, id);
-    this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value });
-    await this.writer.durable();
-  }
-
-  /** Asks a root to stop: no new step starts once this is written. False if it was asked before or has ended. */
-  async cancel(root: string, reason: string): Promise<boolean> {
-    this.usable();
-    const known = this.standing.roots.get(root);
-    if (known === undefined || known.last !== undefined || known.cancelled !== undefined) return false;
-    const why = String(reason);
-    this.standing.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: why }));
-    if (this.attempt?.root === root) this.attempt.current.life.end(cancelledBecause(root, why), false);
-    await this.writer.durable();
-    return true;
-  }
-
-  /** Ends the attempt, waits until effects in flight are recorded and all is durable; nothing is written afterwards. */
-  close(): Promise<void> {
-    this.closing ??= this.end();
-    return this.closing;
-  }
-
-  /** How a run failed. The end of one whose body would not end, and was left where it was, is written here. */
-  private failed(root: string, failure: LoopError): Outcome {
-    const error = failure.record();
-    const known = this.standing.roots.get(root);
-    if (known !== undefined && known.last === undefined) {
-      this.standing.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
-    }
-    return { status: 'error', error };
-  }
-
-  private async end(): Promise<void> {
-    this.attempt?.current.fail(this.fault('SESSION_CLOSED', 'it was closed'));
-    // guard: effects-in-flight-awaited
-    while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
-    if (this.writer.fault === undefined) await this.writer.durable();
+  /** The effects in doubt: effects that must happen once, were started, have no recorded result and are not in flight. */
+  get effectsInDoubt(): readonly { readonly key: string; readonly name: string }[] {
+    return this.sessionState.effectsInDoubt(this.inFlight);
   }
 
   /**
-   * What is recorded of a root; of one that ended, its two ends are enough. What is written while it is read is heard
-   * of otherwise: results that land, decisions, signals and cancels are all kept in memory until they are needed.
+   * Runs a loop as the top-level call `root`. Continues that call if the journal has it; returns its recorded outcome if it
+   * has ended.
    */
-  private async past(root: string, { first, last }: Root): Promise<Trodden | undefined> {
-    const opened = this.loaded;
-    this.loaded = undefined;
-    if (opened?.root === root && opened.next === this.writer.next) return opened.recorded;
-    await this.writer.durable();
-    const past = new Past(root);
-    if (last !== undefined) for (const seq of [first, last]) past.add(await this.reader.at(seq));
-    else for await (const entries of this.reader.from(first)) for (const entry of entries) past.add(entry);
-    if (past.recorded === undefined) throw this.reader.missing(first);
-    return past.recorded;
+  async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
+    this.assertUsable();
+    if (!ROOT_KEY_PATTERN.test(root))
+      throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
+    if (this.activeRun !== undefined) throw this.createFault('SESSION_BUSY', `it already runs ${this.activeRun.root}`);
+    const attempt = new RunAttempt(options.timers ?? 'hold');
+    this.activeRun = { root, attempt };
+    this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
+    try {
+      const rootCall = this.sessionState.roots.get(root);
+      const recorded = rootCall === undefined ? undefined : await this.loadRecordedRoot(root, rootCall);
+      attempt.throwIfFailed();
+      const cancelReason = rootCall?.cancelReason;
+      // guard: recorded-cancel-applied
+      if (cancelReason !== undefined) attempt.lifetime.end(cancellationError(root, cancelReason), false);
+      const scope = new KernelScope(new Run(this.runDeps, attempt), root, attempt.lifetime, recorded, 0);
+      const toOutcome = (error: LoopError): RunOutcome => this.recordFailure(root, error);
+      const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
+      // guard: result-durable-before-reported
+      await this.writer.waitForDurability();
+      if (this.snapshotCache.isDue) await this.snapshotCache.save();
+      return outcome as RunOutcome<O>;
+    } finally {
+      attempt.finish();
+      this.activeRun = undefined;
+      this.runDeps.lateResults = undefined;
+    }
   }
 
-  private async load(next: number): Promise<void> {
-    let past: Past | undefined;
-    for await (const entries of this.reader.from(await this.recollection.restore(next, this.reader))) {
+  /**
+   * Delivers a signal and waits until it is durable. Returns false if a signal with this id and content was received
+   * before. Throws SIGNAL_CONFLICT if its content was different.
+   */
+  async signal({ id, name, value }: Signal): Promise<boolean> {
+    this.assertUsable();
+    if (typeof id !== 'string' || id === '' || typeof name !== 'string')
+      throw new TypeError('A signal needs an id and a name; both are strings, and the id is not empty.');
+    const deliveredSeq = this.sessionState.deliveredSignals.get(id);
+    // guard: signal-delivered-once
+    if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, { id, name, value });
+    const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
+    this.sessionState.apply(entry);
+    const [waiter] = this.runDeps.waiters?.get(`signal ${name}`) ?? [];
+    waiter?.(entry);
+    await this.writer.waitForDurability();
+    return true;
+  }
+
+  /**
+   * Records the resolution of an effect in doubt: `retry` it, `supply` its result as `details.value`, or `fail` it. The run
+   * applies the resolution. `by` names the person who decided. Throws ANSWER_REFUSED if the effect is not in doubt.
+   */
+  async resolveEffect(key: string, resolution: Resolution, by: string, details: ResolutionDetails = {}): Promise<void> {
+    this.assertUsable();
+    if (!RESOLUTIONS.has(resolution))
+      throw new TypeError(`A resolution is retry, supply or fail; not ${String(resolution)}.`);
+    // guard: resolution-needs-effect-in-doubt
+    if (!this.effectsInDoubt.some((effect) => effect.key === key))
+      throw new LoopError('ANSWER_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
+    const attemptKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
+    const value = details.value as Json;
+    const { reason } = details;
+    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: attemptKey, resolution, by, reason, value };
+    const resolved = this.writer.propose(entry);
+    this.sessionState.apply(resolved);
+    for (const waiter of this.runDeps.waiters?.get(`resolution ${attemptKey}`) ?? []) waiter(resolved);
+    await this.writer.waitForDurability();
+  }
+
+  /** Appends an entry that no body wrote. The prefix `#` separates its key from the keys of steps. */
+  async recordFact(type: string, id: string, value: Json): Promise<void> {
+    this.assertUsable();
+    assertNotReserved(type, id);
+    this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value });
+    await this.writer.waitForDurability();
+  }
+
+  /** Cancels a root: no further step starts. Returns false if it has not started, was cancelled before or has ended. */
+  async cancel(root: string, reason: string): Promise<boolean> {
+    this.assertUsable();
+    const rootCall = this.sessionState.roots.get(root);
+    if (rootCall === undefined || rootCall.lastSeq !== undefined || rootCall.cancelReason !== undefined) return false;
+    const text = String(reason);
+    this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: text }));
+    if (this.activeRun?.root === root) this.activeRun.attempt.lifetime.end(cancellationError(root, text), false);
+    await this.writer.waitForDurability();
+    return true;
+  }
+
+  /** Interrupts the active run, records the results of effects in flight, and waits until everything is durable. */
+  close(): Promise<void> {
+    this.closing ??= this.shutDown();
+    return this.closing;
+  }
+
+  /** Converts an error to an outcome. Records the end of a root whose body is suspended and cannot record it itself. */
+  private recordFailure(root: string, failure: LoopError): RunOutcome {
+    const error = failure.toErrorRecord();
+    const rootCall = this.sessionState.roots.get(root);
+    if (rootCall !== undefined && rootCall.lastSeq === undefined)
+      this.sessionState.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
+    return { status: 'error', error };
+  }
+
+  private async shutDown(): Promise<void> {
+    this.activeRun?.attempt.fail(this.createFault('SESSION_CLOSED', 'it was closed'));
+    // guard: effects-in-flight-awaited
+    while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
+    if (this.writer.fault === undefined) await this.writer.waitForDurability();
+  }
+
+  /**
+   * Returns the recorded steps of a root. Entries that are written during the read may be missing from it. That is harmless,
+   * because late results, resolutions, signals and cancellations are also kept in memory.
+   */
+  private async loadRecordedRoot(root: string, rootCall: RootCall): Promise<RecordedStep | undefined> {
+    const preloaded = this.preloadedTree;
+    this.preloadedTree = undefined;
+    if (preloaded?.rootKey === root && preloaded.nextSeq === this.writer.nextSeq) return preloaded.recordedRoot;
+    await this.writer.waitForDurability();
+    return this.reader.readRoot(root, rootCall);
+  }
+
+  private async load(nextSeq: number): Promise<void> {
+    let tree: ReplayTree | undefined;
+    for await (const entries of this.reader.readFrom(await this.snapshotCache.restore(nextSeq, this.reader))) {
       for (const entry of entries) {
-        this.standing.apply(entry);
-        if (entry.type === 'call.started' && this.standing.roots.has(entry.key)) past = new Past(entry.key);
-        past?.add(entry);
-        const folding = this.fold(entry);
+        this.sessionState.apply(entry);
+        if (entry.type === 'call.started' && this.sessionState.roots.has(entry.key)) tree = new ReplayTree(entry.key);
+        tree?.add(entry);
+        const folding = this.applyToViews(entry);
         if (folding !== undefined) await folding;
       }
     }
-    this.loaded = past;
+    this.preloadedTree = tree;
   }
 
-  private fold(entry: Entry): Promise<void> | undefined {
-    if (this.folds.empty) return undefined;
-    if (entry.blob === undefined) return void this.folds.apply(entry);
-    return this.reader.value(entry).then((value) => this.folds.apply({ ...entry, value }));
+  private applyToViews(entry: Entry): Promise<void> | undefined {
+    if (this.viewStates.isEmpty) return undefined;
+    if (entry.blob === undefined) return void this.viewStates.apply(entry);
+    return this.reader.fetchValue(entry).then((value) => this.viewStates.apply({ ...entry, value }));
   }
 
-  /** The same delivery again is no news; another content under its id is a conflict. */
-  private async delivered(seq: number, { id, name, value }: Signal): Promise<false> {
-    await this.writer.durable();
-    const entry = await this.reader.at(seq);
-    const known = await this.reader.value(entry);
-    if (entry.name === name && same(known, snapshot(value, 'the signal'))) return false;
+  /** Accepts a repeated delivery with the same content. Throws SIGNAL_CONFLICT if the content differs. */
+  private async checkRedelivery(seq: number, { id, name, value }: Signal): Promise<false> {
+    await this.writer.waitForDurability();
+    const entry = await this.reader.entryAt(seq);
+    const recorded = await this.reader.fetchValue(entry);
+    if (entry.name === name && jsonEquals(recorded, copyAsJson(value, 'the signal'))) return false;
     throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
   }
 
-  private usable(): void {
+  private assertUsable(): void {
     if (this.writer.fault !== undefined) throw this.writer.fault;
-    if (this.closing !== undefined) throw this.fault('SESSION_CLOSED', 'it was closed');
+    if (this.closing !== undefined) throw this.createFault('SESSION_CLOSED', 'it was closed');
   }
 
-  private fault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', what: string): Fault {
-    return new Fault(code, `Session "${this.name}": ${what}.`, { session: this.name });
-  }
-}
-
-/** A slip of the pen must never switch a guard off. */
-function assertKnown(options: SessionOptions): void {
-  for (const key of Object.keys(options)) {
-    // guard: unknown-option-refused
-    if (OPTIONS.has(key)) continue;
-    throw new TypeError(`A session has no option "${key}"; it has ${[...OPTIONS].join(', ')}.`);
+  private createFault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', problem: string): Fault {
+    return new Fault(code, `Session "${this.name}": ${problem}.`, { session: this.name });
   }
 }
 
-function cancelledBecause(root: string, reason: string): LoopError {
+function cancellationError(root: string, reason: string): LoopError {
   return new LoopError('CANCELLED', `The run ${root} was cancelled: ${reason}`, { reason });
 }

@@ -1,56 +1,61 @@
-/** Steps that wait for something outside the run: a time, or a signal. What is waited for is recorded before the waiting. */
+/** Steps that wait for a point in time or for a signal. The wait is recorded before it begins. */
 
-import { faultOf, LoopError } from '../journal/errors.js';
+import { LoopError, toStoreFault } from '../base/errors.js';
 import { Period } from '../journal/period.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Run, Site } from './run.js';
+import type { Step } from './run.js';
 
-export async function waitUntil(run: Run, site: Site, ms: number): Promise<void> {
-  const { key, life, seen } = site;
-  const { clock, session } = run.parts;
+/** Waits for at least `ms` milliseconds. The recorded end applies after a restart too. */
+export async function waitForTimer(step: Step, ms: number): Promise<void> {
+  const { run, key, lifetime, recorded } = step;
+  const { clock, session } = run.deps;
   if (!(ms >= 0 && Number.isFinite(ms)))
     throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
   // guard: timer-end-recorded
-  const until = seen?.open?.until ?? clock.now() + ms;
-  if (await run.enter(site, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
-  const period = new Period(clock, { id: `${session} ${key}`, until, ms }, seen === undefined);
-  await run.barrier(life);
+  const until = recorded?.openEntry?.until ?? clock.now() + ms;
+  if (await run.openStep(step, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;
+  const period = new Period(clock, { id: `${session} ${key}`, until, durationMs: ms }, recorded === undefined);
+  await run.waitForDurability(lifetime);
   // guard: timer-waits-until-due
-  if (period.left > 0) {
-    await run.attempt.park<void>({ kind: 'timer', key, until }, life, (wake) => {
+  if (period.remainingMs > 0) {
+    await run.attempt.park<void>({ kind: 'timer', key, until }, lifetime, (wake) => {
       period.sleep().then(wake, (error: unknown) => {
-        if (!period.stopped) run.attempt.fail(faultOf(error));
+        if (!period.isStopped) run.attempt.fail(toStoreFault(error));
       });
-      return () => period.stop(run.over);
+      return () => period.stop(run.isOver);
     });
   }
-  run.push(life, { seq: 0, at: 0, type: 'timer.fired', key });
+  run.push(lifetime, { seq: 0, at: 0, type: 'timer.fired', key });
 }
 
-export async function waitForSignal(run: Run, site: Site, name: string): Promise<Json | undefined> {
-  const { key, life, seen } = site;
-  const ended = await run.enter(site, { seq: 0, at: 0, type: 'wait.opened', key, name });
-  if (ended && seen?.close !== undefined) return (await run.recall(seen.close)) as Json | undefined;
-  life.check();
-  let taken = false;
-  const take = (signal: Entry, value: Json | undefined): void => {
-    run.note(run.push(life, { seq: 0, at: 0, type: 'wait.settled', key, signal: signal.key, value }));
-    taken = true;
+/** Waits for the oldest signal of a name that no wait has received, and returns its value. */
+export async function waitForSignal(step: Step, name: string): Promise<Json | undefined> {
+  const { run, key, lifetime, recorded } = step;
+  const { sessionState } = run.deps;
+  const isEnded = await run.openStep(step, { seq: 0, at: 0, type: 'wait.opened', key, name });
+  if (isEnded && recorded?.closeEntry !== undefined)
+    return (await run.recordedOutcome(recorded.closeEntry)) as Json | undefined;
+  lifetime.throwIfEnded();
+  let isReceived = false;
+  const receive = (signal: Entry, value: Json | undefined): void => {
+    run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'wait.settled', key, signalId: signal.key, value }));
+    isReceived = true;
   };
-  const { standing } = run.parts;
+  // A signal is received synchronously with its arrival, so that no other wait can receive it too. One whose value must
+  // be fetched first is received below, if it is still in the inbox.
+  const onArrival = (signal: Entry): void => {
+    if (signal.blob === undefined || signal.value !== undefined) receive(signal, signal.value);
+  };
   for (;;) {
-    // Taken in the same breath as it comes, so that no other wait can take it too; unless its value must be fetched first.
-    const arrival = (one: Entry): void => {
-      if (one.blob === undefined || one.value !== undefined) take(one, one.value);
-    };
     const signal =
-      standing.kept(name) ?? (await run.outside({ kind: 'signal', key, name }, life, `signal ${name}`, arrival));
-    const value = (await run.recall(signal)) as Json | undefined;
-    if (taken) return value;
-    if (standing.kept(name) !== signal) continue;
-    life.check();
-    take(signal, value);
+      sessionState.oldestSignal(name) ??
+      (await run.waitForEntry({ kind: 'signal', key, name }, lifetime, `signal ${name}`, onArrival));
+    const value = (await run.recordedOutcome(signal)) as Json | undefined;
+    if (isReceived) return value;
+    if (sessionState.oldestSignal(name) !== signal) continue;
+    lifetime.throwIfEnded();
+    receive(signal, value);
     return value;
   }
 }

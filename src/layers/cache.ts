@@ -1,88 +1,93 @@
 /**
- * Answers again what was answered before. Whether the answer was there, and which it was, is one record: a replay takes
- * the same way though the cache is empty by then. What is kept is what came back before any filter touched it.
+ * The cache layer: returns the stored result of an equal effect. A hit or miss is recorded together with its value, so
+ * a replay takes the same branch whatever the cache holds. Results are stored before any content filter changes them.
  */
 
-import { canonical } from '../journal/canonical.js';
+import { ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
-import { digest } from '../journal/record.js';
-import { snapshot } from '../journal/value.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Layer } from '../kernel/layer.js';
+import { digestOfText } from '../journal/record.js';
+import { canonicalJson } from '../json/canonical.js';
+import { copyAsJson } from '../json/value.js';
+import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { CacheSpec, PolicySpec } from '../protocol/loop.js';
-import { fieldOf } from './field.js';
-import { setting } from './setting.js';
+import type { Layer } from '../protocol/session.js';
+import { policyNumber } from './policy-number.js';
 
-/** An answer and when it was asked for, by the monotonic clock of the process. */
-export interface Answer {
+/** A stored result of an effect. */
+export interface CachedResult {
   readonly value: Json;
-  readonly at: number;
+  /** When the effect was requested, by the monotonic clock of the process. */
+  readonly requestedAt: number;
 }
 
-/** The port to kept answers. It answers at once, and may forget anything at any time. */
-export interface AnswerCache {
-  get(key: string): Answer | undefined;
-  put(key: string, answer: Answer): void;
+/** The port to cached results. It is synchronous and may evict any entry at any time. */
+export interface ResultCache {
+  get(key: string): CachedResult | undefined;
+  put(key: string, result: CachedResult): void;
 }
 
-/** How a model's answer ends when it is whole; one that was cut off is not worth keeping. */
-const WHOLE: ReadonlySet<unknown> = new Set(['stop', 'tool-calls']);
+/** Finish reasons of a complete model reply. Truncated and filtered replies are not cached. */
+const COMPLETE_FINISH_REASONS: ReadonlySet<unknown> = new Set(['stop', 'tool-calls']);
 
-/** Returns a kept answer younger than the policy allows, or keeps the one that comes; `fallback` is part of what is asked. */
+/**
+ * Returns a cached result younger than `ttlMs`, or performs the effect and caches its result. `fallback` is part of the
+ * key.
+ */
 export function cacheLayer(
   spec: CacheSpec,
-  cache: AnswerCache,
+  cache: ResultCache,
   clock: Clock,
   fallback?: PolicySpec['fallback'],
 ): Layer {
   return async (effect, scope, next) => {
     if (effect.safety === 'once') return next();
-    const key = keyOf(effect, fallback);
-    const ttlMs = spec.ttlMs === undefined ? Infinity : setting('cache.ttlMs', spec.ttlMs, { least: 0 });
-    let asked: number | undefined;
+    const key = cacheKeyOf(effect, fallback);
+    const ttlMs = spec.ttlMs === undefined ? Infinity : policyNumber('cache.ttlMs', spec.ttlMs, { min: 0 });
+    let requestedAt: number | undefined;
     const read = await scope.record('rondo.cache.read', (): { [name: string]: Json } => {
       const at = clock.now();
-      asked = clock.elapsed();
-      const kept = find(cache, key);
-      const age = kept === undefined ? -1 : asked - kept.at;
-      return kept !== undefined && age >= 0 && age < ttlMs
-        ? { key, at, hit: true, value: kept.value }
+      requestedAt = clock.elapsed();
+      const cached = readCache(cache, key);
+      const age = cached === undefined ? -1 : requestedAt - cached.requestedAt;
+      return cached !== undefined && age >= 0 && age < ttlMs
+        ? { key, at, hit: true, value: cached.value }
         : { key, at, hit: false };
     });
     if (read.hit === true) return read.value;
-    const value = snapshot(await next(), 'the answer');
-    const at = asked ?? askedEarlier(Number(read.at), clock);
-    if (value !== undefined && at !== undefined && isWhole(effect, value)) keep(cache, key, { value, at });
+    const value = copyAsJson(await next(), 'the answer');
+    requestedAt ??= earlierRequestTime(Number(read.at), clock);
+    if (value !== undefined && requestedAt !== undefined && isComplete(effect, value))
+      writeCache(cache, key, { value, requestedAt });
     return value;
   };
 }
 
 /**
- * When a question of an earlier attempt was asked. Its age counts from then: a run that goes on days later does not make an
- * old answer young. If the wall clock was set back, the age is not known, and the answer is not kept.
+ * Converts the recorded wall-clock time of a request to the monotonic clock, for a turn that resumed in another
+ * process. The age of the result counts from the original request. Returns undefined if the wall clock was set back,
+ * because the age is then unknown.
  */
-function askedEarlier(at: number, clock: Clock): number | undefined {
+function earlierRequestTime(at: number, clock: Clock): number | undefined {
   const age = clock.now() - at;
   return age >= 0 ? clock.elapsed() - age : undefined;
 }
 
-/** An effect that tells of which definition it is: two versions of a tool do not share their answers. */
-type Asked = Effect & { readonly definition?: string };
-
-/** The same question has the same key, whatever the order of its members. */
-function keyOf({ kind, name, input, definition }: Asked, fallback: PolicySpec['fallback']): string {
-  const asked =
-    snapshot([kind, name, definition ?? null, input ?? null, fallback ?? null], 'what is asked for') ?? null;
-  return digest(canonical(asked));
+/**
+ * Equal effects have equal keys, whatever the order of their members. Different versions of a tool have different keys.
+ */
+function cacheKeyOf({ kind, name, input, definition }: Effect, fallback: PolicySpec['fallback']): string {
+  const request =
+    copyAsJson([kind, name, definition ?? null, input ?? null, fallback ?? null], 'what is asked for') ?? null;
+  return digestOfText(canonicalJson(request));
 }
 
-function isWhole({ kind }: Effect, value: Json): boolean {
-  return kind !== 'model' || WHOLE.has(fieldOf(value, 'finish'));
+function isComplete({ kind }: Effect, value: Json): boolean {
+  return kind !== 'model' || COMPLETE_FINISH_REASONS.has(ownProperty(value, 'finish'));
 }
 
-/** A cache that fails is one that holds nothing: it never fails a run. */
-function find(cache: AnswerCache, key: string): Answer | undefined {
+/** A failing cache counts as empty: it never fails a turn. */
+function readCache(cache: ResultCache, key: string): CachedResult | undefined {
   try {
     return cache.get(key);
   } catch {
@@ -90,11 +95,11 @@ function find(cache: AnswerCache, key: string): Answer | undefined {
   }
 }
 
-function keep(cache: AnswerCache, key: string, answer: Answer): void {
+function writeCache(cache: ResultCache, key: string, result: CachedResult): void {
   try {
-    const known = cache.get(key);
-    if (known === undefined || known.at <= answer.at) cache.put(key, answer);
+    const cached = cache.get(key);
+    if (cached === undefined || cached.requestedAt <= result.requestedAt) cache.put(key, result);
   } catch {
-    // The answer is not kept, and is asked for again next time.
+    // Without a stored result, the next equal effect is performed.
   }
 }

@@ -1,12 +1,12 @@
 import { expect } from 'vitest';
-import { codeOf, type Kit, kit, run, tick } from '../../spec/probes/kit.js';
+import { codeOf, type KernelFixture, kernelFixture, run, tick } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
-import { LoopError } from '../journal/errors.js';
-import type { Outcome } from '../kernel/attempt.js';
-import type { Scope } from '../kernel/scope.js';
+import { LoopError } from '../base/errors.js';
+import type { Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
-import { crashingStore } from '../testing/crashing-journal.js';
+import type { RunOutcome } from '../protocol/session.js';
+import { crashingStore } from '../testing/crashing-store.js';
 import { fallbackLayer } from './fallback.js';
 
 const REQUEST = { backendId: 'a', model: 'a-1', options: { region: 'x' }, promptLength: 2, prompt: 'hi', maxTokens: 5 };
@@ -19,17 +19,17 @@ type Failures = { readonly [backend: string]: LoopError };
 
 const failing = (code: string, data?: Json): LoopError => new LoopError(code, `${code} by design`, data);
 
-interface World {
-  readonly k: Kit;
-  readonly asked: Json[];
+interface ModelFixture {
+  readonly k: KernelFixture;
+  readonly requests: Json[];
   body(scope: Scope): Promise<unknown>;
 }
 
-/** A model effect that fails at the backends named, and answers at the others. */
-function world(failures: Failures, k = kit()): World {
-  const asked: Json[] = [];
+/** A model effect that fails on the given backends and succeeds on all others. */
+function modelFixture(failures: Failures, k = kernelFixture()): ModelFixture {
+  const requests: Json[] = [];
   const perform = (input: Json): Json => {
-    asked.push(input);
+    requests.push(input);
     const { backendId } = input as { backendId: string };
     const failure = failures[backendId];
     if (failure !== undefined) throw failure;
@@ -37,45 +37,51 @@ function world(failures: Failures, k = kit()): World {
   };
   return {
     k,
-    asked,
+    requests,
     body: (scope) => scope.effect({ ...k.effect('a', 'idempotent', perform, REQUEST), kind: 'model' }),
   };
 }
 
-async function outcomeOf({ k, body }: World, refs = REFS): Promise<Outcome> {
+async function outcomeOf({ k, body }: ModelFixture, refs = REFS): Promise<RunOutcome> {
   return run(await k.open({ layers: [fallbackLayer(refs)] }), body);
 }
 
-verifies('policy.fallback', 'one backend is down, and so is everything', async () => {
-  const w = world({ a: failing('BACKEND_FAILED'), b: failing('TIMEOUT') });
-  expect(await outcomeOf(w)).toEqual({ status: 'ok', output: { text: 'from c' } });
-  const { options: _, ...rest } = REQUEST;
-  expect(w.asked).toEqual([
-    REQUEST,
-    { ...rest, backendId: 'b', model: 'b-1' },
-    { ...rest, backendId: 'c', model: 'c-1', options: { fast: true } },
-  ]);
-  const entries = await w.k.entries();
-  expect(entries.filter(({ type }) => type === 'rondo.backend.fallback').map(({ value }) => value)).toEqual([
-    { from: 'a', to: 'b', code: 'BACKEND_FAILED' },
-    { from: 'b', to: 'c', code: 'TIMEOUT' },
-  ]);
-  expect(entries.filter(({ type }) => type === 'effect.requested').map(({ name }) => name)).toEqual(['a', 'b', 'c']);
-  const twin = world({ a: failing('BACKEND_FAILED') });
-  expect((await run(await twin.k.open(), twin.body)).status).toBe('error');
-});
+verifies(
+  'policy.fallback',
+  'the next backend answers when one fails or times out, and each switch is journaled',
+  async () => {
+    const fixture = modelFixture({ a: failing('BACKEND_FAILED'), b: failing('TIMEOUT') });
+    expect(await outcomeOf(fixture)).toEqual({ status: 'ok', output: { text: 'from c' } });
+    const { options: _, ...rest } = REQUEST;
+    expect(fixture.requests).toEqual([
+      REQUEST,
+      { ...rest, backendId: 'b', model: 'b-1' },
+      { ...rest, backendId: 'c', model: 'c-1', options: { fast: true } },
+    ]);
+    const entries = await fixture.k.entries();
+    expect(entries.filter(({ type }) => type === 'rondo.backend.fallback').map(({ value }) => value)).toEqual([
+      { from: 'a', to: 'b', code: 'BACKEND_FAILED' },
+      { from: 'b', to: 'c', code: 'TIMEOUT' },
+    ]);
+    expect(entries.filter(({ type }) => type === 'effect.requested').map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+    const twin = modelFixture({ a: failing('BACKEND_FAILED') });
+    expect((await run(await twin.k.open(), twin.body)).status).toBe('error');
+  },
+);
 
-verifies('policy.fallback', 'a refusal, a cancel or a useless answer is taken to somebody else', async () => {
+verifies('policy.fallback', 'a refusal, a cancellation or an invalid reply causes no fallback', async () => {
   for (const code of ['CONTENT_REFUSED', 'CANCELLED', 'REPLY_INVALID', 'BUDGET_EXHAUSTED', 'EXECUTION_FAILED']) {
-    const w = world({ a: failing(code) });
-    expect(await outcomeOf(w)).toMatchObject({ status: 'error', error: { code } });
-    expect(w.asked).toHaveLength(1);
+    const fixture = modelFixture({ a: failing(code) });
+    expect(await outcomeOf(fixture)).toMatchObject({ status: 'error', error: { code } });
+    expect(fixture.requests).toHaveLength(1);
   }
 });
 
-verifies('policy.fallback', 'all backends failed, and nobody can tell which and how', async () => {
+verifies('policy.fallback', 'the error of the last backend lists all failed attempts', async () => {
   const last = failing('BACKEND_FAILED', { status: 503, retryable: true });
-  const outcome = await outcomeOf(world({ a: failing('TIMEOUT'), b: failing('BACKEND_FAILED', 'text'), c: last }));
+  const outcome = await outcomeOf(
+    modelFixture({ a: failing('TIMEOUT'), b: failing('BACKEND_FAILED', 'text'), c: last }),
+  );
   const attempts = [
     { backend: 'a', code: 'TIMEOUT' },
     { backend: 'b', code: 'BACKEND_FAILED' },
@@ -85,27 +91,32 @@ verifies('policy.fallback', 'all backends failed, and nobody can tell which and 
   expect(outcome).toEqual({ status: 'error', error: { code: last.code, message: last.message, data } });
 });
 
-verifies('policy.fallback', 'a backend without a model is asked for nothing in particular', async () => {
-  const w = world({ a: failing('TIMEOUT') });
-  expect(await outcomeOf(w, [{ id: 'b' }])).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });
-  expect(w.asked).toHaveLength(1);
+verifies('policy.fallback', 'a fallback without a model is DEFINITION_INVALID and is not called', async () => {
+  const fixture = modelFixture({ a: failing('TIMEOUT') });
+  expect(await outcomeOf(fixture, [{ id: 'b' }])).toMatchObject({
+    status: 'error',
+    error: { code: 'DEFINITION_INVALID' },
+  });
+  expect(fixture.requests).toHaveLength(1);
 });
 
 verifies(
   'policy.fallback',
-  'after a crash the backend that was down is asked again, or another one answers',
+  'after a crash at any append, no backend is called again whose result is recorded',
   async () => {
     for (let append = 1; append < 10; append++) {
       for (const when of ['before', 'after'] as const) {
-        const w = world({ a: failing('BACKEND_FAILED'), b: failing('TIMEOUT') });
-        const store = crashingStore(w.k.store, { append, when });
-        await codeOf(w.k.open({ store, layers: [fallbackLayer(REFS)] }).then((session) => run(session, w.body)));
+        const fixture = modelFixture({ a: failing('BACKEND_FAILED'), b: failing('TIMEOUT') });
+        const store = crashingStore(fixture.k.store, { appendNumber: append, when });
+        await codeOf(
+          fixture.k.open({ store, layers: [fallbackLayer(REFS)] }).then((session) => run(session, fixture.body)),
+        );
         await tick();
-        const ends = async (): Promise<number> =>
-          (await w.k.entries()).filter(({ type }) => /^effect\.(returned|failed)$/.test(type)).length;
-        const [before, performed] = [await ends(), w.asked.length];
-        expect(await outcomeOf(w)).toEqual({ status: 'ok', output: { text: 'from c' } });
-        expect(w.asked.length - performed, `${when} append ${append}`).toBe((await ends()) - before);
+        const countEnded = async (): Promise<number> =>
+          (await fixture.k.entries()).filter(({ type }) => /^effect\.(returned|failed)$/.test(type)).length;
+        const [before, performed] = [await countEnded(), fixture.requests.length];
+        expect(await outcomeOf(fixture)).toEqual({ status: 'ok', output: { text: 'from c' } });
+        expect(fixture.requests.length - performed, `${when} append ${append}`).toBe((await countEnded()) - before);
       }
     }
   },

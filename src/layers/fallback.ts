@@ -1,42 +1,49 @@
-/** Asks other backends, in order, when one did not answer. What was asked instead, and why, is a fact of the journal. */
-import { LoopError } from '../journal/errors.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Layer } from '../kernel/layer.js';
+/**
+ * The fallback layer: tries other backends, in order, when a backend fails. Each switch and its reason are journaled.
+ */
+
+import { LoopError } from '../base/errors.js';
+import { isObject } from '../base/own-property.js';
+import type { Effect } from '../protocol/body.js';
+import type { JsonObject } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
-import { fieldsOf } from './field.js';
+import type { Layer } from '../protocol/session.js';
 
-/** What another backend may do better. A refusal, a cancel or a useless answer is no reason to ask somebody else. */
-const PASSING_ON: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
+/** Errors that another backend may avoid. Refusals, cancellations and invalid answers do not cause a fallback. */
+const FALLBACK_CODES: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
 
-/** Goes to the next backend when the current one failed or took too long; the last one's error tells of all. */
+/**
+ * Switches to the next backend when the current one fails or times out. The last error lists all attempts in its data.
+ */
 export function fallbackLayer(refs: readonly BackendRef[]): Layer {
   return async (effect, scope, next) => {
     const attempts: { readonly backend: string; readonly code: string }[] = [];
     let current = effect;
-    for (let place = 0; ; place++) {
+    for (let index = 0; ; index++) {
       try {
         return await next(current);
       } catch (thrown) {
-        if (!(thrown instanceof LoopError && PASSING_ON.has(thrown.code))) throw thrown;
+        if (!(thrown instanceof LoopError && FALLBACK_CODES.has(thrown.code))) throw thrown;
         const { code, message, data } = thrown;
         attempts.push({ backend: current.name, code });
-        const ref = refs[place];
-        if (ref === undefined) throw new LoopError(code, message, { ...fieldsOf(data), attempts }, thrown);
+        const ref = refs[index];
+        if (ref === undefined)
+          throw new LoopError(code, message, { ...(isObject(data) ? data : {}), attempts }, thrown);
         const from = current.name;
         await scope.record('rondo.backend.fallback', () => ({ from, to: ref.id, code }));
-        current = towards(effect, ref);
+        current = withBackend(effect, ref);
       }
     }
   };
 }
 
-/** The same request for another backend: the options were the first one's, and are not passed on. */
-function towards(effect: Effect, { id, model, options }: BackendRef): Effect {
+/** Readdresses a request to another backend. Options are specific to a backend, so those of the first are dropped. */
+function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect {
   if (model === undefined)
     throw new LoopError('DEFINITION_INVALID', `The fallback "${id}" names no model; name one in the definition.`, {
       id,
     });
-  const { options: _, ...rest } = fieldsOf(effect.input) ?? {};
+  const { options: _, ...rest } = (isObject(effect.input) ? effect.input : {}) as JsonObject;
   const request = { ...rest, backendId: id, model };
   return { ...effect, name: id, input: options === undefined ? request : { ...request, options } };
 }

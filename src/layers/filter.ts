@@ -1,41 +1,46 @@
 /**
- * Content filters: what may not go out or come in is refused or replaced. They stand outside of the cache and of
- * retries, so they see what goes out once, and whatever comes back: kept or fresh, answer or error.
- * They guard the way out and the way in, not the journal, which holds what was asked for and what came back.
+ * The filter layer: refuses or redacts content that a policy does not allow in the input or in the result of an effect.
+ * It is outside of the cache layer and the retry layer, so an input is filtered once, and so is every result: cached or
+ * new, value or error.
+ * Filters do not apply to the journal, which holds the original input and the original result.
  */
+
 import type { RE2JS } from 're2js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import { isObject, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
-import { LoopError, outcomeOf } from '../journal/errors.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Layer } from '../kernel/layer.js';
+import { re2Pattern } from '../json/linear-pattern.js';
+import type { Effect } from '../protocol/body.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec, PolicySpec } from '../protocol/loop.js';
-import { fieldOf, fieldsOf } from './field.js';
-import { compilePattern } from './pattern.js';
-import { type Kept, rewriteTexts } from './rewrite.js';
+import type { Layer } from '../protocol/session.js';
+import { rewriteStrings, type SkippedMembers } from './rewrite-strings.js';
 
-type Stage = 'before' | 'after';
+type FilterStage = 'before' | 'after';
 
-interface Filter {
-  readonly place: string;
+interface CompiledFilter {
+  readonly policyPath: string;
   readonly pattern: RE2JS;
-  readonly refuses: boolean;
+  readonly shouldRefuse: boolean;
   readonly replacement: string;
   readonly reason: string | undefined;
 }
 
-/** Characters that are filtered for one effect and stage; more is refused. */
-const MOST = 4 * 1024 * 1024;
-/** Characters times steps of the pattern: what one search may cost at worst. */
-const WORK = 2e8;
-/** One search is linear, but a text can be made so that each of its many matches costs a search to its end. */
-const PATIENCE_MS = 2000;
-const TOO_LONG = 'it takes too long to filter';
-const REPLACEMENT = '[redacted]';
+/** Upper bound on the filtered characters of one effect and stage. Larger content is refused. */
+const MAX_FILTERED_CHARS = 4 * 1024 * 1024;
+/** Upper bound on the worst-case cost of one search: characters times the program size of the pattern. */
+const MAX_MATCH_COST = 2e8;
+/**
+ * Time limit for one pass. A single search is linear, but hostile text can make every one of many matches cost a full
+ * scan.
+ */
+const MAX_FILTER_MS = 2000;
+const FILTER_TIMEOUT_REASON = 'it takes too long to filter';
+const DEFAULT_REPLACEMENT = '[redacted]';
 
-/** What steers a model and names its tool calls is no content; everything else in a request or a reply is. */
-const STEERING: Kept = {
+/** Members of model requests and replies that are parameters or identifiers, not content. They are never filtered. */
+const MODEL_CONTROL_MEMBERS: SkippedMembers = {
   backendId: true,
   model: true,
   options: true,
@@ -44,76 +49,86 @@ const STEERING: Kept = {
   toolCalls: { id: true, name: true },
 };
 
-const compiled = new WeakMap<readonly FilterSpec[], readonly Filter[]>();
+const compiledFilters = new WeakMap<readonly FilterSpec[], readonly CompiledFilter[]>();
 
-/** Filters what is sent and what comes back; a refusal is CONTENT_REFUSED and never tells what was found. */
+/**
+ * Creates a layer that filters the input and the result of an effect. Its error, CONTENT_REFUSED, never contains the
+ * matched text.
+ */
 export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec['filters']>, clock: Clock): Layer {
   return async (effect, scope, next) => {
-    const [outwards, inwards] = [filtersOf(before, 'before'), filtersOf(after, 'after')];
-    const sent = outwards.length === 0 ? effect : withInput(effect, new Sieve(outwards, 'before', effect.name, clock));
+    const [outwards, inwards] = [compileFilters(before, 'before'), compileFilters(after, 'after')];
+    const sent =
+      outwards.length === 0 ? effect : filterInput(effect, new ContentFilter(outwards, 'before', effect.name, clock));
     if (inwards.length === 0) return next(sent);
-    const kept = effect.kind === 'model' ? STEERING : {};
-    const sieve = (): Sieve => new Sieve(inwards, 'after', effect.name, clock);
+    const skipped = effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {};
+    const newFilter = (): ContentFilter => new ContentFilter(inwards, 'after', effect.name, clock);
     let value: Json | undefined;
     try {
       value = (await next(sent)) as Json | undefined;
     } catch (thrown) {
-      // How the run itself ended is not what came back.
-      throw scope.life.reason === undefined ? withoutContent(outcomeOf(thrown), sieve()) : thrown;
+      // A cancellation is not a result of the effect, so it is not filtered.
+      throw scope.isCancelled ? thrown : filterError(toLoopError(thrown), newFilter());
     }
-    return value === undefined ? undefined : rewriteTexts(value, sieve().pass, kept);
+    return value === undefined ? undefined : rewriteStrings(value, newFilter().filterText, skipped);
   };
 }
 
-function withInput(effect: Effect, sieve: Sieve): Effect {
+function filterInput(effect: Effect, filter: ContentFilter): Effect {
   if (effect.input === undefined) return effect;
-  const input = rewriteTexts(effect.input as Json, sieve.pass, effect.kind === 'model' ? STEERING : {});
-  const promptLength = fieldOf(input, 'promptLength');
+  const input = rewriteStrings(
+    effect.input as Json,
+    filter.filterText,
+    effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {},
+  );
+  // The journal has the length of the prompt, which changes with its text.
+  const promptLength = ownProperty(input, 'promptLength');
   if (effect.kind !== 'model' || typeof promptLength !== 'number') return { ...effect, input };
-  return { ...effect, input: { ...fieldsOf(input), promptLength: promptLength + sieve.growth } };
+  return { ...effect, input: { ...(isObject(input) ? input : {}), promptLength: promptLength + filter.lengthChange } };
 }
 
-function withoutContent(error: LoopError, sieve: Sieve): LoopError {
-  const record = rewriteTexts(error.record() as unknown as Json, sieve.pass, { code: true });
-  return sieve.changed ? LoopError.of(record as unknown as ErrorRecord) : error;
+function filterError(error: LoopError, filter: ContentFilter): LoopError {
+  const record = rewriteStrings(error.toErrorRecord() as unknown as Json, filter.filterText, { code: true });
+  return filter.hasChanged ? LoopError.fromErrorRecord(record as unknown as ErrorRecord) : error;
 }
 
-/** One pass of filters over all texts of a value, each filter over what the one before it left. */
-class Sieve {
-  /** By how many characters the texts became longer. */
-  growth = 0;
-  changed = false;
-  private left = MOST;
-  private readonly filters: readonly Filter[];
-  private readonly stage: Stage;
-  private readonly name: string;
+/** One pass of filters over all strings of a value. Each filter sees the output of the one before it. */
+class ContentFilter {
+  /** Change of the total length of the strings; negative if they became shorter. */
+  lengthChange = 0;
+  hasChanged = false;
+  private remainingChars = MAX_FILTERED_CHARS;
+  private readonly filters: readonly CompiledFilter[];
+  private readonly stage: FilterStage;
+  private readonly effectName: string;
   private readonly clock: Clock;
-  private readonly until: number;
+  private readonly deadlineAt: number;
 
-  constructor(filters: readonly Filter[], stage: Stage, name: string, clock: Clock) {
+  constructor(filters: readonly CompiledFilter[], stage: FilterStage, name: string, clock: Clock) {
     this.filters = filters;
     this.stage = stage;
-    this.name = name;
+    this.effectName = name;
     this.clock = clock;
-    this.until = clock.elapsed() + PATIENCE_MS;
+    this.deadlineAt = clock.elapsed() + MAX_FILTER_MS;
   }
 
-  readonly pass = (text: string): string => {
+  readonly filterText = (text: string): string => {
     let clean = text;
     for (const filter of this.filters) {
-      this.check(clean.length);
-      if (clean.length * filter.pattern.programSize() > WORK) throw this.refused(filter.place, TOO_LONG);
+      this.assertWithinLimits(clean.length);
+      if (clean.length * filter.pattern.programSize() > MAX_MATCH_COST)
+        throw this.refusalError(filter.policyPath, FILTER_TIMEOUT_REASON);
       if (!filter.pattern.test(clean)) continue;
-      if (filter.refuses) throw this.refused(filter.place, filter.reason);
-      clean = this.redacted(clean, filter);
+      if (filter.shouldRefuse) throw this.refusalError(filter.policyPath, filter.reason);
+      clean = this.redactMatches(clean, filter);
     }
-    this.left -= clean.length;
-    this.growth += clean.length - text.length;
-    this.changed ||= clean !== text;
+    this.remainingChars -= clean.length;
+    this.lengthChange += clean.length - text.length;
+    this.hasChanged ||= clean !== text;
     return clean;
   };
 
-  private redacted(text: string, { pattern, replacement }: Filter): string {
+  private redactMatches(text: string, { pattern, replacement }: CompiledFilter): string {
     const matcher = pattern.matcher(text);
     let clean = '';
     let from = 0;
@@ -122,34 +137,69 @@ class Sieve {
       if (start === end) continue;
       clean += text.slice(from, start) + replacement;
       from = end;
-      this.check(clean.length);
+      this.assertWithinLimits(clean.length);
     }
     return clean + text.slice(from);
   }
 
-  private check(length: number): void {
-    if (length > this.left) throw this.refused('filters', `it is longer than ${MOST} characters`);
-    if (this.clock.elapsed() > this.until) throw this.refused('filters', TOO_LONG);
+  private assertWithinLimits(length: number): void {
+    if (length > this.remainingChars)
+      throw this.refusalError('filters', `it is longer than ${MAX_FILTERED_CHARS} characters`);
+    if (this.clock.elapsed() > this.deadlineAt) throw this.refusalError('filters', FILTER_TIMEOUT_REASON);
   }
 
-  private refused(place: string, reason: string | undefined): LoopError {
-    const what = this.stage === 'before' ? 'What was to be sent to' : 'What came back from';
+  private refusalError(policyPath: string, reason: string | undefined): LoopError {
+    const subject = this.stage === 'before' ? 'The input of' : 'The result of';
     const why = reason === undefined ? '' : `: ${reason}`;
-    const message = `${what} "${this.name}" was refused by its policy's ${place}${why}.`;
+    const message = `${subject} "${this.effectName}" was refused by its policy's ${policyPath}${why}.`;
     const data = { stage: this.stage };
     return new LoopError('CONTENT_REFUSED', message, reason === undefined ? data : { ...data, reason });
   }
 }
 
-function filtersOf(specs: readonly FilterSpec[], stage: Stage): readonly Filter[] {
-  const known = compiled.get(specs);
-  if (known !== undefined) return known;
-  const filters = specs.map((spec, index): Filter => {
-    const place = `filters.${stage}[${index}]`;
-    const { action, replacement = REPLACEMENT, reason } = spec;
-    // Whatever is not clearly to be replaced is refused.
-    return { place, pattern: compilePattern(spec.pattern, place), refuses: action !== 'redact', replacement, reason };
+function compileFilters(specs: readonly FilterSpec[], stage: FilterStage): readonly CompiledFilter[] {
+  const cached = compiledFilters.get(specs);
+  if (cached !== undefined) return cached;
+  const filters = specs.map((spec, index): CompiledFilter => {
+    const policyPath = `filters.${stage}[${index}]`;
+    const { action, replacement = DEFAULT_REPLACEMENT, reason } = spec;
+    // Fail closed: only an explicit `redact` replaces a match.
+    return {
+      policyPath,
+      pattern: compilePattern(spec.pattern, policyPath),
+      shouldRefuse: action !== 'redact',
+      replacement,
+      reason,
+    };
   });
-  compiled.set(specs, filters);
+  compiledFilters.set(specs, filters);
   return filters;
+}
+
+const MAX_PATTERN_CHARS = 1000;
+
+/**
+ * Compiles a pattern in RE2 syntax. Throws DEFINITION_INVALID if it cannot be parsed, is too long, or matches the empty
+ * string.
+ */
+function compilePattern(pattern: unknown, policyPath: string): RE2JS {
+  if (typeof pattern !== 'string') throw invalidPatternError(policyPath, 'it is not text');
+  if (pattern.length > MAX_PATTERN_CHARS)
+    throw invalidPatternError(policyPath, `it is longer than ${MAX_PATTERN_CHARS} characters`);
+  const compiled = parsePattern(pattern, policyPath);
+  if (compiled.test('')) throw invalidPatternError(policyPath, 'it matches the empty string');
+  return compiled;
+}
+
+function parsePattern(pattern: string, policyPath: string): RE2JS {
+  try {
+    return re2Pattern(pattern);
+  } catch (thrown) {
+    throw invalidPatternError(policyPath, thrown instanceof Error ? thrown.message : 'it cannot be read');
+  }
+}
+
+function invalidPatternError(policyPath: string, why: string): LoopError {
+  const message = `The pattern of ${policyPath} cannot be used: ${why}. Write it in RE2 syntax.`;
+  return new LoopError('DEFINITION_INVALID', message, { place: policyPath });
 }

@@ -1,39 +1,39 @@
-/** Kept answers in memory: the one that was not used for the longest time goes first. */
+/** An in-memory result cache that evicts the least recently used entry first. */
 import type { Json } from '../protocol/json.js';
-import type { Answer, AnswerCache } from './cache.js';
+import type { CachedResult, ResultCache } from './cache.js';
 
-interface Kept {
-  readonly text: string;
-  readonly at: number;
-  readonly bytes: number;
+interface StoredResult {
+  readonly json: string;
+  readonly requestedAt: number;
+  readonly sizeBytes: number;
 }
 
-/** A cache of at most so many answers and so many bytes of them; an answer that alone is larger is not kept. */
-export function memoryCache(bounds: { readonly entries: number; readonly bytes: number }): AnswerCache {
-  // A map keeps its order: the first is the one that was not used for the longest time.
-  const answers = new Map<string, Kept>();
-  let weight = 0;
+/** Creates an LRU cache bounded by entries and bytes. A result larger than the byte limit is not stored. */
+export function memoryCache(bounds: { readonly entries: number; readonly bytes: number }): ResultCache {
+  // A Map iterates in insertion order, and reads reinsert: the first entry is the least recently used.
+  const results = new Map<string, StoredResult>();
+  let totalBytes = 0;
   const drop = (key: string): void => {
-    weight -= answers.get(key)?.bytes ?? 0;
-    answers.delete(key);
+    totalBytes -= results.get(key)?.sizeBytes ?? 0;
+    results.delete(key);
   };
-  const get = (key: string): Answer | undefined => {
-    const kept = answers.get(key);
-    if (kept === undefined) return undefined;
-    answers.delete(key);
-    answers.set(key, kept);
-    return { value: JSON.parse(kept.text) as Json, at: kept.at };
+  const get = (key: string): CachedResult | undefined => {
+    const stored = results.get(key);
+    if (stored === undefined) return undefined;
+    results.delete(key);
+    results.set(key, stored);
+    return { value: JSON.parse(stored.json) as Json, requestedAt: stored.requestedAt };
   };
-  const put = (key: string, { value, at }: Answer): void => {
-    // As text it cannot be changed by whoever holds the value, and its size is known.
-    const text = JSON.stringify(value);
-    const bytes = Buffer.byteLength(text) + key.length;
+  const put = (key: string, { value, requestedAt }: CachedResult): void => {
+    // Stored as JSON text: callers cannot mutate the cached value, and its size is known.
+    const json = JSON.stringify(value);
+    const sizeBytes = Buffer.byteLength(json) + key.length;
     drop(key);
-    if (bytes > bounds.bytes) return;
-    answers.set(key, { text, at, bytes });
-    weight += bytes;
-    for (const oldest of answers.keys()) {
-      if (answers.size <= bounds.entries && weight <= bounds.bytes) return;
+    if (sizeBytes > bounds.bytes) return;
+    results.set(key, { json, requestedAt, sizeBytes });
+    totalBytes += sizeBytes;
+    for (const oldest of results.keys()) {
+      if (results.size <= bounds.entries && totalBytes <= bounds.bytes) return;
       drop(oldest);
     }
   };

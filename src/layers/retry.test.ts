@@ -1,21 +1,21 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { type Kit, kit, run, ticks } from '../../spec/probes/kit.js';
+import { type KernelFixture, kernelFixture, run, ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
-import { LoopError } from '../journal/errors.js';
-import type { Outcome } from '../kernel/attempt.js';
+import { LoopError } from '../base/errors.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { RetrySpec } from '../protocol/loop.js';
-import { delayAfter, retryLayer } from './retry.js';
+import type { RunOutcome } from '../protocol/session.js';
+import { retryDelayMs, retryLayer } from './retry.js';
 
-/** Performs an effect that fails in the given ways, one after another, and then answers. */
+/** Performs an effect that fails with the given errors, one per attempt, and then succeeds. */
 async function attempt(
-  k: Kit,
+  k: KernelFixture,
   spec: RetrySpec,
   failures: readonly (readonly [code: string, data?: Json])[],
   safety: Safety = 'keyed',
-): Promise<Outcome> {
+): Promise<RunOutcome> {
   const session = await k.open({ layers: [retryLayer(spec)] });
   const perform = (): string => {
     const failure = failures[k.performed.length - 1];
@@ -25,43 +25,51 @@ async function attempt(
   for (;;) {
     const outcome = await run(session, (scope) => scope.effect(k.effect('a', safety, perform)));
     if (outcome.status !== 'paused') return outcome;
-    await k.clock.advanceTo(Math.max(...outcome.pending.map((one) => (one.kind === 'timer' ? one.until : 0))));
+    await k.clock.advanceTo(Math.max(...outcome.pending.map((step) => (step.kind === 'timer' ? step.until : 0))));
   }
 }
 
 const BUSY = ['BACKEND_FAILED', { retryable: true }] as const;
-const facts = async (k: Kit): Promise<unknown[]> =>
+const retriesOf = async (k: KernelFixture): Promise<unknown[]> =>
   (await k.entries()).filter(({ type }) => type === 'rondo.retry').map(({ value }) => value);
 
-verifies('policy.retry', 'one busy moment of a backend fails the run', async () => {
-  const k = kit();
-  const spec = { attempts: 3, jitter: 0 };
-  expect(await attempt(k, spec, [BUSY, ['TIMEOUT']])).toEqual({ status: 'ok', output: 'done' });
-  expect(new Set(k.keys).size).toBe(1);
-  expect(await facts(k)).toEqual([
-    { attempt: 1, code: 'BACKEND_FAILED', delayMs: 200 },
-    { attempt: 2, code: 'TIMEOUT', delayMs: 400 },
-  ]);
-  expect(k.clock.now()).toBe(1600);
-  const twin = await attempt(kit(), { attempts: 1 }, [BUSY]);
-  expect(twin.status).toBe('error');
-});
+verifies(
+  'policy.retry',
+  'a transient failure is retried with the same idempotency key and growing delays',
+  async () => {
+    const k = kernelFixture();
+    const spec = { attempts: 3, jitter: 0 };
+    expect(await attempt(k, spec, [BUSY, ['TIMEOUT']])).toEqual({ status: 'ok', output: 'done' });
+    expect(new Set(k.keys).size).toBe(1);
+    expect(await retriesOf(k)).toEqual([
+      { attempt: 1, code: 'BACKEND_FAILED', delayMs: 200 },
+      { attempt: 2, code: 'TIMEOUT', delayMs: 400 },
+    ]);
+    expect(k.clock.now()).toBe(1600);
+    const twin = await attempt(kernelFixture(), { attempts: 1 }, [BUSY]);
+    expect(twin.status).toBe('error');
+  },
+);
 
-verifies('policy.retry', 'an effect is repeated more often than the policy says, or its error is lost', async () => {
-  const k = kit();
-  const outcome = await attempt(k, { attempts: 3, backoffMs: 0 }, [BUSY, BUSY, BUSY, BUSY]);
-  expect(outcome).toMatchObject({ status: 'error', error: { code: 'BACKEND_FAILED', message: 'by design' } });
-  expect(k.performed).toHaveLength(3);
-});
+verifies(
+  'policy.retry',
+  'an effect is attempted at most as often as the policy allows, and the last error is reported',
+  async () => {
+    const k = kernelFixture();
+    const outcome = await attempt(k, { attempts: 3, backoffMs: 0 }, [BUSY, BUSY, BUSY, BUSY]);
+    expect(outcome).toMatchObject({ status: 'error', error: { code: 'BACKEND_FAILED', message: 'by design' } });
+    expect(k.performed).toHaveLength(3);
+  },
+);
 
-verifies('policy.retry', 'an effect that may happen only once happens twice', async () => {
-  const k = kit();
+verifies('policy.retry', 'an effect with the safety once is never retried', async () => {
+  const k = kernelFixture();
   expect((await attempt(k, { attempts: 5 }, [BUSY], 'once')).status).toBe('error');
   expect(k.performed).toHaveLength(1);
 });
 
-verifies('policy.retry', 'what cannot pass is repeated all the same', async () => {
-  const lasting: readonly (readonly [string, Json?])[] = [
+verifies('policy.retry', 'a permanent failure is not retried', async () => {
+  const permanent: readonly (readonly [string, Json?])[] = [
     ['BACKEND_FAILED'],
     ['BACKEND_FAILED', { retryable: false }],
     ['BACKEND_FAILED', { retryable: 'true' }],
@@ -69,70 +77,61 @@ verifies('policy.retry', 'what cannot pass is repeated all the same', async () =
     ['TOOL_FAILED', 'retryable'],
     ['CONTENT_REFUSED', null],
   ];
-  for (const failure of lasting) {
-    const k = kit();
+  for (const failure of permanent) {
+    const k = kernelFixture();
     expect((await attempt(k, { attempts: 5 }, [failure])).status).toBe('error');
     expect(k.performed, JSON.stringify(failure)).toHaveLength(1);
   }
 });
 
-verifies(
-  'policy.retry',
-  'a backend is asked again before the time it asked for, or never, because it asked for a year',
-  async () => {
-    const asks = async (retryAfterMs: Json, maxBackoffMs?: number): Promise<unknown> => {
-      const k = kit();
-      const spec = { attempts: 2, jitter: 0, ...(maxBackoffMs === undefined ? {} : { maxBackoffMs }) };
-      await attempt(k, spec, [['BACKEND_FAILED', { retryable: true, retryAfterMs }]]);
-      return ((await facts(k))[0] as { delayMs: number }).delayMs;
-    };
-    expect(await asks(3000.5)).toBe(3001);
-    expect(await asks(50)).toBe(200);
-    expect(await asks(1e300)).toBe(60_000);
-    expect(await asks(5000, 1000)).toBe(1000);
-    for (const nonsense of [-5, '3000', null, [3000]]) expect(await asks(nonsense)).toBe(200);
-  },
-);
+verifies('policy.retry', 'the delay that a backend requests is respected up to a maximum', async () => {
+  const delayFor = async (retryAfterMs: Json, maxBackoffMs?: number): Promise<unknown> => {
+    const k = kernelFixture();
+    const spec = { attempts: 2, jitter: 0, ...(maxBackoffMs === undefined ? {} : { maxBackoffMs }) };
+    await attempt(k, spec, [['BACKEND_FAILED', { retryable: true, retryAfterMs }]]);
+    return ((await retriesOf(k))[0] as { delayMs: number }).delayMs;
+  };
+  expect(await delayFor(3000.5)).toBe(3001);
+  expect(await delayFor(50)).toBe(200);
+  expect(await delayFor(1e300)).toBe(60_000);
+  expect(await delayFor(5000, 1000)).toBe(1000);
+  for (const invalid of [-5, '3000', null, [3000]]) expect(await delayFor(invalid)).toBe(200);
+});
 
-verifies('policy.retry', 'a cancelled run sits out its backoff', async () => {
-  const k = kit();
+verifies('policy.retry', 'a cancelled turn ends during its backoff', async () => {
+  const k = kernelFixture();
   const session = await k.open({ layers: [retryLayer({ attempts: 3, backoffMs: 10_000 })] });
   const busy = (): never => {
     throw new LoopError('BACKEND_FAILED', 'busy', { retryable: true });
   };
   const running = run(session, (scope) => scope.effect(k.effect('a', 'idempotent', busy)), 't1', 'hold');
   await ticks();
-  expect(k.clock.next).toBeGreaterThan(k.clock.now());
+  expect(k.clock.nextWakeAt).toBeGreaterThan(k.clock.now());
   await session.cancel('t1', 'enough');
   expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-  expect([k.performed.length, k.clock.next]).toEqual([1, undefined]);
+  expect([k.performed.length, k.clock.nextWakeAt]).toEqual([1, undefined]);
 });
 
-verifies(
-  'policy.retry',
-  'a run that went on in another process waits again from the start, or draws another delay',
-  async () => {
-    const k = kit();
-    const layers = [retryLayer({ attempts: 3, backoffMs: 10_000 })];
-    const perform = (): string => {
-      if (k.performed.length > 1) return 'done';
-      throw new LoopError('BACKEND_FAILED', 'busy', { retryable: true });
-    };
-    const body = (scope: Parameters<Parameters<typeof run>[1]>[0]) =>
-      scope.effect(k.effect('a', 'idempotent', perform));
-    const first = await run(await k.open({ layers }), body);
-    const second = await run(await k.open({ layers }), body);
-    expect(first.status).toBe('paused');
-    expect(second).toEqual(first);
-    const until = first.status === 'paused' && first.pending[0]?.kind === 'timer' ? first.pending[0].until : 0;
-    await k.clock.advanceTo(until);
-    expect(await run(await k.open({ layers }), body)).toEqual({ status: 'ok', output: 'done' });
-    expect([k.performed.length, (await facts(k)).length]).toEqual([2, 1]);
-  },
-);
+verifies('policy.retry', 'a turn that resumes in another process keeps its recorded delay', async () => {
+  const k = kernelFixture();
+  const layers = [retryLayer({ attempts: 3, backoffMs: 10_000 })];
+  const perform = (): string => {
+    if (k.performed.length > 1) return 'done';
+    throw new LoopError('BACKEND_FAILED', 'busy', { retryable: true });
+  };
+  const body = (scope: Parameters<Parameters<typeof run>[1]>[0]) => scope.effect(k.effect('a', 'idempotent', perform));
+  const first = await run(await k.open({ layers }), body);
+  const second = await run(await k.open({ layers }), body);
+  expect(first.status).toBe('paused');
+  expect(second).toEqual(first);
+  const until = first.status === 'paused' && first.pending[0]?.kind === 'timer' ? first.pending[0].until : 0;
+  await k.clock.advanceTo(until);
+  expect(await run(await k.open({ layers }), body)).toEqual({ status: 'ok', output: 'done' });
+  expect([k.performed.length, (await retriesOf(k)).length]).toEqual([2, 1]);
+});
 
-verifies('policy.retry', 'a number out of a definition makes a delay that nobody can wait for', async () => {
-  const bad: RetrySpec[] = [
+verifies('policy.retry', 'an invalid number in a retry policy is DEFINITION_INVALID', async () => {
+  const invalid: RetrySpec[] = [
     { attempts: 0 },
     { attempts: Number.NaN },
     { attempts: '3' as unknown as number },
@@ -141,13 +140,13 @@ verifies('policy.retry', 'a number out of a definition makes a delay that nobody
     { attempts: 2, maxBackoffMs: Number.POSITIVE_INFINITY },
     { attempts: 2, jitter: 2 },
   ];
-  for (const spec of bad) {
-    const outcome = await attempt(kit(), spec, [BUSY]);
+  for (const spec of invalid) {
+    const outcome = await attempt(kernelFixture(), spec, [BUSY]);
     expect(outcome, JSON.stringify(spec)).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });
   }
 });
 
-verifies('policy.retry', 'a delay is negative, no number, or longer than the policy allows', () => {
+verifies('policy.retry', 'a delay is an integer within the bounds of the policy', () => {
   const spec = fc.record(
     {
       attempts: fc.constant(2),
@@ -158,19 +157,21 @@ verifies('policy.retry', 'a delay is negative, no number, or longer than the pol
     },
     { requiredKeys: ['attempts'] },
   );
-  const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
-  const asked = fc.option(fc.oneof(fc.double(), fc.integer()), { nil: undefined });
+  const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+  const retryAfterMs = fc.option(fc.oneof(fc.double(), fc.integer()), { nil: undefined });
   fc.assert(
-    fc.property(spec, fc.integer({ min: 1, max: 5000 }), chance, asked, (s, attempt, draw, wish) => {
-      const delay = delayAfter(s, attempt, draw, wish);
-      const longest = s.maxBackoffMs ?? 10_000;
-      const base = Math.min((s.backoffMs ?? 200) * (s.factor ?? 2) ** (attempt - 1) || 0, longest);
-      const least = Math.floor(base * (1 - (s.jitter ?? 0.5)));
+    fc.property(spec, fc.integer({ min: 1, max: 5000 }), random, retryAfterMs, (s, attempt, drawn, requested) => {
+      const delay = retryDelayMs(s, attempt, drawn, requested);
+      const maxBackoff = s.maxBackoffMs ?? 10_000;
+      const base = Math.min((s.backoffMs ?? 200) * (s.factor ?? 2) ** (attempt - 1) || 0, maxBackoff);
+      const minDelay = Math.floor(base * (1 - (s.jitter ?? 0.5)));
       expect(Number.isSafeInteger(delay)).toBe(true);
-      expect(delay).toBeGreaterThanOrEqual(least);
-      expect(delay).toBeLessThanOrEqual(Math.max(Math.ceil(base), s.maxBackoffMs ?? (wish === undefined ? 0 : 60_000)));
-      if (wish !== undefined && wish > 0)
-        expect(delay).toBeGreaterThanOrEqual(Math.min(wish, s.maxBackoffMs ?? 60_000));
+      expect(delay).toBeGreaterThanOrEqual(minDelay);
+      expect(delay).toBeLessThanOrEqual(
+        Math.max(Math.ceil(base), s.maxBackoffMs ?? (requested === undefined ? 0 : 60_000)),
+      );
+      if (requested !== undefined && requested > 0)
+        expect(delay).toBeGreaterThanOrEqual(Math.min(requested, s.maxBackoffMs ?? 60_000));
     }),
     { numRuns: 2000 },
   );

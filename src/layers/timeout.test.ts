@@ -1,52 +1,61 @@
 import { expect } from 'vitest';
-import { deferred, duplicates, type Kit, kit, run, ticks, unhandled, within } from '../../spec/probes/kit.js';
+import {
+  deferred,
+  duplicates,
+  type KernelFixture,
+  kernelFixture,
+  run,
+  ticks,
+  unhandled,
+  within,
+} from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
-import type { Outcome } from '../kernel/attempt.js';
-import type { Effect } from '../kernel/effect.js';
 import type { Session } from '../kernel/session.js';
+import type { Effect } from '../protocol/body.js';
+import type { RunOutcome } from '../protocol/session.js';
 import { timeoutLayer } from './timeout.js';
 
 const MS = 500;
 
-/** Starts a run of one effect under a timeout, as far as it gets by itself. */
-async function begin(k: Kit, perform: Effect['perform'], ms = MS): Promise<[Session, Promise<Outcome>]> {
+/** Starts a turn with one effect under a timeout and waits until it makes no further progress. */
+async function begin(k: KernelFixture, perform: Effect['perform'], ms = MS): Promise<[Session, Promise<RunOutcome>]> {
   const session = await k.open({ layers: [timeoutLayer(ms, k.clock)] });
   const running = run(session, (scope) => scope.effect(k.effect('slow', 'idempotent', perform)), 't1', 'hold');
   await ticks();
   return [session, running];
 }
 
-verifies('policy.timeout', 'an effect that never ends and hears nothing holds the run for ever', async () => {
-  const k = kit();
-  const late = deferred();
-  let heard: AbortSignal | undefined;
+verifies('policy.timeout', 'an effect that never ends fails with TIMEOUT, even if it ignores its signal', async () => {
+  const k = kernelFixture();
+  const work = deferred();
+  let received: AbortSignal | undefined;
   const [session, running] = await begin(k, (_, { signal }) => {
-    heard = signal;
-    return late.promise;
+    received = signal;
+    return work.promise;
   });
   await k.clock.advance(MS - 1);
-  expect(heard?.aborted).toBe(false);
+  expect(received?.aborted).toBe(false);
   await k.clock.advance(1);
   const error = { code: 'TIMEOUT', data: { retryable: true, timeoutMs: MS } };
   expect(await running).toMatchObject({ status: 'error', error });
-  expect([heard?.aborted, heard?.reason]).toMatchObject([true, error]);
-  late.reject(new Error('too late'));
+  expect([received?.aborted, received?.reason]).toMatchObject([true, error]);
+  work.reject(new Error('too late'));
   await ticks();
   await session.close();
   expect([duplicates(await k.entries()), unhandled]).toEqual([[], []]);
 });
 
-verifies('policy.timeout', 'a run holds for ever in a test that would also pass without the layer', async () => {
-  const k = kit();
-  const late = deferred();
-  const running = run(await k.open(), (scope) => scope.effect(k.effect('slow', 'idempotent', () => late.promise)));
+verifies('policy.timeout', 'without the layer, an effect that never ends keeps its turn waiting', async () => {
+  const k = kernelFixture();
+  const work = deferred();
+  const running = run(await k.open(), (scope) => scope.effect(k.effect('slow', 'idempotent', () => work.promise)));
   await expect(within(50, running)).rejects.toThrow('HANG');
-  late.resolve(null);
+  work.resolve(null);
   expect((await running).status).toBe('ok');
 });
 
-verifies('policy.timeout', 'effects that end in time leave their timers behind', async () => {
-  const ends: Effect['perform'][] = [
+verifies('policy.timeout', 'an effect that ends in time leaves no timer behind', async () => {
+  const performs: Effect['perform'][] = [
     () => 'done',
     async () => 'done',
     () => {
@@ -54,12 +63,12 @@ verifies('policy.timeout', 'effects that end in time leave their timers behind',
     },
     () => Promise.reject(new Error('later')),
   ];
-  for (const perform of ends) {
-    const k = kit();
+  for (const perform of performs) {
+    const k = kernelFixture();
     const [, running] = await begin(k, perform);
     const outcome = await running;
     expect(outcome.status === 'error' ? outcome.error.code : outcome.status).toMatch(/^(ok|EXECUTION_FAILED)$/);
-    expect(k.clock.next).toBeUndefined();
+    expect(k.clock.nextWakeAt).toBeUndefined();
   }
   await ticks();
   expect(unhandled).toEqual([]);
@@ -67,27 +76,27 @@ verifies('policy.timeout', 'effects that end in time leave their timers behind',
 
 verifies(
   'policy.timeout',
-  'a cancel does not reach an effect under a timeout, or a deaf one then holds the session open',
+  'a cancellation aborts an effect under a timeout, and an effect that ignores it still times out',
   async () => {
-    const k = kit();
-    let heard: AbortSignal | undefined;
+    const k = kernelFixture();
+    let received: AbortSignal | undefined;
     const [session, running] = await begin(k, (_, { signal }) => {
-      heard = signal;
+      received = signal;
       return new Promise(() => {});
     });
     await session.cancel('t1', 'enough');
     expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
-    expect(heard?.reason).toMatchObject({ code: 'CANCELLED' });
+    expect(received?.reason).toMatchObject({ code: 'CANCELLED' });
     const closing = session.close();
     await k.clock.advance(MS);
     await within(1000, closing);
-    const ended = (await k.entries()).find(({ type }) => type === 'effect.failed');
-    expect(ended?.error?.code).toBe('TIMEOUT');
+    const failed = (await k.entries()).find(({ type }) => type === 'effect.failed');
+    expect(failed?.error?.code).toBe('TIMEOUT');
   },
 );
 
-verifies('policy.timeout', 'a replay waits again for an attempt that was recorded as late', async () => {
-  const k = kit();
+verifies('policy.timeout', 'a replay does not wait again for an attempt that timed out', async () => {
+  const k = kernelFixture();
   const [first, running] = await begin(k, () => new Promise(() => {}));
   await k.clock.advance(MS);
   const outcome = await running;
@@ -97,9 +106,9 @@ verifies('policy.timeout', 'a replay waits again for an attempt that was recorde
   expect(k.performed).toHaveLength(1);
 });
 
-verifies('policy.timeout', 'a timeout out of a definition is no time at all, and switches itself off', async () => {
+verifies('policy.timeout', 'an invalid timeout is DEFINITION_INVALID and never means unlimited', async () => {
   for (const ms of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, '5' as unknown as number]) {
-    const k = kit();
+    const k = kernelFixture();
     const [, running] = await begin(k, () => 'done', ms);
     expect(await running).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });
     expect(k.performed).toEqual([]);

@@ -1,32 +1,33 @@
 /**
- * Bounds one attempt in time. It wraps what is performed, not the step around it: a late attempt is recorded as failed,
- * like any other failure, and a replay finds it so without waiting again.
+ * The timeout and deadline layers: bound the duration of one attempt. They wrap `perform`, not the step around it, so a
+ * timeout is recorded like any other failure and a replay does not wait again.
  */
-import type { Clock } from '../journal/clock.js';
-import { LoopError } from '../journal/errors.js';
-import type { Effect, Performance } from '../kernel/effect.js';
-import type { Layer } from '../kernel/layer.js';
-import type { Json } from '../protocol/json.js';
-import { setting } from './setting.js';
 
-/** Ends each attempt with TIMEOUT after `timeoutMs`, whether or not the effect listens to its signal. */
+import { LoopError } from '../base/errors.js';
+import type { Clock } from '../journal/clock.js';
+import type { Effect, EffectContext } from '../protocol/body.js';
+import type { Json } from '../protocol/json.js';
+import type { Layer } from '../protocol/session.js';
+import { policyNumber } from './policy-number.js';
+
+/** Fails each attempt with TIMEOUT after `timeoutMs`, even if the effect ignores its abort signal. */
 export function timeoutLayer(timeoutMs: number, clock: Clock): Layer {
   return async (effect, _scope, next) => {
-    const ms = setting('timeoutMs', timeoutMs, { least: 1 });
-    return next({ ...effect, perform: (input, performance) => performWithin(ms, clock, effect, input, performance) });
+    const ms = policyNumber('timeoutMs', timeoutMs, { min: 1 });
+    return next({ ...effect, perform: (input, context) => performWithin(ms, clock, effect, input, context) });
   };
 }
 
 /**
- * Ends what is not done when its agent has to be, by the monotonic clock: nothing begins after that, however long a person
- * took to say yes.
+ * Fails each attempt with TIMEOUT at the deadline of its agent, a time of the monotonic clock. No attempt starts after
+ * the deadline, however long its approval took.
  */
-export function deadlineLayer(deadline: number, clock: Clock): Layer {
+export function deadlineLayer(deadlineAt: number, clock: Clock): Layer {
   return async (effect, _scope, next) => {
-    const perform: Effect['perform'] = async (input, performance) => {
-      const left = deadline - clock.elapsed();
-      if (left > 0) return performWithin(Math.ceil(left), clock, effect, input, performance);
-      throw new LoopError('TIMEOUT', `"${effect.name}" did not begin: the deadline of its agent had passed.`);
+    const perform: Effect['perform'] = async (input, context) => {
+      const remainingMs = deadlineAt - clock.elapsed();
+      if (remainingMs > 0) return performWithin(Math.ceil(remainingMs), clock, effect, input, context);
+      throw new LoopError('TIMEOUT', `"${effect.name}" did not start: the deadline of its agent has passed.`);
     };
     return next({ ...effect, perform });
   };
@@ -37,13 +38,13 @@ async function performWithin(
   clock: Clock,
   effect: Effect,
   input: Json,
-  { idempotencyKey, signal: outer }: Performance,
+  { idempotencyKey, signal: outer }: EffectContext,
 ): Promise<unknown> {
   const inner = new AbortController();
   const done = new AbortController();
-  const passOn = (): void => inner.abort(outer.reason);
-  if (outer.aborted) passOn();
-  outer.addEventListener('abort', passOn, { once: true });
+  const forwardAbort = (): void => inner.abort(outer.reason);
+  if (outer.aborted) forwardAbort();
+  outer.addEventListener('abort', forwardAbort, { once: true });
   const late = clock.sleep(ms, done.signal).then(() => {
     const message = `"${effect.name}" did not end within ${ms} ms.`;
     const error = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: ms });
@@ -51,10 +52,10 @@ async function performWithin(
     throw error;
   });
   try {
-    // An effect that throws before its first await must stop the timer too, so it starts inside the try.
+    // Inside the try: an effect that throws synchronously must stop the timer too.
     return await Promise.race([effect.perform(input, { idempotencyKey, signal: inner.signal }), late]);
   } finally {
-    outer.removeEventListener('abort', passOn);
+    outer.removeEventListener('abort', forwardAbort);
     late.catch(() => {});
     done.abort();
   }

@@ -1,15 +1,15 @@
 import { expect } from 'vitest';
-import { answering, composite, hostOf, prompt, tool } from '../../spec/turns/stage.js';
+import { composite, hostOf, prompt, textProvider, tool } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import type { Json } from '../protocol/json.js';
 import type { StepsSpec } from '../protocol/loop.js';
 import type { TurnResult } from '../protocol/trace.js';
-import { crashingStore } from '../testing/crashing-journal.js';
+import { crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { lifespans } from './lifespan.js';
+import { resultLifetimes } from './result-lifetimes.js';
 
-/** A clock that moves on by a few milliseconds whenever it is read. */
+/** A clock that advances by a few milliseconds whenever it is read. */
 class TickingClock extends ManualClock {
   private reads = 0;
 
@@ -24,20 +24,20 @@ type Bound = { readonly [member: string]: Json };
 const step = (loopId: string, inputMapping: unknown, outputBinding?: string): object =>
   outputBinding === undefined ? { loopId, inputMapping } : { loopId, inputMapping, outputBinding };
 
-const answers = () => [answering(['{"n": 1}', '{"n": 2}'])];
-const ask = prompt('ask', 'n?', { backend: { id: 'told' }, outputSchema: { type: 'object' } });
+const answers = () => [textProvider(['{"n": 1}', '{"n": 2}'])];
+const ask = prompt('ask', 'n?', { backend: { id: 'replies' }, outputSchema: { type: 'object' } });
 const inner = composite('inner', [step('ask', {}, 'a'), step('echo', { a: '$.a.trace' })]);
 
-/** The events of a call and of everything below it, as the turn's own trace has them. */
+/** The events of a call and of everything below it, from the trace of the turn. */
 function eventsBelow({ trace }: TurnResult, callId: string): readonly unknown[] {
-  const own = trace.filter((event) => event.callId === callId || event.callId.startsWith(`${callId}/`));
-  return JSON.parse(JSON.stringify(own));
+  const events = trace.filter((event) => event.callId === callId || event.callId.startsWith(`${callId}/`));
+  return JSON.parse(JSON.stringify(events));
 }
 
-verifies('lsem.7.binding.result', 'a binding, and steps[i], are the whole LoopResult of the child', async () => {
+verifies('lsem.7.binding.result', 'a binding, and steps[i], are the complete LoopResult of the child', async () => {
   const steps = [step('inner', {}, 'first'), step('echo', { bound: '$.first', byIndex: '$.steps[0]' })];
   const host = hostOf([ask, tool('echo'), inner, composite('c', steps)], {
-    backends: answers(),
+    providers: answers(),
     clock: new TickingClock(1_000_000),
   });
   const result = await host.run({ loop: 'c', input: {} });
@@ -62,31 +62,35 @@ verifies('lsem.7.binding.result', 'a binding, and steps[i], are the whole LoopRe
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
 });
 
-verifies('lsem.7.binding.result', 'each member can be read by itself, and an ok result has no error', async () => {
-  const read = { t: '$.first.trace[0].type', d: '$.first.durationMs', s: '$.first.startedAt', e: '$.first.endedAt' };
-  const mapping = { ...read, list: '$.steps[*].durationMs', none: 'optional:$.first.error' };
-  const host = hostOf([tool('echo'), composite('c', [step('echo', '$.input', 'first'), step('echo', mapping)])]);
-  const result = await host.run({ loop: 'c', input: {} });
-  const time = '1970-01-01T00:16:40.000Z';
-  expect(result.output).toEqual({ t: 'call.started', d: 0, s: time, e: time, list: [0] });
-});
+verifies(
+  'lsem.7.binding.result',
+  'each member of a result can be read separately, and a successful result has no error',
+  async () => {
+    const read = { t: '$.first.trace[0].type', d: '$.first.durationMs', s: '$.first.startedAt', e: '$.first.endedAt' };
+    const mapping = { ...read, list: '$.steps[*].durationMs', none: 'optional:$.first.error' };
+    const host = hostOf([tool('echo'), composite('c', [step('echo', '$.input', 'first'), step('echo', mapping)])]);
+    const result = await host.run({ loop: 'c', input: {} });
+    const time = '1970-01-01T00:16:40.000Z';
+    expect(result.output).toEqual({ t: 'call.started', d: 0, s: time, e: time, list: [0] });
+  },
+);
 
-verifies('lsem.7.binding.result', 'a turn that died anywhere goes on with the same bindings', async () => {
+verifies('lsem.7.binding.result', 'a turn that crashed at any append resumes with the same bindings', async () => {
   const mapping = { t: '$.first.trace', d: '$.first.durationMs', s: '$.first.startedAt', e: '$.steps[-1].endedAt' };
   const steps = [step('inner', {}, 'first'), step('echo', mapping, 'second'), step('echo', '$.second')];
   const definitions = [ask, tool('echo'), inner, composite('c', steps)];
   const request = { loop: 'c', input: {}, sessionId: 's', key: 'k' } as const;
-  const whole = crashingStore(memoryStore());
-  const clean = await hostOf(definitions, { store: whole, backends: answers() }).run(request);
+  const counting = crashingStore(memoryStore());
+  const clean = await hostOf(definitions, { store: counting, providers: answers() }).run(request);
   expect(clean.status).toBe('ok');
-  for (let append = 1; append <= whole.appends; append++) {
+  for (let append = 1; append <= counting.appendCount; append++) {
     for (const when of ['before', 'after'] as const) {
       const store = memoryStore();
-      const dying = crashingStore(store, { append, when });
-      const first = hostOf(definitions, { store: dying, backends: answers(), clock: new TickingClock(1_000_000) });
+      const crashing = crashingStore(store, { appendNumber: append, when });
+      const first = hostOf(definitions, { store: crashing, providers: answers(), clock: new TickingClock(1_000_000) });
       await first.run(request).catch(() => undefined);
       const later = new TickingClock(9_000_000);
-      const second = hostOf(definitions, { store, backends: answers(), clock: later, seed: 2 });
+      const second = hostOf(definitions, { store, providers: answers(), clock: later, seed: 2 });
       const result = await second.run(request);
       expect(result, `crash ${when} append ${append}`).toMatchObject({ status: 'ok' });
       const { output } = result.output as { readonly output: Bound };
@@ -97,15 +101,15 @@ verifies('lsem.7.binding.result', 'a turn that died anywhere goes on with the sa
 });
 
 verifies('lsem.7.binding.result', 'only a path that may read times or the trace makes a composite fold them', () => {
-  const timed = (inputMapping: StepsSpec['steps'][number]['inputMapping']): readonly boolean[] =>
-    lifespans('c', {
+  const needsTimes = (inputMapping: StepsSpec['steps'][number]['inputMapping']): readonly boolean[] =>
+    resultLifetimes('c', {
       steps: [
         { loopId: 'a', inputMapping: {}, outputBinding: 'a' },
         { loopId: 'b', inputMapping: {}, outputBinding: 'b' },
         { loopId: 'c', inputMapping },
       ],
-    }).timed;
-  const cases: readonly [path: string, timed: readonly boolean[]][] = [
+    }).needsTimes;
+  const cases: readonly [path: string, expected: readonly boolean[]][] = [
     ['$.a.output', [false, false, false]],
     ['$.a.output.durationMs', [false, false, false]],
     ['$.steps[1].status', [false, false, false]],
@@ -135,6 +139,6 @@ verifies('lsem.7.binding.result', 'only a path that may read times or the trace 
     ['$..durationMs', [true, true, false]],
     ['$.input[?@.n == $.a.durationMs]', [true, true, false]],
   ];
-  for (const [path, expected] of cases) expect(timed(path), path).toEqual(expected);
-  expect(timed({ x: '$.a.output', y: '$.b.trace' })).toEqual([false, true, false]);
+  for (const [path, expected] of cases) expect(needsTimes(path), path).toEqual(expected);
+  expect(needsTimes({ x: '$.a.output', y: '$.b.trace' })).toEqual([false, true, false]);
 });

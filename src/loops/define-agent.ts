@@ -1,64 +1,130 @@
 /**
- * Agents in code: `defineAgent` makes the composite that a JSON definition would be, and is linked and run like one. What
- * code adds is types for both ends, tools as objects, and a model as an object.
+ * `defineAgent`: defines an agent in code. The result is a composite like that of a JSON definition and is linked and
+ * run the same way. Code adds inferred types for input and output, tools as objects and a model as an object.
  */
-import { LoopError } from '../journal/errors.js';
+
+import { LoopError } from '../base/errors.js';
+import { optionKeys } from '../base/option-keys.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, ApprovalPolicy, BackendRef, LoopDef, PolicySpec, StopSpec } from '../protocol/loop.js';
 import type { Model } from '../protocol/model.js';
-import { type DefinedLoop, isDefinedLoop } from './defined.js';
+import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
-import { endOf, type InputOf, type OutputOf, type Schema, type StandardSchema } from './standard.js';
-import { type AnyTool, isLoopsTool, namedTool, toolLoop } from './tool-loop.js';
+import {
+  type AnySchema,
+  compileIoSchema,
+  type InputOf,
+  type OutputOf,
+  type StandardSchema,
+} from './standard-schema.js';
+import { type AnyLoopsTool, isLoopsTool, loopFromTool, toLoopsTool } from './tool-loop.js';
 
-/** A loop by its id, a loop, or a tool. */
-export type AgentTool = string | DefinedLoop | AnyTool;
+/** A tool of an agent: the id of a registered loop, a loop, or a tool made with `loopsTool`. */
+export type AgentTool = string | DefinedLoop | AnyLoopsTool;
 
-/** What an agent is given when it says nothing else of its input. */
+/** The input of an agent that declares no input schema: a prompt, or the trigger that started it. */
 export type AgentInput =
   | { readonly prompt: string }
   | { readonly trigger: { readonly name: string; readonly payload?: Json } };
 
-export interface AgentDefinition<I extends Schema, O extends Schema> {
+/** The options of `defineAgent`. */
+export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
+  /** The id under which the agent is registered and called. */
   readonly id: string;
-  /** Semver; 1.0.0 unless told. */
+  /**
+   * A semantic version. Raise it when the behaviour of the agent changes.
+   * @default '1.0.0'
+   */
   readonly version?: string;
+  /**
+   * The name shown to people.
+   * @default the id
+   */
   readonly name?: string;
+  /** What the agent does. A model that has this agent as a tool reads it. */
   readonly description?: string;
-  /** A model of the AI SDK, or a backend by id. */
+  /** A model of the AI SDK, the id of a backend, or a backend with a model and options. */
   readonly model: Model | BackendRef | string;
+  /** The system prompt. */
   readonly instructions?: string;
-  /** A list, or an object of tools by name as the AI SDK takes it. */
+  /**
+   * A list of tools, or an object of tools by name as in the AI SDK.
+   * @default []
+   */
   readonly tools?: readonly AgentTool[] | { readonly [name: string]: unknown };
-  /** Agents that may take over: what they answer is the answer. */
+  /**
+   * Agents that may take over. The output of such an agent is the output of this one.
+   * @default []
+   */
   readonly handoffs?: readonly AgentTool[];
-  /** `{prompt}` unless told. */
+  /**
+   * The schema of the input.
+   * @default the schema of `AgentInput`
+   */
   readonly input?: I;
-  /** `{text}` unless told. */
+  /**
+   * The schema of the output. With a schema other than text or `{ text }`, the model is asked for JSON.
+   * @default the schema of `{ text: string }`
+   */
   readonly output?: O;
+  /**
+   * How often the model may be called before the agent stops with BUDGET_EXHAUSTED.
+   * @default 20
+   */
   readonly maxRounds?: number;
+  /** Limits on tokens and time. The agent stops with BUDGET_EXHAUSTED when it reaches one. */
   readonly stop?: StopSpec;
+  /** The mode that tools receive when they decide whether a call needs approval, such as `unsupervised`. */
   readonly mode?: string;
+  /** Approval policies by tool name; `*` applies to all other tools. They apply to everything below this agent too. */
   readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
+  /** The maximum number of output tokens of each model call. */
   readonly maxTokens?: number;
+  /** The sampling temperature of each model call. */
   readonly temperature?: number;
+  /**
+   * How long one tool call may take, in milliseconds.
+   * @default 600_000
+   */
   readonly toolTimeoutMs?: number;
+  /** The policy of the model calls: retries, fallbacks, caching, rate limits, timeouts. */
   readonly policy?: PolicySpec;
+  /** Arbitrary data that is stored with the definition. */
   readonly metadata?: { readonly [name: string]: Json };
 }
 
-type Prompted = StandardSchema<AgentInput, AgentInput>;
-type Texted = StandardSchema<{ text: string }, { text: string }>;
+type PromptInputSchema = StandardSchema<AgentInput, AgentInput>;
+type TextOutputSchema = StandardSchema<{ text: string }, { text: string }>;
 
-const OWN: ReadonlySet<string> = new Set(
-  'id version name description model tools input output policy metadata'.split(' '),
-);
-const SPEC: ReadonlySet<string> = new Set(
-  'instructions handoffs maxRounds stop mode approvals maxTokens temperature toolTimeoutMs'.split(' '),
-);
+type SpecOptions = Omit<AgentSpec, 'backend' | 'tools'>;
 
-/** What an agent takes unless told: a prompt, or what triggered it. */
-const PROMPT = {
+/** Options that become members of the definition's `agent` under the same name. */
+const AGENT_SPEC_KEYS = optionKeys<SpecOptions>({
+  instructions: true,
+  handoffs: true,
+  maxRounds: true,
+  stop: true,
+  mode: true,
+  approvals: true,
+  maxTokens: true,
+  temperature: true,
+  toolTimeoutMs: true,
+});
+const LOOP_KEYS = optionKeys<Omit<AgentDefinition<AnySchema, AnySchema>, keyof SpecOptions>>({
+  id: true,
+  version: true,
+  name: true,
+  description: true,
+  model: true,
+  tools: true,
+  input: true,
+  output: true,
+  policy: true,
+  metadata: true,
+});
+
+/** The JSON Schema of `AgentInput`. */
+const DEFAULT_INPUT_SCHEMA = {
   type: 'object',
   properties: {
     prompt: { type: 'string' },
@@ -73,55 +139,77 @@ const PROMPT = {
   additionalProperties: false,
 } as const;
 
-const TEXT = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } as const;
+const DEFAULT_OUTPUT_SCHEMA = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } as const;
 
-/** Makes an agent of code; a LoopError says what is wrong with it. */
-export function defineAgent<const I extends Schema = Prompted, const O extends Schema = Texted>(
-  spec: AgentDefinition<I, O>,
-): DefinedLoop<InputOf<I>, OutputOf<O>> {
-  const unknown = Object.keys(spec).filter((key) => !OWN.has(key) && !SPEC.has(key));
-  if (unknown.length > 0) throw invalid(spec.id, `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}`);
+/**
+ * Defines an agent: it calls a model, runs the tools that the model chooses, and repeats until the model answers.
+ * Throws DEFINITION_INVALID if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const refund = loopsTool({
+ *   name: 'refund',
+ *   inputSchema: z.object({ order: z.string(), amount: z.number() }),
+ *   requestApproval: ({ order, amount }) => `Refund ${amount} for ${order}?`,
+ *   execute: async ({ amount }) => ({ refunded: amount }),
+ * });
+ * const support = defineAgent({
+ *   id: 'support',
+ *   model: anthropic('claude-sonnet-4-5'),
+ *   instructions: 'Help customers with their orders.',
+ *   tools: [refund],
+ *   stop: { outputTokens: 20_000 },
+ * });
+ * ```
+ */
+export function defineAgent<
+  const I extends AnySchema = PromptInputSchema,
+  const O extends AnySchema = TextOutputSchema,
+>(spec: AgentDefinition<I, O>): DefinedLoop<InputOf<I>, OutputOf<O>> {
+  const unknown = Object.keys(spec).filter((key) => !LOOP_KEYS.has(key) && !AGENT_SPEC_KEYS.has(key));
+  if (unknown.length > 0)
+    throw invalidAgentError(spec.id, `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}`);
   const { id } = spec;
-  const input = endOf(spec.input ?? PROMPT, 'INPUT_VALIDATION_FAILED', id);
-  const output = endOf(spec.output ?? TEXT, 'OUTPUT_VALIDATION_FAILED', id);
-  const called = [...toolsOf(spec.tools ?? []), ...(spec.handoffs ?? [])];
-  const parts = called.flatMap((tool) => partOf(tool, id));
-  const ends = { input: input.validator, output: output.validator };
-  const definition = definitionOf(spec, ends);
+  const input = compileIoSchema(spec.input ?? DEFAULT_INPUT_SCHEMA, 'INPUT_VALIDATION_FAILED', id);
+  const output = compileIoSchema(spec.output ?? DEFAULT_OUTPUT_SCHEMA, 'OUTPUT_VALIDATION_FAILED', id);
+  const callees = [...toolListOf(spec.tools ?? []), ...(spec.handoffs ?? [])];
+  const innerLoops = callees.flatMap((tool) => innerLoopsOf(tool, id));
+  const validators = { input: input.validator, output: output.validator };
+  const definition = definitionOf(spec, validators);
   return {
     name: id,
     version: definition.version,
     input: input.check as DefinedLoop<InputOf<I>>['input'],
     output: output.check as DefinedLoop<unknown, OutputOf<O>>['output'],
-    body: alone(id),
-    quick: input.quick && output.quick,
+    body: bodyWithoutHost(id),
+    hasFastValidation: input.isFast && output.isFast,
     definition,
-    ends,
+    validators,
     source: '',
-    parts,
+    innerLoops,
     model: isModel(spec.model) ? spec.model : undefined,
   };
 }
 
-/** The definition as a document would have it. */
-function definitionOf(spec: AgentDefinition<Schema, Schema>, ends: DefinedLoop['ends']): LoopDef {
+/** Builds the definition that an equivalent JSON document would contain. */
+function definitionOf(spec: AgentDefinition<AnySchema, AnySchema>, validators: DefinedLoop['validators']): LoopDef {
   const { id, version = '1.0.0', name = id, description, policy, metadata, tools = [], handoffs } = spec;
-  const given = Object.entries(spec).filter(
-    ([key, value]) => SPEC.has(key) && key !== 'handoffs' && value !== undefined,
+  const options = Object.entries(spec).filter(
+    ([key, value]) => AGENT_SPEC_KEYS.has(key) && key !== 'handoffs' && value !== undefined,
   );
   const agent: AgentSpec = {
-    backend: backendOf(spec.model, id),
-    tools: toolsOf(tools).map((tool) => nameOf(tool, id)),
-    ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => nameOf(tool, id)) }),
-    ...Object.fromEntries(given),
+    backend: backendRefOf(spec.model, id),
+    tools: toolListOf(tools).map((tool) => toolIdOf(tool, id)),
+    ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => toolIdOf(tool, id)) }),
+    ...Object.fromEntries(options),
   };
   const document = {
     id,
     name,
     ...(description !== undefined && { description }),
     version,
-    inputSchema: ends.input.schema,
-    outputSchema: ends.output.schema,
+    inputSchema: validators.input.schema,
+    outputSchema: validators.output.schema,
     kind: 'composite',
     composite: { agent },
     ...(policy !== undefined && { policy }),
@@ -130,21 +218,21 @@ function definitionOf(spec: AgentDefinition<Schema, Schema>, ends: DefinedLoop['
   return parseDefinition(document, `defineAgent("${id}")`);
 }
 
-function toolsOf(tools: NonNullable<AgentDefinition<Schema, Schema>['tools']>): readonly AgentTool[] {
+function toolListOf(tools: NonNullable<AgentDefinition<AnySchema, AnySchema>['tools']>): readonly AgentTool[] {
   if (Array.isArray(tools)) return tools as readonly AgentTool[];
-  return Object.entries(tools).map(([name, tool]) => (isDefinedLoop(tool) ? tool : namedTool(name, tool)));
+  return Object.entries(tools).map(([name, tool]) => (isDefinedLoop(tool) ? tool : toLoopsTool(name, tool)));
 }
 
-function partOf(tool: AgentTool, agent: string): readonly DefinedLoop[] {
+function innerLoopsOf(tool: AgentTool, agent: string): readonly DefinedLoop[] {
   if (typeof tool === 'string') return [];
-  if (isLoopsTool(tool)) return [toolLoop(tool)];
+  if (isLoopsTool(tool)) return [loopFromTool(tool)];
   if (isDefinedLoop(tool)) return [tool as DefinedLoop];
-  throw invalid(agent, 'a tool is the id of a loop, a loop, or made with loopsTool()');
+  throw invalidAgentError(agent, 'a tool must be the id of a loop, a loop, or made with loopsTool()');
 }
 
-function nameOf(tool: AgentTool, agent: string): string {
+function toolIdOf(tool: AgentTool, agent: string): string {
   if (typeof tool === 'string') return tool;
-  return partOf(tool, agent)[0]?.name ?? '';
+  return innerLoopsOf(tool, agent)[0]?.name ?? '';
 }
 
 function isModel(model: unknown): model is Model {
@@ -152,20 +240,23 @@ function isModel(model: unknown): model is Model {
   return typeof doStream === 'function' && typeof doGenerate === 'function';
 }
 
-function backendOf(model: Model | BackendRef | string, agent: string): BackendRef {
+function backendRefOf(model: Model | BackendRef | string, agent: string): BackendRef {
   if (typeof model === 'string') return { id: model };
   if (isModel(model)) return { id: model.provider, model: model.modelId };
   if (typeof model === 'object' && model !== null && typeof model.id === 'string') return model;
-  throw invalid(agent, 'its model must be a model of the AI SDK, or a backend: an id, or {id, model?, options?}');
+  throw invalidAgentError(
+    agent,
+    'its model must be a model of the AI SDK, or a backend: an id, or {id, model?, options?}',
+  );
 }
 
-/** Without a host there is nobody to link it. */
-function alone(id: string): () => never {
+/** The body of an agent that is called without a host, which would link it. It always throws. */
+function bodyWithoutHost(id: string): () => never {
   return () => {
     throw new LoopError('EXECUTION_FAILED', `The agent "${id}" needs a host: run it with host.run({ loop }).`);
   };
 }
 
-function invalid(id: string, reason: string): LoopError {
+function invalidAgentError(id: string, reason: string): LoopError {
   return new LoopError('DEFINITION_INVALID', `defineAgent("${id}"): ${reason}.`, { reason });
 }

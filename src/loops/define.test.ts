@@ -1,6 +1,6 @@
 import { expect, expectTypeOf } from 'vitest';
 import { z } from 'zod';
-import { hostOf, prompt, typesOf } from '../../spec/turns/stage.js';
+import { hostOf, prompt, typesOf } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 import { defineLoop } from './define.js';
 
@@ -28,7 +28,7 @@ const twice = defineLoop({
   },
 });
 
-verifies('definition.code', 'types are lost between a schema and a body', () => {
+verifies('definition.code', 'a body has the types of its schemas', () => {
   type Input = Parameters<typeof double.body>[0];
   expectTypeOf<Input>().toEqualTypeOf<{ n: number; unit?: string | undefined }>();
   expectTypeOf<Awaited<ReturnType<typeof twice.body>>>().toEqualTypeOf<number>();
@@ -36,7 +36,7 @@ verifies('definition.code', 'types are lost between a schema and a body', () => 
   expect(double.definition).toMatchObject({ kind: 'tool', version: '1.0.0', inputSchema: { type: 'object' } });
 });
 
-verifies('lsem.6.log', 'a body cannot say anything into the trace', async () => {
+verifies('lsem.6.log', 'log lines of bodies and tools are part of the trace', async () => {
   const result = await hostOf([]).run({ loop: twice, input: { n: 3 } });
   expect(result).toMatchObject({ status: 'ok', output: 12 });
   const logs = result.trace.filter(({ type }) => type === 'log');
@@ -47,44 +47,44 @@ verifies('lsem.6.log', 'a body cannot say anything into the trace', async () => 
   ]);
 });
 
+verifies('lsem.6.vendor', 'a record of a custom type becomes an event, and a core type cannot be forged', async () => {
+  const forgingTool = defineLoop({
+    id: 'forging-tool',
+    input: true,
+    output: true,
+    tool: (_, { emit }) => emit('child.started', {}),
+  });
+  const forgingBody = defineLoop({
+    id: 'forging-body',
+    input: true,
+    output: true,
+    body: (_, scope) => scope.record('child.started', () => 1),
+  });
+  const host = hostOf([]);
+  const result = await host.run({ loop: twice, input: { n: 1 } });
+  expect(result.trace.filter(({ type }) => type === 'acme.halfway')).toMatchObject([
+    { payload: 2, callId: result.callId },
+  ]);
+  expect((await host.run({ loop: forgingTool, input: 1 })).status).toBe('error');
+  const forged = await host.run({ loop: forgingBody, input: 1 });
+  expect(typesOf(forged.trace, forged.callId)).not.toContain('child.started');
+});
+
 verifies(
-  'lsem.6.vendor',
-  "a fact of one's own type does not become an event, or takes a core type's name",
+  'definition.code',
+  'input and output of a loop in code are validated, and the body gets the parsed input',
   async () => {
-    const liar = defineLoop({
-      id: 'liar',
-      input: true,
-      output: true,
-      tool: (_, { emit }) => emit('child.started', {}),
-    });
-    const body = defineLoop({
-      id: 'lies',
-      input: true,
-      output: true,
-      body: (_, scope) => scope.record('child.started', () => 1),
-    });
     const host = hostOf([]);
-    const result = await host.run({ loop: twice, input: { n: 1 } });
-    expect(result.trace.filter(({ type }) => type === 'acme.halfway')).toMatchObject([
-      { payload: 2, callId: result.callId },
-    ]);
-    expect((await host.run({ loop: liar, input: 1 })).status).toBe('error');
-    const lied = await host.run({ loop: body, input: 1 });
-    expect(typesOf(lied.trace, lied.callId)).not.toContain('child.started');
+    expect((await host.run({ loop: double, input: { n: 2 } })).output).toEqual({ n: 4, unit: 'm' });
+    const bad = await host.run({ loop: double, input: { n: 'two' as unknown as number } });
+    expect(bad.error).toMatchObject({ code: 'INPUT_VALIDATION_FAILED', details: { errors: [{ path: '/n' }] } });
+    expect(typesOf(bad.trace, bad.callId)).toEqual(['call.started', 'call.errored']);
+    const wrong = defineLoop({ id: 'wrong', input: true, output: z.string(), body: () => 5 as unknown as string });
+    expect((await host.run({ loop: wrong, input: 1 })).error?.code).toBe('OUTPUT_VALIDATION_FAILED');
   },
 );
 
-verifies('definition.code', 'an end in code is not checked, or what the check made of it is lost', async () => {
-  const host = hostOf([]);
-  expect((await host.run({ loop: double, input: { n: 2 } })).output).toEqual({ n: 4, unit: 'm' });
-  const bad = await host.run({ loop: double, input: { n: 'two' as unknown as number } });
-  expect(bad.error).toMatchObject({ code: 'INPUT_VALIDATION_FAILED', details: { errors: [{ path: '/n' }] } });
-  expect(typesOf(bad.trace, bad.callId)).toEqual(['call.started', 'call.errored']);
-  const wrong = defineLoop({ id: 'wrong', input: true, output: z.string(), body: () => 5 as unknown as string });
-  expect((await host.run({ loop: wrong, input: 1 })).error?.code).toBe('OUTPUT_VALIDATION_FAILED');
-});
-
-verifies('definition.code', 'a prompt in code is another thing than a prompt in JSON', async () => {
+verifies('definition.code', 'a prompt in code behaves like the same prompt in JSON', async () => {
   const output = z.object({ answer: z.string() });
   const ask = defineLoop({ id: 'ask', input: z.object({ q: z.string() }), output, prompt: 'Answer: {{q}}' });
   const json = prompt('ask', 'Answer: {{q}}', ask.definition);
@@ -97,45 +97,45 @@ verifies('definition.code', 'a prompt in code is another thing than a prompt in 
   expect(typesOf(inCode.trace, inCode.callId)).toEqual(typesOf(inJson.trace, inJson.callId));
 });
 
-verifies('definition.code', 'a loop in code that is no loop is taken for one', () => {
-  const ends = { input: true, output: true } as const;
+verifies('definition.code', 'defineLoop refuses invalid options', () => {
+  const schemas = { input: true, output: true } as const;
   const make = (spec: object) => () => defineLoop(spec as Parameters<typeof defineLoop>[0]);
-  expect(make({ id: 'x', ...ends })).toThrow(/exactly one of body, tool and prompt/);
-  expect(make({ id: 'x', ...ends, body: () => 1, tool: () => 1 })).toThrow(/exactly one/);
-  expect(make({ id: 'x', ...ends, boddy: () => 1 })).toThrow(/no member "boddy"/);
-  expect(make({ id: 'a\nb', ...ends, body: () => 1 })).toThrow(/id/);
-  expect(make({ id: 'x', version: 'latest', ...ends, body: () => 1 })).toThrow(/version/);
+  expect(make({ id: 'x', ...schemas })).toThrow(/exactly one of body, tool and prompt/);
+  expect(make({ id: 'x', ...schemas, body: () => 1, tool: () => 1 })).toThrow(/exactly one/);
+  expect(make({ id: 'x', ...schemas, boddy: () => 1 })).toThrow(/unknown option "boddy"/);
+  expect(make({ id: 'a\nb', ...schemas, body: () => 1 })).toThrow(/id/);
+  expect(make({ id: 'x', version: 'latest', ...schemas, body: () => 1 })).toThrow(/version/);
   expect(make({ id: 'x', input: { type: 'strng' }, output: true, body: () => 1 })).toThrow(/inputSchema|strng|input/);
 });
 
-verifies('lsem.4.input', 'a schema that waits is taken for one that passed', async () => {
-  const waits = defineLoop({
-    id: 'waits',
+verifies('lsem.4.input', 'an asynchronous schema never accepts a value', async () => {
+  const asynchronous = defineLoop({
+    id: 'asynchronous',
     input: z.string().refine(async () => false),
     output: true,
     body: () => 'reached',
   });
-  const result = await hostOf([]).run({ loop: waits, input: 'x' });
+  const result = await hostOf([]).run({ loop: asynchronous, input: 'x' });
   expect(result.status).toBe('error');
   expect(result.output).toBeUndefined();
 });
 
 verifies(
   'lsem.4.input',
-  'a promise that is not one of ours passes as a verdict, or its failure ends the process',
+  'a thenable validation result is refused, and its rejection does not end the process',
   async () => {
     const unhandled: unknown[] = [];
-    const hear = (reason: unknown): unknown => unhandled.push(reason);
-    process.on('unhandledRejection', hear);
-    const passes = (done: (verdict: object) => void): void => done({ value: 1 });
-    const own = Object.fromEntries([['then', passes]]);
-    for (const verdict of [() => own, () => Promise.reject(new Error('late'))]) {
-      const input = { '~standard': { version: 1, vendor: 'x', validate: verdict as () => Promise<never> } } as const;
+    const onRejection = (reason: unknown): unknown => unhandled.push(reason);
+    process.on('unhandledRejection', onRejection);
+    const then = (resolve: (result: object) => void): void => resolve({ value: 1 });
+    const thenable = Object.fromEntries([['then', then]]);
+    for (const validate of [() => thenable, () => Promise.reject(new Error('late'))]) {
+      const input = { '~standard': { version: 1, vendor: 'x', validate: validate as () => Promise<never> } } as const;
       const loop = defineLoop({ id: 'late', input, output: true, body: () => 'reached' });
       expect((await hostOf([]).run({ loop, input: 1 })).error?.message).toContain('asynchronous');
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
-    process.off('unhandledRejection', hear);
+    process.off('unhandledRejection', onRejection);
     expect(unhandled).toEqual([]);
   },
 );

@@ -1,106 +1,174 @@
 /**
- * Loops in code: `defineLoop` infers the types of both ends from any Standard Schema and makes a loop that the kernel
- * runs and the registry knows, the same thing as a JSON definition. Exactly one of `body`, `tool` and `prompt` says what
- * it does; a body is straight-line code over its scope.
+ * `defineLoop`: defines a loop in code. It infers the types of input and output from any Standard Schema and returns a
+ * loop that is registered and run like a JSON definition. Exactly one of `body`, `tool` and `prompt` is its
+ * implementation.
  */
-import { canonical } from '../journal/canonical.js';
-import { LoopError } from '../journal/errors.js';
-import type { Loop } from '../kernel/call.js';
-import type { Scope } from '../kernel/scope.js';
+
+import { LoopError } from '../base/errors.js';
+import { optionKeys } from '../base/option-keys.js';
+import { canonicalJson } from '../json/canonical.js';
+import type { Validator } from '../json/schema.js';
+import type { Loop, Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, LoopDef, PolicySpec, PromptSpec } from '../protocol/loop.js';
-import { admitted } from './admission.js';
-import { boundedBody } from './bounded.js';
-import type { DefinedLoop } from './defined.js';
+import { withApprovalGate } from './approval-gate.js';
+import { withCallTimeout } from './call-timeout.js';
+import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
-import type { ToolCall } from './implementation.js';
-import type { Origin } from './origin.js';
+import type { DefinitionOrigin } from './origin.js';
 import { promptBody } from './prompt.js';
-import type { Validator } from './schema.js';
-import { endOf, type InputOf, type OutputOf, type Schema } from './standard.js';
+import { type AnySchema, compileIoSchema, type InputOf, type OutputOf } from './standard-schema.js';
 import { toolBody } from './tool.js';
+import type { ToolCallContext } from './tool-implementation.js';
 
-interface About<I extends Schema, O extends Schema> {
+interface LoopSpecBase<I extends AnySchema, O extends AnySchema> {
+  /** The id under which the loop is registered and called. */
   readonly id: string;
-  /** Semver; 1.0.0 unless told. Raise it when what the loop does changes. */
+  /**
+   * A semantic version. Raise it when the behaviour of the loop changes.
+   * @default '1.0.0'
+   */
   readonly version?: string;
+  /**
+   * The name shown to people.
+   * @default the id
+   */
   readonly name?: string;
+  /** What the loop does. A model that has this loop as a tool reads it. */
   readonly description?: string;
+  /** The schema of the input: a Standard Schema (zod, valibot, arktype, …) or a JSON Schema. */
   readonly input: I;
+  /** The schema of the output: a Standard Schema or a JSON Schema. */
   readonly output: O;
+  /** Retries, timeouts, approvals and other rules for the effects of the loop. */
   readonly policy?: PolicySpec;
+  /** Arbitrary data that is stored with the definition. */
   readonly metadata?: { readonly [name: string]: Json };
 }
 
-/** A composite in code. */
-export interface BodyLoop<I extends Schema, O extends Schema> extends About<I, O> {
+/** A loop whose implementation is a function over its scope. The function is replayed, so it must be deterministic. */
+export interface BodyLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
+  /** Does all its work through the scope: calls, effects, waits, timers and records. */
   readonly body: (input: OutputOf<I>, scope: Scope) => Promise<InputOf<O>> | InputOf<O>;
   readonly tool?: never;
   readonly prompt?: never;
 }
 
-/** A function that does something outside: one effect, recorded, with a declared safety. */
-export interface ToolLoop<I extends Schema, O extends Schema> extends About<I, O> {
-  readonly tool: (input: OutputOf<I>, call: ToolCall) => Promise<InputOf<O>> | InputOf<O>;
+/** A loop whose implementation is one effect: a function with side effects whose result is recorded. */
+export interface ToolLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
+  /** Performs the effect. It is not called again once its result is recorded. */
+  readonly tool: (input: OutputOf<I>, call: ToolCallContext) => Promise<InputOf<O>> | InputOf<O>;
+  /**
+   * Whether the effect may be performed again after a crash before its result was recorded.
+   * @default 'once'
+   */
   readonly safety?: Safety;
   readonly body?: never;
   readonly prompt?: never;
 }
 
-/** A question to a model. */
-export interface PromptLoop<I extends Schema, O extends Schema> extends About<I, O> {
+/** A loop whose implementation is one prompt to a model. */
+export interface PromptLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
+  /** The prompt, or its template with `{{name}}` placeholders. */
   readonly prompt: PromptSpec | string;
+  /**
+   * The backend that answers the prompt.
+   * @default { id: 'mock' }
+   */
   readonly backend?: BackendRef;
   readonly body?: never;
   readonly tool?: never;
 }
 
-export type LoopSpec<I extends Schema, O extends Schema> = BodyLoop<I, O> | ToolLoop<I, O> | PromptLoop<I, O>;
+type LoopSpec<I extends AnySchema, O extends AnySchema> =
+  | BodyLoopSpec<I, O>
+  | ToolLoopSpec<I, O>
+  | PromptLoopSpec<I, O>;
 
-const KEYS: ReadonlySet<string> = new Set(
-  'id version name description input output policy metadata body tool safety prompt backend'.split(' '),
-);
-const IN_CODE: Origin = { directory: undefined, trusted: true };
+type KeyOf<T> = T extends unknown ? keyof T : never;
 
-/** Makes a loop of code; a LoopError says what is wrong with it. */
-export function defineLoop<const I extends Schema, const O extends Schema>(
+const LOOP_SPEC_KEYS = optionKeys<Record<KeyOf<LoopSpec<AnySchema, AnySchema>>, unknown>>({
+  id: true,
+  version: true,
+  name: true,
+  description: true,
+  input: true,
+  output: true,
+  policy: true,
+  metadata: true,
+  body: true,
+  tool: true,
+  safety: true,
+  prompt: true,
+  backend: true,
+});
+const CODE_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: true };
+
+/**
+ * Defines a loop with a body, a tool function or a prompt. Throws DEFINITION_INVALID if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * const price = defineLoop({
+ *   id: 'price',
+ *   input: z.object({ sku: z.string() }),
+ *   output: z.object({ cents: z.number() }),
+ *   safety: 'idempotent',
+ *   tool: async ({ sku }) => ({ cents: await lookUpPrice(sku) }),
+ * });
+ * const total = defineLoop({
+ *   id: 'total',
+ *   input: z.object({ skus: z.array(z.string()) }),
+ *   output: z.object({ cents: z.number() }),
+ *   body: async ({ skus }, scope) => {
+ *     const prices = await scope.all(skus.map((sku) => (branch) => branch.call(price, { sku })));
+ *     return { cents: prices.reduce((sum, { cents }) => sum + cents, 0) };
+ *   },
+ * });
+ * ```
+ */
+export function defineLoop<const I extends AnySchema, const O extends AnySchema>(
   spec: LoopSpec<I, O>,
 ): DefinedLoop<InputOf<I>, OutputOf<O>> {
   assertSpec(spec);
   const { id } = spec;
-  const input = endOf(spec.input, 'INPUT_VALIDATION_FAILED', id);
-  const output = endOf(spec.output, 'OUTPUT_VALIDATION_FAILED', id);
+  const input = compileIoSchema(spec.input, 'INPUT_VALIDATION_FAILED', id);
+  const output = compileIoSchema(spec.output, 'OUTPUT_VALIDATION_FAILED', id);
   const definition = definitionOf(spec, input.validator, output.validator);
   return {
     name: id,
     version: definition.version,
-    form: spec.body !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
+    bodyKind: spec.body !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
-    body: bodyOf(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
-    quick: input.quick && output.quick,
+    body: createBody(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
+    hasFastValidation: input.isFast && output.isFast,
     definition,
-    ends: { input: input.validator, output: output.validator },
+    validators: { input: input.validator, output: output.validator },
     source: String(spec.body ?? spec.tool ?? ''),
   };
 }
 
-function assertSpec(spec: LoopSpec<Schema, Schema>): void {
-  const unknown = Object.keys(spec).filter((key) => !KEYS.has(key));
+function assertSpec(spec: LoopSpec<AnySchema, AnySchema>): void {
+  const unknown = Object.keys(spec).filter((key) => !LOOP_SPEC_KEYS.has(key));
   const kinds = [spec.body, spec.tool, spec.prompt].filter((kind) => kind !== undefined).length;
-  const flaw =
+  const options = [...LOOP_SPEC_KEYS].join(', ');
+  const reason =
     unknown.length > 0
-      ? `it has no member ${unknown.map((key) => `"${key}"`).join(', ')}; it has ${[...KEYS].join(', ')}`
+      ? `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}; the options are ${options}`
       : kinds !== 1
         ? 'it needs exactly one of body, tool and prompt'
         : undefined;
-  if (flaw === undefined) return;
-  throw new LoopError('DEFINITION_INVALID', `defineLoop("${spec.id}"): ${flaw}.`, { reason: flaw });
+  if (reason === undefined) return;
+  throw new LoopError('DEFINITION_INVALID', `defineLoop("${spec.id}"): ${reason}.`, { reason });
 }
 
-/** The definition as a document would have it. Code cannot be written down: a body shows as a composite of no steps. */
-function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: Validator): LoopDef {
+/**
+ * Builds the definition that an equivalent JSON document would contain. JSON cannot express a body in code, which
+ * therefore appears as a composite without steps.
+ */
+function definitionOf(spec: LoopSpec<AnySchema, AnySchema>, input: Validator, output: Validator): LoopDef {
   const { id, version = '1.0.0', name = id, description, policy, metadata } = spec;
   const base = {
     id,
@@ -129,19 +197,33 @@ function definitionOf(spec: LoopSpec<Schema, Schema>, input: Validator, output: 
   return { ...rest, kind: 'composite', composite: { steps: [] } };
 }
 
-function bodyOf(spec: LoopSpec<Schema, Schema>, definition: LoopDef, output: Validator): Loop<Json, Json>['body'] {
+function createBody(
+  spec: LoopSpec<AnySchema, AnySchema>,
+  definition: LoopDef,
+  output: Validator,
+): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
   const { tool, body } = spec;
-  // What an approval is bound to: all that the definition says, and the code.
-  const state = `${canonical(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
+  // An approval is bound to the whole definition and to the source of the code.
+  const fingerprint = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
   if (prompt !== undefined) {
-    const parts = { id, spec: prompt, output, backend, policy, origin: IN_CODE, definition: version };
-    return admitted({ name: id, definition: state, named: false }, promptBody(parts));
+    const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };
+    return withApprovalGate(
+      { name: id, definitionFingerprint: fingerprint, exactNameOnly: false },
+      promptBody(options),
+    );
   }
   if (tool === undefined) {
-    const bounded = boundedBody(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
-    return admitted({ name: id, definition: state, named: false }, bounded);
+    const bounded = withCallTimeout(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
+    return withApprovalGate({ name: id, definitionFingerprint: fingerprint, exactNameOnly: false }, bounded);
   }
-  const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCall);
-  return toolBody({ id, safety: definition.tool?.safety ?? 'once', config: {}, policy, definition: state, open });
+  const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCallContext);
+  return toolBody({
+    id,
+    safety: definition.tool?.safety ?? 'once',
+    config: {},
+    policy,
+    definitionFingerprint: fingerprint,
+    open,
+  });
 }

@@ -1,135 +1,158 @@
 /**
- * Linking: of a definition and everything it calls, loops that the kernel can run. What was linked does not change when
- * the registry does, so a turn goes on with the definitions it began with; its digest covers all of them.
+ * Links a definition and everything that it calls into loops that the kernel can run. A linked loop does not change
+ * when the registry does, so a turn continues with the definitions that it started with.
  */
-import type { Loop } from '../kernel/call.js';
+
+import { createSchemaCheck } from '../json/schema.js';
+import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
-import { admitted } from './admission.js';
 import { agentBody } from './agent/agent.js';
-import { isReadOnly, type LinkedTool, shownTool } from './agent/tools.js';
-import { boundedBody } from './bounded.js';
+import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
+import { withApprovalGate } from './approval-gate.js';
+import { withCallTimeout } from './call-timeout.js';
 import { compileSteps, compositeBody } from './composite.js';
 import { promptBody } from './prompt.js';
-import type { Registered, Registry } from './registry.js';
-import { checked } from './schema.js';
-import { implementedTool, toolBody } from './tool.js';
+import type { RegisteredLoop, Registry } from './registry.js';
+import { toolBody, toolFromImplementation } from './tool.js';
 
-type Find = (id: string, version?: string) => Registered | undefined;
+type FindLoop = (id: string, version?: string) => RegisteredLoop | undefined;
 
-/** A loop with everything it can call. */
-export interface Linked {
+/** A loop that is linked with everything it can call. */
+export interface LinkedLoop {
   readonly loop: Loop<Json, Json>;
-  readonly root: Registered;
-  /** All definitions that it is made of, the root first. */
-  readonly parts: readonly Registered[];
+  readonly root: RegisteredLoop;
+  /** All definitions that it consists of, the root first. */
+  readonly definitions: readonly RegisteredLoop[];
 }
 
-const linked = new WeakMap<
-  Registered,
-  { readonly registry: Registry; readonly generation: number; readonly by: Linked }
+const linkCache = new WeakMap<
+  RegisteredLoop,
+  { readonly registry: Registry; readonly generation: number; readonly linked: LinkedLoop }
 >();
 
-/** A loop with what its steps call in a registry, linked once for each state of that. */
-export function linkedIn(registry: Registry, root: Registered): Linked {
-  const known = linked.get(root);
-  if (known?.registry === registry && known.generation === registry.generation) return known.by;
-  const by = link(root, (id, version) => registry.find(id, version));
-  linked.set(root, { registry, generation: registry.generation, by });
-  return by;
+/** Links a loop with the loops of a registry. The result is cached until the registry changes. */
+export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
+  const cached = linkCache.get(root);
+  if (cached?.registry === registry && cached.generation === registry.generation) return cached.linked;
+  const linked = resolveLoop(root, (id, version) => registry.find(id, version));
+  linkCache.set(root, { registry, generation: registry.generation, linked });
+  return linked;
 }
 
-/** A loop that was made before what it calls; told of each thing that it calls by id, and given it. */
-interface Waiting {
+/** A reference to a loop by id. Loops may call each other, so they are created first and resolved afterwards. */
+interface UnresolvedReference {
   readonly loopId: string;
   readonly version: string | undefined;
-  take(loop: Loop, registered: Registered): void;
+  resolve(loop: Loop, registered: RegisteredLoop): void;
 }
 
-/** What is being linked: what still waits, and whether a loop of an id is part of it in the end. */
-interface Linking {
-  readonly waiting: Waiting[];
-  calls(id: string): boolean;
+/** State of the link in progress. */
+interface LinkContext {
+  readonly unresolved: UnresolvedReference[];
+  /** True if a loop with this id is part of the linked loop. Valid only once linking is complete. */
+  includesLoop(id: string): boolean;
 }
 
-function link(root: Registered, find: Find): Linked {
-  const made = new Map<Registered, Loop<Json, Json>>();
-  const waiting: Waiting[] = [];
-  const calls = (id: string): boolean => [...made.keys()].some(({ definition }) => definition.id === id);
-  const loopOf = (registered: Registered): Loop<Json, Json> => {
-    const known = made.get(registered);
-    if (known !== undefined) return known;
-    const loop = loopFor(registered, { waiting, calls });
-    made.set(registered, loop);
+function resolveLoop(root: RegisteredLoop, find: FindLoop): LinkedLoop {
+  const loops = new Map<RegisteredLoop, Loop<Json, Json>>();
+  const unresolved: UnresolvedReference[] = [];
+  const includesLoop = (id: string): boolean => [...loops.keys()].some(({ definition }) => definition.id === id);
+  const loopOf = (registered: RegisteredLoop): Loop<Json, Json> => {
+    const existing = loops.get(registered);
+    if (existing !== undefined) return existing;
+    const loop = createLoop(registered, { unresolved, includesLoop });
+    loops.set(registered, loop);
     return loop;
   };
   const loop = loopOf(root);
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+  for (let next = unresolved.shift(); next !== undefined; next = unresolved.shift()) {
     const child = find(next.loopId, next.version);
-    if (child !== undefined) next.take(loopOf(child) as unknown as Loop, child);
+    if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
   }
-  return { loop, root, parts: [...made.keys()] };
+  return { loop, root, definitions: [...loops.keys()] };
 }
 
-function loopFor(registered: Registered, linking: Linking): Loop<Json, Json> {
-  const { definition, input, output, code } = registered;
+function createLoop(registered: RegisteredLoop, context: LinkContext): Loop<Json, Json> {
+  const { definition, input, output, definedLoop } = registered;
   const { id, version, composite, prompt } = definition;
-  // An agent in code is linked like any other: what it calls is found by id.
-  if (code !== undefined && composite?.agent === undefined) return code as unknown as Loop<Json, Json>;
+  // An agent in code is linked like one in JSON, because its tools are resolved by id.
+  if (definedLoop !== undefined && composite?.agent === undefined) return definedLoop as unknown as Loop<Json, Json>;
   return {
     name: id,
     version,
-    form: prompt !== undefined ? 'prompt' : composite?.agent !== undefined ? 'agent' : undefined,
-    input: code?.input ?? checked(input, 'INPUT_VALIDATION_FAILED', id),
-    output: code?.output ?? checked(output, 'OUTPUT_VALIDATION_FAILED', id),
-    quick: code === undefined || code.quick === true,
-    body: bodyOf(registered, definition, linking),
+    bodyKind: prompt !== undefined ? 'prompt' : composite?.agent !== undefined ? 'agent' : undefined,
+    input: definedLoop?.input ?? createSchemaCheck(input, 'INPUT_VALIDATION_FAILED', id),
+    output: definedLoop?.output ?? createSchemaCheck(output, 'OUTPUT_VALIDATION_FAILED', id),
+    hasFastValidation: definedLoop === undefined || definedLoop.hasFastValidation === true,
+    body: createBody(registered, definition, context),
   } as Loop<Json, Json>;
 }
 
-function bodyOf(registered: Registered, definition: LoopDef, { waiting, calls }: Linking): Loop<Json, Json>['body'] {
-  const { output, origin, digest: own, code } = registered;
+function createBody(
+  registered: RegisteredLoop,
+  definition: LoopDef,
+  { unresolved, includesLoop }: LinkContext,
+): Loop<Json, Json>['body'] {
+  const { output, origin, digest, definedLoop } = registered;
   const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) {
-    const parts = { id, spec: prompt, output, backend, policy, origin, definition: own };
-    return admitted({ name: id, definition: own, named: false }, promptBody(parts));
+    const options = { id, spec: prompt, output, backend, policy, origin, definitionFingerprint: digest };
+    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, promptBody(options));
   }
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
-    return toolBody({ id, safety, config, policy, definition: own, ...implementedTool(tool, origin) });
+    return toolBody({
+      id,
+      safety,
+      config,
+      policy,
+      definitionFingerprint: digest,
+      ...toolFromImplementation(tool, origin),
+    });
   }
-  if (composite.agent === undefined) return boundedBody(id, policy?.timeoutMs, stepsBody(id, composite, waiting));
-  const tools = toolsOf(composite.agent, waiting);
-  const parts = { id, spec: composite.agent, output, policy, origin, definition: own, model: code?.model };
-  return admitted({ name: id, definition: own, named: true }, agentBody({ ...parts, calls }, tools));
+  if (composite.agent === undefined)
+    return withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved));
+  const tools = createTools(composite.agent, unresolved);
+  const options = {
+    id,
+    spec: composite.agent,
+    output,
+    policy,
+    origin,
+    definitionFingerprint: digest,
+    model: definedLoop?.model,
+    includesLoop,
+  };
+  return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: true }, agentBody(options, tools));
 }
 
-function stepsBody(id: string, spec: StepsSpec, waiting: Waiting[]): Loop<Json, Json>['body'] {
+function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedReference[]): Loop<Json, Json>['body'] {
   const steps = compileSteps(id, spec);
   for (const [index, step] of steps.entries()) {
-    const take: Waiting['take'] = (loop) => {
+    const resolve: UnresolvedReference['resolve'] = (loop) => {
       step.loop = loop;
     };
-    waiting.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, take });
+    unresolved.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve });
   }
   return compositeBody(id, spec, steps);
 }
 
-function toolsOf({ tools, handoffs = [] }: AgentSpec, waiting: Waiting[]): readonly LinkedTool[] {
+function createTools({ tools, handoffs = [] }: AgentSpec, unresolved: UnresolvedReference[]): readonly LinkedTool[] {
   return [...tools, ...handoffs].map((name, index) => {
     const tool: LinkedTool = {
-      name,
-      handoff: index >= tools.length,
-      shown: undefined,
-      readOnly: false,
+      loopId: name,
+      isHandoff: index >= tools.length,
+      modelTool: undefined,
+      isReadOnly: false,
       loop: undefined,
     };
-    const take: Waiting['take'] = (loop, { definition }) => {
+    const resolve: UnresolvedReference['resolve'] = (loop, { definition }) => {
       tool.loop = loop;
-      tool.shown = shownTool(definition);
-      tool.readOnly = isReadOnly(definition);
+      tool.modelTool = toModelTool(definition);
+      tool.isReadOnly = isReadOnlyLoop(definition);
     };
-    waiting.push({ loopId: name, version: undefined, take });
+    unresolved.push({ loopId: name, version: undefined, resolve });
     return tool;
   });
 }

@@ -1,101 +1,112 @@
 /**
- * Mappings: how a composite makes the input of a step, or its own output, of what is known so far. A mapping is an
- * RFC 9535 path, `literal:` and a text, or `optional:` and a path that may find nothing. A path that names one place gives
- * its value, any other gives the list of what it found.
+ * Mappings: build the input of a step, or the output of a composite, from earlier values. A mapping is a string, or an
+ * object with one string for each member. A string is an RFC 9535 path, `literal:` followed by text, or `optional:`
+ * followed by a path that may match nothing. A singular path (one that selects at most one value) yields its value; any
+ * other path yields the list of its matches.
  */
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
+import { followSegments } from '../json/path/query.js';
+import { compileJsonPath, type JsonPath } from '../json/path.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeStep } from '../protocol/loop.js';
-import { follow } from './path/query.js';
-import { compilePath, type Path } from './path.js';
 
-/** What a composite knows while it runs: the input, the results of its steps, and those that have a name. */
-export type Known = { [name: string]: Json };
+/** The values that a mapping can read: `input`, `steps` (the results by index) and the named results. */
+export type MappingData = { [name: string]: Json };
 
-/** Makes a value of what is known. */
-export type Maker = (known: Known) => Json;
+/** Builds a value from the data of a composite. Throws MAPPING_FAILED if a singular path without `optional:` has no match. */
+export type CompiledMapping = (data: MappingData) => Json;
 
-type Found = (known: Known) => Json | undefined;
+type ValueLookup = (data: MappingData) => Json | undefined;
 
-const LITERAL = 'literal:';
-const OPTIONAL = 'optional:';
+const LITERAL_PREFIX = 'literal:';
+const OPTIONAL_PREFIX = 'optional:';
 
-export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): Maker {
-  if (typeof mapping === 'string') return compileOne(mapping, where, '') as Maker;
+/** Compiles a mapping. `where` is its location in messages. */
+export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): CompiledMapping {
+  if (typeof mapping === 'string') return compileValue(mapping, where, '') as CompiledMapping;
   const members = Object.keys(mapping);
   const [only] = members;
-  if (only !== undefined && members.length === 1) return single(only, mapping[only] as string, where);
-  return several(
+  if (only !== undefined && members.length === 1) return compileSingleMember(only, mapping[only] as string, where);
+  return combineMembers(
     members,
-    members.map((member) => compileOne(mapping[member] as string, where, member)),
+    members.map((member) => compileValue(mapping[member] as string, where, member)),
   );
 }
 
 /**
- * Most mappings have one member at one place, and a large composite has thousands of them: each is as few objects as
- * can be, because following them from one to the next is what it costs to apply it.
+ * Fast path for a mapping with one member and a singular path, the most common case. A large composite has thousands of
+ * them, and applying them costs mostly memory accesses from object to object, so each uses as few objects as possible.
  */
-function single(member: string, text: string, where: string): Maker {
-  const place = text.startsWith(LITERAL) ? undefined : pathOf(text, `${where}/${member}`).place;
-  if (place === undefined) return several([member], [compileOne(text, where, member)]);
-  return (known) => {
-    const value = follow(known, place);
+function compileSingleMember(member: string, text: string, where: string): CompiledMapping {
+  const segments = text.startsWith(LITERAL_PREFIX)
+    ? undefined
+    : compileMappingPath(text, `${where}/${member}`).singularSegments;
+  if (segments === undefined) return combineMembers([member], [compileValue(text, where, member)]);
+  return (data) => {
+    const value = followSegments(data, segments);
     if (value !== undefined) return { [member]: value };
-    assertOptional(text, `${where}/${member}`, known);
+    assertOptionalPath(text, `${where}/${member}`, data);
     return {};
   };
 }
 
-function several(members: readonly string[], finds: readonly Found[]): Maker {
-  return (known) => {
-    const made: { [member: string]: Json } = {};
+function combineMembers(members: readonly string[], lookups: readonly ValueLookup[]): CompiledMapping {
+  return (data) => {
+    const combined: { [member: string]: Json } = {};
     for (let i = 0; i < members.length; i++) {
-      const value = finds[i]?.(known);
-      if (value !== undefined) made[members[i] as string] = value;
+      const value = lookups[i]?.(data);
+      if (value !== undefined) combined[members[i] as string] = value;
     }
-    return made;
+    return combined;
   };
 }
 
-/** The first three segments of every path of a mapping, undefined for any; undefined for a path that may look anywhere. */
-export function readsOf(mapping: CompositeStep['inputMapping'], where: string): readonly (Read | undefined)[] {
+/**
+ * Returns the leading segments of every path of a mapping, which tell which earlier values the mapping reads; undefined
+ * in place of a prefix for a path that may read anything.
+ */
+export function pathPrefixesOf(
+  mapping: CompositeStep['inputMapping'],
+  where: string,
+): readonly (PathPrefix | undefined)[] {
   const texts = typeof mapping === 'string' ? [mapping] : Object.values(mapping);
   return texts
-    .filter((text) => !text.startsWith(LITERAL))
+    .filter((text) => !text.startsWith(LITERAL_PREFIX))
     .map((text) => {
-      const { beginning } = pathOf(text, where);
-      return beginning === undefined || beginning[0] === undefined ? undefined : beginning;
+      const { leadingSegments } = compileMappingPath(text, where);
+      return leadingSegments === undefined || leadingSegments[0] === undefined ? undefined : leadingSegments;
     });
 }
 
-export type Read = readonly (string | number | undefined)[];
+/** The leading segments of a path. A segment is undefined if it may match any member. */
+export type PathPrefix = readonly (string | number | undefined)[];
 
-function pathOf(text: string, where: string): Path {
-  return compilePath(text.startsWith(OPTIONAL) ? text.slice(OPTIONAL.length) : text, where);
+function compileMappingPath(text: string, where: string): JsonPath {
+  return compileJsonPath(text.startsWith(OPTIONAL_PREFIX) ? text.slice(OPTIONAL_PREFIX.length) : text, where);
 }
 
-function compileOne(text: string, where: string, member: string): Found {
-  if (text.startsWith(LITERAL)) {
-    const literal = text.slice(LITERAL.length);
+function compileValue(text: string, where: string, member: string): ValueLookup {
+  if (text.startsWith(LITERAL_PREFIX)) {
+    const literal = text.slice(LITERAL_PREFIX.length);
     return () => literal;
   }
-  const path = pathOf(text, `${where}/${member}`);
-  const { place } = path;
-  if (place === undefined) return (known) => path.find(known) as Json;
-  return (known) => {
-    const value = follow(known, place);
-    if (value === undefined) assertOptional(text, `${where}/${member}`, known);
+  const path = compileMappingPath(text, `${where}/${member}`);
+  const { singularSegments } = path;
+  if (singularSegments === undefined) return (data) => path.findAll(data) as Json;
+  return (data) => {
+    const value = followSegments(data, singularSegments);
+    if (value === undefined) assertOptionalPath(text, `${where}/${member}`, data);
     return value;
   };
 }
 
-/** Throws MAPPING_FAILED for a path that found nothing, unless it may. */
-function assertOptional(path: string, where: string, known: Known): void {
-  if (path.startsWith(OPTIONAL)) return;
-  const names = Object.keys(known).filter((name) => name !== 'steps');
-  const last = (known.steps as Json[]).length - 1;
+/** Throws MAPPING_FAILED for a path that matched nothing, unless it starts with `optional:`. */
+function assertOptionalPath(path: string, where: string, data: MappingData): void {
+  if (path.startsWith(OPTIONAL_PREFIX)) return;
+  const names = Object.keys(data).filter((name) => name !== 'steps');
+  const last = (data.steps as Json[]).length - 1;
   const steps = last < 0 ? [] : [last === 0 ? '$.steps[0]' : `$.steps[0] to $.steps[${last}]`];
   const readable = [...names.map((name) => `$.${name}`), ...steps].join(', ');
-  const message = `${where}: ${path} finds nothing. Readable here: ${readable}.`;
+  const message = `${where}: ${path} matches nothing. Readable here: ${readable}.`;
   throw new LoopError('MAPPING_FAILED', message, { path, where });
 }

@@ -1,68 +1,74 @@
-/** The port to models: a backend by id, which opens models that speak the provider interface of the AI SDK (V3). */
+/**
+ * The port to models: providers, which open models of the AI SDK's provider interface (V3), and the journaled request.
+ */
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, JsonSchema } from '../protocol/loop.js';
 import type { Model, ModelMessage, ModelTool } from '../protocol/model.js';
-import type { AskedCall } from '../views/messages.js';
-import type { Origin } from './origin.js';
+import type { RecordedToolCall } from '../views/messages.js';
+import type { DefinitionOrigin } from './origin.js';
 
-/** Where a model is asked from. */
-export interface Asking {
-  /** Where the definition comes from: relative paths in it start there. */
-  readonly origin: Origin;
-  /** The turn that asks. */
-  readonly turn: string;
-  /** How many answers of this backend and model the turn has already recorded, in this process or an earlier one. */
-  readonly answered: number;
+/** The context in which a provider opens a model. */
+export interface OpenModelOptions {
+  /** The origin of the definition. Relative paths in it start there. */
+  readonly origin: DefinitionOrigin;
+  /** The turn that calls the model. */
+  readonly turnId: string;
+  /** How many replies of this backend and model are already recorded, in this process or an earlier one. */
+  readonly replyCount: number;
 }
 
-/** A kind of model that definitions name by id. */
-export interface Backend {
+/** Opens models by name. Definitions refer to a provider by its id. */
+export interface ModelProvider {
   readonly id: string;
-  /** What answers when a definition names no model. */
+  /** The model that is opened if a definition names none. */
   readonly defaultModel: string;
-  /** Loads what is needed and makes the model; a LoopError says what is missing and how to get it. */
-  open(ref: BackendRef & { readonly model: string }, asking: Asking): Promise<Model>;
+  /** Opens a model. Throws a LoopError that explains what is missing, such as a package or an API key. */
+  open(ref: BackendRef & { readonly model: string }, options: OpenModelOptions): Promise<Model>;
 }
 
-/** What is sent to a model, as it is journaled. */
+/** A request to a model, as it is journaled. */
 export interface ModelRequest {
   readonly backendId: string;
   readonly model: string;
+  /** Options of the backend. */
   readonly options?: { readonly [name: string]: Json };
-  /** Characters of the rendered prompt, the system prompt included; of a conversation, about how many. */
+  /** The length of prompt and system prompt in characters. It is approximate for a conversation. */
   readonly promptLength: number;
+  /** The system prompt of a single prompt. */
   readonly system?: string;
-  /** What is asked, when it is one question. */
+  /** The rendered prompt; absent for a conversation. */
   readonly prompt?: string;
-  /** Of a conversation: how many messages it has by now. They are journaled where they arose. */
+  /** The number of messages of a conversation. The messages themselves are journaled where they originate. */
   readonly messages?: number;
-  /** A digest over them, where answers are kept: it is all that tells one conversation from another there. */
+  /** A digest of the messages, present if replies are cached: it makes conversations with equal counts distinct. */
   readonly history?: string;
   readonly maxTokens?: number;
   readonly temperature?: number;
-  /** The schema of the answer, when it is more than text. */
+  /** The JSON Schema of the reply, if the output is structured. */
   readonly schema?: Json;
 }
 
-/** What came back, as it is journaled. A count that the provider did not tell is absent, not zero. */
+/** A reply of a model, as it is journaled. A count that the provider does not report is absent, not zero. */
 export interface ModelReply {
   readonly text: string;
+  /** The model that answered, as the provider reports it. */
   readonly model: string;
+  /** The finish reason, such as `stop`, `length` or `tool-calls`. */
   readonly finish: string;
   readonly inputTokens?: number;
   readonly outputTokens?: number;
   readonly reasoning?: string;
-  /** How long the thinking took, in milliseconds. */
+  /** How long the reasoning took, in milliseconds. */
   readonly reasoningMs?: number;
-  /** Each under an id of its own, whatever the model called it. */
-  readonly toolCalls?: readonly AskedCall[];
+  /** The tool calls. Their ids are unique within the reply, even if the model repeats one. */
+  readonly toolCalls?: readonly RecordedToolCall[];
 }
 
-/** What a conversation shows a model beside what is journaled of the request. */
-export interface ConversationParts {
+/** The parts of a conversation that are sent to a model but are not part of the journaled request. */
+export interface ModelConversation {
   readonly system?: string | undefined;
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ModelTool[];
-  /** The schema of the final answer, when it is more than text. */
+  /** The schema of the final answer, if the output is structured. */
   readonly schema?: JsonSchema | undefined;
 }

@@ -1,8 +1,8 @@
-/** Where a definition comes from, and whether the operator trusts that place to run code. */
-export interface Origin {
-  /** The directory that relative paths in the definition start from; undefined for one that came without a file. */
+/** The origin of a definition, and whether the operator trusts it to run code. */
+export interface DefinitionOrigin {
+  /** The base directory of relative paths in the definition; undefined for a definition without a file. */
   readonly directory: string | undefined;
   readonly file?: string;
-  /** Whether `module:` and `exec:` may run from here. */
+  /** True if `module:` and `exec:` tools of the definition may run. */
   readonly trusted: boolean;
 }

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { answering, hostOf, prompt, typesOf } from '../../spec/turns/stage.js';
+import { hostOf, prompt, textProvider, typesOf } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 
 const object = (name: string): object => ({
@@ -9,22 +9,24 @@ const object = (name: string): object => ({
   additionalProperties: false,
 });
 
-const told = { backend: { id: 'told' } };
+const scripted = { backend: { id: 'replies' } };
 
 async function run(template: string, input: unknown, replies: readonly string[], outputSchema: unknown = true) {
-  const backend = answering(replies);
-  const host = hostOf([prompt('p', template, { ...told, outputSchema: outputSchema as boolean })], {
-    backends: [backend],
+  const provider = textProvider(replies);
+  const host = hostOf([prompt('p', template, { ...scripted, outputSchema: outputSchema as boolean })], {
+    providers: [provider],
   });
-  return { result: await host.run({ loop: 'p', input }), asked: backend.asked };
+  return { result: await host.run({ loop: 'p', input }), requests: provider.requests };
 }
 
-verifies('prompt.template', 'a value that holds a placeholder reaches for another variable', async () => {
-  const { result, asked } = await run('{{a}} and {{ b.c }} of {{d}}', { a: '{{b.c}}', b: { c: 'C' }, d: [1, null] }, [
-    'ok',
-  ]);
+verifies('prompt.template', 'a placeholder in a value is not expanded', async () => {
+  const { result, requests } = await run(
+    '{{a}} and {{ b.c }} of {{d}}',
+    { a: '{{b.c}}', b: { c: 'C' }, d: [1, null] },
+    ['ok'],
+  );
   expect(result.status).toBe('ok');
-  expect(asked[0]?.prompt).toContain('{{b.c}} and C of [1,null]');
+  expect(requests[0]?.prompt).toContain('{{b.c}} and C of [1,null]');
 });
 
 for (const [name, input] of [
@@ -33,22 +35,26 @@ for (const [name, input] of [
   ['inside a text', { a: 'x' }],
   ['inside null', { a: null }],
 ] as const) {
-  verifies('prompt.template', `a variable that is ${name} becomes an empty text in a prompt that is sent`, async () => {
-    const { result, asked } = await run('{{a.constructor}}', input, ['ok']);
-    expect(result).toMatchObject({ status: 'error', error: { code: 'TEMPLATE_FAILED' } });
-    expect(result.error?.message).toContain('{{a.constructor}}');
-    expect(asked).toEqual([]);
-    expect(typesOf(result.trace, result.callId)).toEqual(['call.started', 'call.input.validated', 'call.errored']);
-  });
+  verifies(
+    'prompt.template',
+    `a variable that is ${name} is TEMPLATE_FAILED, and the model is not called`,
+    async () => {
+      const { result, requests } = await run('{{a.constructor}}', input, ['ok']);
+      expect(result).toMatchObject({ status: 'error', error: { code: 'TEMPLATE_FAILED' } });
+      expect(result.error?.message).toContain('{{a.constructor}}');
+      expect(requests).toEqual([]);
+      expect(typesOf(result.trace, result.callId)).toEqual(['call.started', 'call.input.validated', 'call.errored']);
+    },
+  );
 }
 
-verifies('prompt.template', 'null and an empty text are taken for a missing variable', async () => {
-  const { result, asked } = await run('[{{a}}][{{b}}]', { a: null, b: '' }, ['ok']);
+verifies('prompt.template', 'null and an empty text are values, not missing variables', async () => {
+  const { result, requests } = await run('[{{a}}][{{b}}]', { a: null, b: '' }, ['ok']);
   expect(result.status).toBe('ok');
-  expect(asked[0]?.prompt).toContain('[][]');
+  expect(requests[0]?.prompt).toContain('[][]');
 });
 
-for (const [what, text, schema, output] of [
+for (const [form, text, schema, output] of [
   ['JSON', ' {"x":"1"} ', object('x'), { x: '1' }],
   ['JSON in a fence', 'Sure!\n```json\n{"x":"1"}\n```\nBye', object('x'), { x: '1' }],
   ['plain text', 'just text', object('text'), { text: 'just text' }],
@@ -57,36 +63,40 @@ for (const [what, text, schema, output] of [
   ['JSON without a schema', '[1,2]', true, [1, 2]],
   ['a word without a schema', 'true', true, { text: 'true' }],
 ] as const) {
-  verifies('prompt.reply', `${what} is misread`, async () => {
-    const { result, asked } = await run('hi', {}, [text], schema);
+  verifies('prompt.reply', `${form} is parsed into the output`, async () => {
+    const { result, requests } = await run('hi', {}, [text], schema);
     expect(result).toMatchObject({ status: 'ok', output });
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 }
 
-verifies('prompt.reply', 'a reply that does not fit is not told to the model, or told for ever', async () => {
+verifies('prompt.reply', 'an invalid reply is returned to the model once, with its errors', async () => {
   const repaired = await run('hi', {}, ['{"y":1}', '{"x":"1"}'], object('x'));
   expect(repaired.result).toMatchObject({ status: 'ok', output: { x: '1' } });
-  expect(repaired.asked[1]?.prompt).toContain('does not fit');
-  const lost = await run('hi', {}, ['{"y":1}', '{"y":2}', '{"x":"1"}'], object('x'));
-  expect(lost.result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_VALIDATION_FAILED' } });
-  expect(lost.asked).toHaveLength(2);
+  expect(repaired.requests[1]?.prompt).toContain('does not fit');
+  const failed = await run('hi', {}, ['{"y":1}', '{"y":2}', '{"x":"1"}'], object('x'));
+  expect(failed.result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_VALIDATION_FAILED' } });
+  expect(failed.requests).toHaveLength(2);
 });
 
-verifies('prompt.reply', 'a repair that cannot be made hides what was wrong', async () => {
+verifies('prompt.reply', 'a failed repair reports the invalid first reply', async () => {
   const { result } = await run('hi', {}, ['{"y":1}'], object('x'));
   expect(result).toMatchObject({ status: 'error', error: { code: 'OUTPUT_VALIDATION_FAILED' } });
 });
 
-verifies('policy.order', 'a route is taken whose conditions do not hold', async () => {
-  const backends = [answering(['own'], 'told'), answering(['long'], 'long'), answering(['german'], 'german')];
+verifies('policy.order', 'the first route whose conditions hold selects the backend', async () => {
+  const providers = [
+    textProvider(['own'], 'replies'),
+    textProvider(['long'], 'long'),
+    textProvider(['german'], 'german'),
+  ];
   const policy = {
     routing: [
       { when: { promptLengthOver: 20 }, backend: { id: 'long' } },
       { when: { input: { '$.lang': 'de' } }, backend: { id: 'german' } },
     ],
   };
-  const host = hostOf([prompt('p', '{{text}}', { ...told, policy })], { backends });
+  const host = hostOf([prompt('p', '{{text}}', { ...scripted, policy })], { providers });
   const ask = async (input: object): Promise<unknown> => (await host.run({ loop: 'p', input })).output;
   expect(await ask({ text: 'a text that is far too long', lang: 'de' })).toEqual({ text: 'long' });
   expect(await ask({ text: 'kurz', lang: 'de' })).toEqual({ text: 'german' });

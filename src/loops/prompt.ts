@@ -1,110 +1,124 @@
 /**
- * The body of a prompt loop: render the template, ask the model, read the reply against the output schema. A reply that
- * does not fit is told to the model once, with what is wrong with it; what it answers then is final.
+ * The body of a prompt loop: renders the template, calls the model and parses the reply against the output schema. If
+ * the reply is invalid, the model is called once more with the reply and its errors.
  */
-import { LoopError } from '../journal/errors.js';
-import type { Effect } from '../kernel/effect.js';
-import type { Scope } from '../kernel/scope.js';
+
+import { LoopError } from '../base/errors.js';
+import { compileJsonPath } from '../json/path.js';
+import type { Validator } from '../json/schema.js';
+import { compileTemplate } from '../json/template.js';
+import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
-import { modelEffect, resolved } from './ask/effect.js';
-import { benchOf, type NamedModel } from './bench.js';
 import type { ModelReply, ModelRequest } from './model.js';
-import type { Origin } from './origin.js';
-import { compilePath } from './path.js';
-import { readReply } from './reply.js';
-import type { Validator } from './schema.js';
-import { compileTemplate } from './template.js';
+import { modelEffect, withNamedFallbacks } from './model-call/model-effect.js';
+import type { DefinitionOrigin } from './origin.js';
+import { parseReply } from './reply.js';
+import { type ModelRef, servicesOf } from './services.js';
 
-/** What a prompt body is made of. */
-export interface PromptParts {
+interface PromptBodyOptions {
   readonly id: string;
   readonly spec: PromptSpec;
   readonly output: Validator;
   readonly backend: BackendRef | undefined;
   readonly policy: PolicySpec | undefined;
-  readonly origin: Origin;
-  /** Tells this definition from others of its id. */
-  readonly definition: string;
+  readonly origin: DefinitionOrigin;
+  /** Distinguishes definitions with the same id. */
+  readonly definitionFingerprint: string;
 }
 
-/** What answers when a definition names no backend. */
+/** The backend of a definition that names none. */
 const DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
-export function promptBody(parts: PromptParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, spec, output, origin, definition } = parts;
+/** Returns the body of a prompt loop. */
+export function promptBody(options: PromptBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
+  const { id, spec, output, origin, definitionFingerprint } = options;
   const render = compileTemplate(spec.template, id);
-  const route = compileRoutes(parts);
+  const selectBackend = compileRoutes(options);
   return async (input, scope) => {
-    const bench = benchOf(scope);
+    const services = servicesOf(scope);
     const prompt = render(input);
-    const request = requestOf(parts, bench.named(route(input, prompt)), prompt);
-    const policy = resolved(parts.policy, bench);
-    const effect = modelEffect(request, { bench, scope, origin, policy, definition, counts: 'turn' });
+    const request = buildRequest(options, services.toModelRef(selectBackend(input, prompt)), prompt);
+    const policy = withNamedFallbacks(options.policy, services);
+    const effect = modelEffect(request, {
+      services,
+      scope,
+      origin,
+      policy,
+      definitionFingerprint,
+      replyCountScope: 'turn',
+    });
     const reply = (await scope.effect(effect)) as ModelReply;
-    const first = readReply(reply.text, output);
-    if (first.fits) return first.value;
-    const second = await repaired(scope, effect, request, reply.text, output);
-    return second ?? first.value;
+    const first = parseReply(reply.text, output);
+    if (first.isValid) return first.value;
+    const repaired = await requestRepair(scope, effect, request, reply.text, output);
+    return repaired ?? first.value;
   };
 }
 
-function requestOf({ spec, output }: PromptParts, named: NamedModel, prompt: string): ModelRequest {
+function buildRequest({ spec, output }: PromptBodyOptions, ref: ModelRef, prompt: string): ModelRequest {
   const { systemPrompt, maxTokens, temperature } = spec;
   const { schema } = output;
-  const structured = typeof schema === 'object' && schema.type !== 'string' && Object.keys(schema).length > 0;
+  const isStructured = typeof schema === 'object' && schema.type !== 'string' && Object.keys(schema).length > 0;
   return {
-    backendId: named.id,
-    model: named.model,
-    ...(named.options !== undefined && { options: named.options }),
+    backendId: ref.id,
+    model: ref.model,
+    ...(ref.options !== undefined && { options: ref.options }),
     promptLength: prompt.length + (systemPrompt?.length ?? 0),
     ...(systemPrompt !== undefined && { system: systemPrompt }),
     prompt,
     ...(maxTokens !== undefined && { maxTokens }),
     ...(temperature !== undefined && { temperature }),
-    ...(structured && { schema }),
+    ...(isStructured && { schema }),
   };
 }
 
-/** The second and last answer, if it fits. Where even asking fails, the first answer is what counts. */
-async function repaired(
+/**
+ * Asks for a corrected reply. Returns undefined if it is invalid too or if the backend fails; the first reply then
+ * counts.
+ */
+async function requestRepair(
   scope: Scope,
   effect: Effect,
   request: ModelRequest,
   answer: string,
   output: Validator,
 ): Promise<Json | undefined> {
-  const value = readReply(answer, output).value;
-  const flaws = output.flaws(value).map(({ path, message }) => `${path || '/'} ${message}`);
-  const { prompt: asked = '' } = request;
+  const value = parseReply(answer, output).value;
+  const issues = output.issues(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const { prompt: firstPrompt = '' } = request;
   const prompt =
-    `${asked}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
-    `It does not fit: ${flaws.join('; ').slice(0, 2000)}. Answer again with a JSON value that fits the schema, and nothing else.`;
-  const promptLength = request.promptLength + prompt.length - asked.length;
+    `${firstPrompt}\n\nYour last answer was:\n${answer.slice(0, 4000)}\n\n` +
+    `It does not fit: ${issues.join('; ').slice(0, 2000)}. Answer again with a JSON value that fits the schema, and nothing else.`;
+  const promptLength = request.promptLength + prompt.length - firstPrompt.length;
   try {
     const reply = (await scope.effect({ ...effect, input: { ...request, prompt, promptLength } })) as ModelReply;
-    const second = readReply(reply.text, output);
-    return second.fits ? second.value : undefined;
+    const repaired = parseReply(reply.text, output);
+    return repaired.isValid ? repaired.value : undefined;
   } catch (thrown) {
     if (thrown instanceof LoopError && ['BACKEND_FAILED', 'TIMEOUT', 'CONTENT_REFUSED'].includes(thrown.code)) return;
     throw thrown;
   }
 }
 
-type Route = (input: Json, prompt: string) => BackendRef;
+type SelectBackend = (input: Json, prompt: string) => BackendRef;
 
-/** The first route whose conditions hold names the backend; else it is the loop's own. */
-function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptParts): Route {
-  const routes = (policy?.routing ?? []).map((route) => ({ holds: compileWhen(route, id), backend: route.backend }));
+/** Returns a function that selects the backend of the first matching route, or else that of the loop. */
+function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptBodyOptions): SelectBackend {
+  const routes = (policy?.routing ?? []).map((route) => ({
+    holds: compileRouteCondition(route, id),
+    backend: route.backend,
+  }));
   return (input, prompt) => routes.find(({ holds }) => holds(input, prompt))?.backend ?? backend;
 }
 
-function compileWhen({ when }: RouteSpec, id: string): (input: Json, prompt: string) => boolean {
-  const paths = Object.entries(when.input ?? {}).map(([path, wanted]) => ({
-    path: compilePath(path, `${id}: policy.routing`),
-    wanted: JSON.stringify(wanted),
+function compileRouteCondition({ when }: RouteSpec, id: string): (input: Json, prompt: string) => boolean {
+  const conditions = Object.entries(when.input ?? {}).map(([path, value]) => ({
+    path: compileJsonPath(path, `${id}: policy.routing`),
+    expected: JSON.stringify(value),
   }));
-  const over = when.promptLengthOver ?? -1;
+  const lengthOver = when.promptLengthOver ?? -1;
   return (input, prompt) =>
-    prompt.length > over && paths.every(({ path, wanted }) => JSON.stringify(path.one(input)) === wanted);
+    prompt.length > lengthOver &&
+    conditions.every(({ path, expected }) => JSON.stringify(path.findOne(input)) === expected);
 }

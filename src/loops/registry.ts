@@ -1,112 +1,136 @@
 /**
- * The registry: definitions by id and version. A version is registered once: the same content again is no news, other
- * content under the same version is refused. Everything that can be known to be wrong without running is found here.
+ * The registry: definitions by id and version. The content of a version is immutable: registering the same content
+ * again has no effect, and different content under the same version is refused. Registration reports every error that
+ * can be detected without running the loop.
  */
-import { canonical } from '../journal/canonical.js';
-import { LoopError } from '../journal/errors.js';
-import { digest } from '../journal/record.js';
+
+import { LoopError } from '../base/errors.js';
+import { digestOfText } from '../journal/record.js';
+import { canonicalJson } from '../json/canonical.js';
+import { compileSchema, type Validator } from '../json/schema.js';
+import { compileTemplate } from '../json/template.js';
 import type { Json } from '../protocol/json.js';
 import type { CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
 import { compileSteps } from './composite.js';
-import { type DefinedLoop, isDefinedLoop } from './defined.js';
-import { parseDefinition, type Warning, warningsOf } from './definition/definition.js';
-import { type Implementation, splitImplementation } from './implementation.js';
-import type { Origin } from './origin.js';
-import { compileSchema, type Validator } from './schema.js';
+import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
+import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
+import type { DefinitionOrigin } from './origin.js';
 import { compareVersions, isPrerelease } from './semver.js';
-import { compileTemplate } from './template.js';
+import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
 
-/** A definition that was checked and can be linked. */
-export interface Registered {
+/** A definition that was validated and can be linked. */
+export interface RegisteredLoop {
   readonly definition: LoopDef;
+  /** The digest of the definition and, for a loop in code, of its source. */
   readonly digest: string;
-  readonly origin: Origin;
+  readonly origin: DefinitionOrigin;
   readonly input: Validator;
   readonly output: Validator;
-  /** The loop itself, when it was written in code. */
-  readonly code: DefinedLoop | undefined;
-  /** What is odd about the document, if it was one. */
-  readonly warnings: readonly Warning[];
+  /** The loop itself, if it was defined in code. */
+  readonly definedLoop: DefinedLoop | undefined;
+  /** Members of a document that have no effect. */
+  readonly warnings: readonly DefinitionWarning[];
 }
 
-/** A step that calls a loop which is not there. */
-export interface Dangling {
+/** A step or a tool that refers to a loop that is not registered. */
+export interface MissingReference {
+  /** The loop that contains the reference, as `id@version`. */
   readonly loop: string;
+  /** The zero-based index of the step, or of the tool of an agent. */
   readonly stepIndex: number;
+  /** The id of the missing loop, with `@version` if the step pins one. */
   readonly missing: string;
 }
 
-/** A loop that another calls. */
+/** A reference from one loop to another. */
 type Callee = Pick<CompositeStep, 'loopId' | 'loopVersion'>;
 
-const NOWHERE: Origin = { directory: undefined, trusted: false };
+const UNKNOWN_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: false };
 
+/**
+ * The definitions and loops that a host can run.
+ *
+ * @example
+ * ```ts
+ * const registry = new Registry();
+ * registry.add(greet); // a loop made with defineLoop
+ * registry.find('greet')?.definition.version; // '1.0.0'
+ * ```
+ */
 export class Registry {
-  /** Versions of each id, the one that is meant without a version first: the newest, prereleases last. */
-  private readonly loops = new Map<string, Registered[]>();
-  /** What was made in code and is registered as it is: who runs a loop by handing it over does so again and again. */
-  private readonly code = new WeakMap<object, Registered>();
-  private readonly implementations: ReadonlyMap<string, Implementation>;
-  /** Counts changes: what was linked before the last one may be out of date. */
+  /** The versions of each id in descending order, prereleases last. The first is the default version. */
+  private readonly versionsById = new Map<string, RegisteredLoop[]>();
+  /** Loops in code that are registered already. A loop object may be passed to `add` for every turn. */
+  private readonly registeredByLoop = new WeakMap<object, RegisteredLoop>();
+  private readonly implementations: ReadonlyMap<string, ToolImplementation>;
+  /** Increases with every change. Loops linked in an earlier generation may be out of date. */
   generation = 0;
 
-  constructor(implementations: ReadonlyMap<string, Implementation> = new Map()) {
+  /**
+   * `implementations` are the ways to run tools, by scheme. Without them, every JSON definition of a tool is refused.
+   */
+  constructor(implementations: ReadonlyMap<string, ToolImplementation> = new Map()) {
     this.implementations = implementations;
   }
 
-  /** Takes a definition, as a document or made with defineLoop; a LoopError says what is wrong and where. */
-  add(definition: unknown, origin: Origin = NOWHERE): Registered {
-    const before = this.code.get(definition as object);
-    if (before !== undefined && this.find(before.definition.id, before.definition.version) === before) return before;
-    if (isDefinedLoop(definition)) for (const part of definition.parts ?? []) this.add(part, origin);
+  /**
+   * Registers a definition: a JSON document, or a loop made with `defineLoop` or `defineAgent`. Throws
+   * DEFINITION_INVALID with the location of the error if the definition is invalid or its version has different content
+   * already.
+   */
+  add(definition: unknown, origin: DefinitionOrigin = UNKNOWN_ORIGIN): RegisteredLoop {
+    const earlier = this.registeredByLoop.get(definition as object);
+    if (earlier !== undefined && this.find(earlier.definition.id, earlier.definition.version) === earlier)
+      return earlier;
+    if (isDefinedLoop(definition)) for (const inner of definition.innerLoops ?? []) this.add(inner, origin);
     const registered = isDefinedLoop(definition)
-      ? registeredCode(definition, origin)
-      : this.registeredDocument(definition, origin);
+      ? registerCode(definition, origin)
+      : this.registerDocument(definition, origin);
     const { id, version } = registered.definition;
-    const versions = this.loops.get(id) ?? [];
-    const known = versions.find((other) => other.definition.version === version);
-    if (known !== undefined) return settled(known, registered);
-    this.loops.set(id, [...versions, registered].sort(newestFirst));
+    const versions = this.versionsById.get(id) ?? [];
+    const existing = versions.find((other) => other.definition.version === version);
+    if (existing !== undefined) return assertSameContent(existing, registered);
+    this.versionsById.set(id, [...versions, registered].sort(compareNewestFirst));
     this.generation += 1;
-    if (registered.code !== undefined) this.code.set(registered.code, registered);
+    if (registered.definedLoop !== undefined) this.registeredByLoop.set(registered.definedLoop, registered);
     return registered;
   }
 
-  /** The loop of this id: the version asked for, else the newest that is not a prerelease, else the newest. */
-  find(id: string, version?: string): Registered | undefined {
-    const versions = this.loops.get(id);
+  /** Returns a loop by id: the given version, or else the newest release, or else the newest prerelease. */
+  find(id: string, version?: string): RegisteredLoop | undefined {
+    const versions = this.versionsById.get(id);
     if (version !== undefined) return versions?.find(({ definition }) => definition.version === version);
     return versions?.[0];
   }
 
-  /** Forgets a loop; runs that were begun with it are pinned to what they were begun with. */
+  /** Removes one version or all versions of a loop. Returns false if there was none. Running turns are not affected. */
   remove(id: string, version?: string): boolean {
-    const versions = this.loops.get(id) ?? [];
-    const left = version === undefined ? [] : versions.filter(({ definition }) => definition.version !== version);
-    if (left.length === versions.length) return false;
-    if (left.length === 0) this.loops.delete(id);
-    else this.loops.set(id, left);
+    const versions = this.versionsById.get(id) ?? [];
+    const remaining = version === undefined ? [] : versions.filter(({ definition }) => definition.version !== version);
+    if (remaining.length === versions.length) return false;
+    if (remaining.length === 0) this.versionsById.delete(id);
+    else this.versionsById.set(id, remaining);
     this.generation += 1;
     return true;
   }
 
-  /** All that is registered, by id, newest version first and prereleases last. */
-  list(): readonly Registered[] {
-    return [...this.loops.keys()].sort().flatMap((id) => this.loops.get(id) ?? []);
+  /** Returns all loops, sorted by id; the versions of an id are in descending order, prereleases last. */
+  list(): readonly RegisteredLoop[] {
+    return [...this.versionsById.keys()].sort().flatMap((id) => this.versionsById.get(id) ?? []);
   }
 
-  /** Steps that call what is not here. */
-  dangling(): readonly Dangling[] {
+  /** Returns all references to loops that are not registered. */
+  missingReferences(): readonly MissingReference[] {
     return this.list().flatMap(({ definition: { id, version, composite } }) =>
-      callsOf(composite).flatMap((step, stepIndex) =>
+      calleesOf(composite).flatMap((step, stepIndex) =>
         this.find(step.loopId, step.loopVersion) === undefined
-          ? [{ loop: `${id}@${version}`, stepIndex, missing: nameOf(step) }]
+          ? [{ loop: `${id}@${version}`, stepIndex, missing: versionedName(step) }]
           : [],
       ),
     );
   }
 
-  private registeredDocument(document: unknown, origin: Origin): Registered {
+  private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {
     const where = origin.file ?? 'the definition';
     const definition = parseDefinition(document, where);
     const { id, prompt, composite, tool } = definition;
@@ -115,52 +139,52 @@ export class Registry {
     if (prompt !== undefined) compileTemplate(prompt.template, id);
     if (composite?.steps !== undefined) compileSteps(id, composite);
     if (tool !== undefined) this.assertRunnable(definition, origin, where);
-    const text = canonical(definition as unknown as Json);
+    const text = canonicalJson(definition as unknown as Json);
     const warnings = warningsOf(definition);
-    return { definition, digest: digest(text), origin, input, output, code: undefined, warnings };
+    return { definition, digest: digestOfText(text), origin, input, output, definedLoop: undefined, warnings };
   }
 
-  private assertRunnable({ id, tool }: LoopDef, origin: Origin, where: string): void {
+  private assertRunnable({ id, tool }: LoopDef, origin: DefinitionOrigin, where: string): void {
     if (tool === undefined) return;
     const { scheme, target } = splitImplementation(tool.implementation);
     const implementation = this.implementations.get(scheme);
-    const known = [...this.implementations.keys()].map((name) => `${name}:`).join(', ');
-    const flaw =
+    const schemes = [...this.implementations.keys()].map((name) => `${name}:`).join(', ');
+    const reason =
       implementation === undefined
-        ? `"${scheme}:" is no way to run a tool here; there is ${known}`
-        : implementation.flaw(target, origin, tool.config ?? {});
-    if (flaw === undefined) return;
-    const message = `${where}: the tool of "${id}", ${tool.implementation}, cannot run: ${flaw}.`;
-    throw new LoopError('DEFINITION_INVALID', message, { path: '/tool/implementation', reason: flaw });
+        ? `"${scheme}:" is not a known scheme; known here: ${schemes}`
+        : implementation.unavailableReason(target, origin, tool.config ?? {});
+    if (reason === undefined) return;
+    const message = `${where}: the tool of "${id}", ${tool.implementation}, cannot run: ${reason}.`;
+    throw new LoopError('DEFINITION_INVALID', message, { path: '/tool/implementation', reason });
   }
 }
 
-/** What a composite calls: its steps, or the tools of its agent. */
-export function callsOf(composite: CompositeSpec | undefined): readonly Callee[] {
+/** Returns the loops that a composite refers to: those of its steps, or the tools and handoffs of its agent. */
+export function calleesOf(composite: CompositeSpec | undefined): readonly Callee[] {
   if (composite?.agent === undefined) return composite?.steps ?? [];
   const { tools, handoffs = [] } = composite.agent;
   return [...tools, ...handoffs].map((loopId) => ({ loopId }));
 }
 
-function nameOf({ loopId, loopVersion }: Callee): string {
+function versionedName({ loopId, loopVersion }: Callee): string {
   return loopVersion === undefined ? loopId : `${loopId}@${loopVersion}`;
 }
 
-function registeredCode(code: DefinedLoop, origin: Origin): Registered {
-  const { definition, ends, source } = code;
-  const text = canonical({ definition: definition as unknown as Json, source });
-  return { definition, digest: digest(text), origin, ...ends, code, warnings: [] };
+function registerCode(definedLoop: DefinedLoop, origin: DefinitionOrigin): RegisteredLoop {
+  const { definition, validators, source } = definedLoop;
+  const text = canonicalJson({ definition: definition as unknown as Json, source });
+  return { definition, digest: digestOfText(text), origin, ...validators, definedLoop, warnings: [] };
 }
 
-function settled(known: Registered, again: Registered): Registered {
-  if (known.digest === again.digest) return known;
-  const { id, version } = known.definition;
-  const places = [known, again].map(({ origin }) => origin.file ?? 'code').join(' and ');
-  const message = `"${id}" ${version} is registered with other content (${places}): raise the version of the changed one.`;
+function assertSameContent(existing: RegisteredLoop, added: RegisteredLoop): RegisteredLoop {
+  if (existing.digest === added.digest) return existing;
+  const { id, version } = existing.definition;
+  const files = [existing, added].map(({ origin }) => origin.file ?? 'code').join(' and ');
+  const message = `"${id}" ${version} is registered with other content (${files}): raise the version of the changed one.`;
   throw new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'registered with other content' });
 }
 
-function newestFirst({ definition: a }: Registered, { definition: b }: Registered): number {
+function compareNewestFirst({ definition: a }: RegisteredLoop, { definition: b }: RegisteredLoop): number {
   const unstable = Number(isPrerelease(a.version)) - Number(isPrerelease(b.version));
   return unstable || compareVersions(b.version, a.version);
 }

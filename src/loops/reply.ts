@@ -1,44 +1,47 @@
 /**
- * What a model's text means for a loop. JSON is read from the whole text or from a fenced block in it; a loop that
- * returns text gets the text; anything else is `{text}`. The first reading that fits the output schema is the answer.
+ * Parses the text of a model into the output of a loop. Candidates are the plain text, JSON in the text or in a fenced
+ * code block, and `{text}`. The first candidate that is valid against the output schema is the output.
  */
+
+import type { Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
-import type { Validator } from './schema.js';
 
-export interface Reading {
+/** The output in a reply, and whether it is valid. */
+export interface ParsedReply {
   readonly value: Json;
-  readonly fits: boolean;
+  readonly isValid: boolean;
 }
 
-const FENCE = /```(?:json)?[ \t]*\r?\n/gi;
+const CODE_FENCE = /```(?:json)?[ \t]*\r?\n/gi;
 
-/** The answer in a reply, and whether it fits. One that does not is the likeliest of what was tried. */
-export function readReply(text: string, output: Validator): Reading {
-  const readings = readingsOf(text, output);
-  const fitting = readings.find((value) => output.check(value));
-  if (fitting !== undefined) return { value: fitting, fits: true };
-  return { value: readings[0] ?? { text }, fits: false };
+/** Returns the first valid candidate. If none is valid, returns the most likely one. */
+export function parseReply(text: string, output: Validator): ParsedReply {
+  const candidates = candidateValues(text, output);
+  const valid = candidates.find((value) => output.isValid(value));
+  if (valid !== undefined) return { value: valid, isValid: true };
+  return { value: candidates[0] ?? { text }, isValid: false };
 }
 
-function readingsOf(text: string, { schema }: Validator): readonly Json[] {
-  const readings: Json[] = [];
-  const wantsText = typeof schema === 'object' && schema.type === 'string';
-  if (wantsText) readings.push(text);
-  const constrained = typeof schema === 'object' && Object.keys(schema).length > 0;
-  for (const candidate of candidatesOf(text)) {
-    // A bare word or number is JSON only for a loop that asks for one.
-    if (!constrained && !/^[[{]/.test(candidate)) continue;
-    const value = parsed(candidate);
-    if (value !== undefined) readings.push(value);
+/** Returns the possible outputs in a text, most likely first. */
+function candidateValues(text: string, { schema }: Validator): readonly Json[] {
+  const values: Json[] = [];
+  const expectsText = typeof schema === 'object' && schema.type === 'string';
+  if (expectsText) values.push(text);
+  const isConstrained = typeof schema === 'object' && Object.keys(schema).length > 0;
+  for (const candidate of jsonCandidates(text)) {
+    // Without a constraining schema, a bare word or number is text, although it may be valid JSON.
+    if (!isConstrained && !/^[[{]/.test(candidate)) continue;
+    const value = parseJson(candidate);
+    if (value !== undefined) values.push(value);
   }
-  readings.push({ text });
-  if (!wantsText) readings.push(text);
-  return readings;
+  values.push({ text });
+  if (!expectsText) values.push(text);
+  return values;
 }
 
-function candidatesOf(text: string): readonly string[] {
+function jsonCandidates(text: string): readonly string[] {
   const candidates = [text.trim()];
-  for (const opening of text.matchAll(FENCE)) {
+  for (const opening of text.matchAll(CODE_FENCE)) {
     const from = opening.index + opening[0].length;
     const end = text.indexOf('```', from);
     if (end !== -1 && candidates.length < 10) candidates.push(text.slice(from, end).trim());
@@ -46,7 +49,7 @@ function candidatesOf(text: string): readonly string[] {
   return candidates;
 }
 
-function parsed(text: string): Json | undefined {
+function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
   } catch {

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { compareVersions, isPrerelease, parseVersion } from './semver.js';
 
-const good = [
+const valid = [
   '0.0.0',
   '1.2.3',
   '10.20.30',
@@ -12,7 +12,7 @@ const good = [
   '1.0.0+build.007',
   '1.0.0-rc.1+e7',
 ];
-const bad = [
+const invalid = [
   '',
   '1',
   '1.0',
@@ -32,12 +32,12 @@ const bad = [
   `1.0.0-${'a'.repeat(300)}`,
 ];
 
-verifies('lsem.4.shape', 'a version that nobody can order is accepted, or a good one refused', () => {
-  expect(good.filter((version) => parseVersion(version) === undefined)).toEqual([]);
-  expect(bad.filter((version) => parseVersion(version) !== undefined)).toEqual([]);
+verifies('lsem.4.shape', 'semantic versions are accepted, and texts without a defined order are refused', () => {
+  expect(valid.filter((version) => parseVersion(version) === undefined)).toEqual([]);
+  expect(invalid.filter((version) => parseVersion(version) !== undefined)).toEqual([]);
 });
 
-verifies('lsem.4.shape', 'a release is taken for older than its own candidate', () => {
+verifies('lsem.4.shape', 'versions are ordered by precedence, prereleases before their release', () => {
   const inOrder = [
     'nonsense',
     '1.0.0-1',

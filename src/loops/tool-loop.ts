@@ -1,119 +1,127 @@
-/** A protocol tool as a loop: the same object that the AI SDK runs, here with journal, gate and all. */
-import { LoopError } from '../journal/errors.js';
+/** Converts tools made with `loopsTool`, and tools of the AI SDK, into loops with journal and approvals. */
+import { LoopError } from '../base/errors.js';
+import { withLazyProperty } from '../base/lazy-property.js';
+import { compileSchema } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
-import type { DefinedLoop } from './defined.js';
+import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
-import type { Describe, ResolveTarget, ToolCall } from './implementation.js';
-import { lazy } from './lazy.js';
-import { compileSchema } from './schema.js';
-import { type End, endOf } from './standard.js';
-import { isThenable, type ToolParts, toolBody } from './tool.js';
+import { compileIoSchema, type IoSchema } from './standard-schema.js';
+import { isThenable, type ToolBodyOptions, toolBody } from './tool.js';
+import type { DescribeApproval, ResolveTarget, ToolCallContext } from './tool-implementation.js';
 
-/** Any tool of the protocol, whatever it takes and gives. */
-export interface AnyTool {
+/** A tool made with `loopsTool`, with any input and output. */
+export interface AnyLoopsTool {
   readonly name: string;
   withApproval(policy: ApprovalPolicy, modeName?: string): unknown;
   makeTool(context: object): unknown;
 }
 
-type Tool = LoopsTool<unknown, unknown>;
+type UntypedTool = LoopsTool<unknown, unknown>;
 
-const loops = new WeakMap<object, DefinedLoop>();
+const loopsByTool = new WeakMap<object, DefinedLoop>();
 
-/** Whether a value is a tool made with loopsTool. */
-export function isLoopsTool(value: unknown): value is AnyTool {
-  const { name, withApproval, makeTool } = (value ?? {}) as Partial<Tool>;
+/** True if the value is a tool made with `loopsTool`. */
+export function isLoopsTool(value: unknown): value is AnyLoopsTool {
+  const { name, withApproval, makeTool } = (value ?? {}) as Partial<UntypedTool>;
   return typeof name === 'string' && typeof withApproval === 'function' && typeof makeTool === 'function';
 }
 
-/** The loop of a tool, made once for each. */
-export function toolLoop(tool: AnyTool): DefinedLoop {
-  const known = loops.get(tool);
-  if (known !== undefined) return known;
-  const loop = loopOf(tool as unknown as Tool);
-  loops.set(tool, loop);
+/** Returns the loop of a tool. It is created once per tool. */
+export function loopFromTool(tool: AnyLoopsTool): DefinedLoop {
+  const cached = loopsByTool.get(tool);
+  if (cached !== undefined) return cached;
+  const loop = createLoop(tool as unknown as UntypedTool);
+  loopsByTool.set(tool, loop);
   return loop;
 }
 
-/** A tool of the AI SDK, which has no name of its own. */
-export function namedTool(name: string, tool: unknown): AnyTool {
+/** Converts a tool of the AI SDK, which has no name, into one made with `loopsTool`. */
+export function toLoopsTool(name: string, tool: unknown): AnyLoopsTool {
   if (isLoopsTool(tool)) return tool;
-  const { description, inputSchema, execute, needsApproval = false } = (tool ?? {}) as Partial<Tool> & Needy;
+  const {
+    description,
+    inputSchema,
+    execute,
+    needsApproval = false,
+  } = (tool ?? {}) as Partial<UntypedTool> & AiSdkApproval;
   if (typeof execute !== 'function' || inputSchema === undefined) {
     const message = `The tool "${name}" needs an inputSchema and a function execute; make it with loopsTool().`;
     throw new LoopError('DEFINITION_INVALID', message, { tool: name });
   }
   const run = execute as (input: unknown, options: LoopsToolOptions) => unknown;
-  const parts = { name, ...(description !== undefined && { description }), inputSchema, execute: run };
-  if (needsApproval === false) return loopsTool(parts);
-  if (needsApproval === true) return loopsTool(parts).withApproval('ask');
+  const options = { name, ...(description !== undefined && { description }), inputSchema, execute: run };
+  if (needsApproval === false) return loopsTool(options);
+  if (needsApproval === true) return loopsTool(options).withApproval('ask');
   const requestApproval = async (input: unknown): Promise<string | null> =>
     (await needsApproval(input, { toolCallId: '', messages: [] })) === false ? null : `Run ${name}?`;
-  return loopsTool({ ...parts, requestApproval }).withApproval('ask');
+  return loopsTool({ ...options, requestApproval }).withApproval('ask');
 }
 
-/** What a tool of the AI SDK says of approvals. */
-interface Needy {
+/** The approval option of a tool of the AI SDK. */
+interface AiSdkApproval {
   readonly needsApproval?: boolean | ((input: unknown, options: object) => boolean | PromiseLike<boolean>);
 }
 
-function loopOf(tool: Tool): DefinedLoop {
+function createLoop(tool: UntypedTool): DefinedLoop {
   const { name: id, safety = 'once' } = tool;
-  const input = inputOf(tool.inputSchema, id);
-  const output = endOf(true, 'OUTPUT_VALIDATION_FAILED', id);
+  const input = compileToolInput(tool.inputSchema, id);
+  const output = compileIoSchema(true, 'OUTPUT_VALIDATION_FAILED', id);
   const definition = definitionOf(tool, input);
   const { source } = tool;
-  const state = `${JSON.stringify(definition)}\n${source}`;
+  const fingerprint = `${JSON.stringify(definition)}\n${source}`;
   const { policy } = definition;
   const run = tool.withApproval('always_allow');
   const { mode } = tool;
-  const resolve = resolving(tool);
-  const open: ToolParts['open'] = (_scope, approved) =>
+  const resolve = targetResolverOf(tool);
+  const open: ToolBodyOptions['open'] = (_scope, approved) =>
     approved === undefined
-      ? (given, call) => resultOf(run, given, optionsOf(call))
-      : (given, call) => resultOf(run, given, { ...optionsOf(call), approvedTarget: approved });
+      ? (args, call) => executeTool(run, args, toolOptionsOf(call))
+      : (args, call) => executeTool(run, args, { ...toolOptionsOf(call), approvedTarget: approved });
   return {
     name: id,
     version: definition.version,
     input: input.check,
     output: output.check,
-    quick: input.quick,
+    hasFastValidation: input.isFast,
     body: toolBody({
       id,
       safety,
       config: {},
       policy,
-      definition: state,
-      describe: describing(tool),
-      mode,
+      definitionFingerprint: fingerprint,
+      describeApproval: approvalDescriberOf(tool),
+      approvalMode: mode,
       asksByDefault: asksByDefault(tool),
-      resolve,
+      targetResolver: resolve,
       open,
-      inner: true,
+      isInternal: true,
     }) as DefinedLoop['body'],
     definition,
-    ends: { input: input.validator, output: output.validator },
+    validators: { input: input.validator, output: output.validator },
     source,
-    asks: asksByDefault(tool),
+    asksByDefault: asksByDefault(tool),
   };
 }
 
-/** True for a tool that is asked about because it can say what to ask, and nobody set its policy. */
-function asksByDefault({ requestApproval, policy, hasExplicitPolicy }: Tool): boolean {
+/** True for a tool that has `requestApproval` and no explicit policy: it needs approval by default. */
+function asksByDefault({ requestApproval, policy, hasExplicitPolicy }: UntypedTool): boolean {
   return requestApproval !== undefined && policy === 'always_allow' && hasExplicitPolicy !== true;
 }
 
-/** Something that only shows its JSON Schema is held to it: what shows a schema must not take anything else. */
-function inputOf(schema: ToolSchema<unknown>, id: string): End {
-  const end = endOf(schema, 'INPUT_VALIDATION_FAILED', id);
+/** Compiles the input schema. A schema with a JSON Schema but no validator is validated against its JSON Schema. */
+function compileToolInput(schema: ToolSchema<unknown>, id: string): IoSchema {
+  const compiled = compileIoSchema(schema, 'INPUT_VALIDATION_FAILED', id);
   const { validate, jsonSchema } = schema as { readonly validate?: unknown; readonly jsonSchema?: unknown };
-  if (jsonSchema === undefined || validate !== undefined) return end;
-  return endOf(compileSchema(jsonSchema, `${id}: inputSchema`).schema, 'INPUT_VALIDATION_FAILED', id);
+  if (jsonSchema === undefined || validate !== undefined) return compiled;
+  return compileIoSchema(compileSchema(jsonSchema, `${id}: inputSchema`).schema, 'INPUT_VALIDATION_FAILED', id);
 }
 
-function definitionOf({ name, description, readOnly, policy, hasExplicitPolicy, safety }: Tool, input: End): LoopDef {
+function definitionOf(
+  { name, description, readOnly, policy, hasExplicitPolicy, safety }: UntypedTool,
+  input: IoSchema,
+): LoopDef {
   const document = {
     id: name,
     name,
@@ -129,41 +137,41 @@ function definitionOf({ name, description, readOnly, policy, hasExplicitPolicy, 
   return parseDefinition(document, `loopsTool("${name}")`);
 }
 
-function describing(tool: Tool): Describe | undefined {
+function approvalDescriberOf(tool: UntypedTool): DescribeApproval | undefined {
   if (tool.requestApproval === undefined) return undefined;
   return async (input, context) => tool.requestApproval?.(input, context);
 }
 
-function resolving({ approvalTarget }: Tool): (() => ResolveTarget) | undefined {
+function targetResolverOf({ approvalTarget }: UntypedTool): (() => ResolveTarget) | undefined {
   if (approvalTarget === undefined) return undefined;
   const resolve: ResolveTarget = async (input) => approvalTarget(input);
   return () => resolve;
 }
 
-function resultOf(tool: Tool, input: Json, options: LoopsToolOptions): unknown {
+function executeTool(tool: UntypedTool, input: Json, options: LoopsToolOptions): unknown {
   const produced = tool.execute(input, options);
-  return isThenable(produced) ? Promise.resolve(produced).then(lastOf) : lastOf(produced);
+  return isThenable(produced) ? Promise.resolve(produced).then(finalValueOf) : finalValueOf(produced);
 }
 
-/** What was produced, or the last of what is produced one after another. */
-function lastOf(produced: unknown): unknown {
-  const several = typeof produced === 'object' && produced !== null && Symbol.asyncIterator in produced;
-  return several ? lastIn(produced as AsyncIterable<unknown>) : produced;
+/** Returns the value itself, or the last value of an async iterable. */
+function finalValueOf(produced: unknown): unknown {
+  const isIterable = typeof produced === 'object' && produced !== null && Symbol.asyncIterator in produced;
+  return isIterable ? lastYielded(produced as AsyncIterable<unknown>) : produced;
 }
 
-async function lastIn(produced: AsyncIterable<unknown>): Promise<unknown> {
+async function lastYielded(produced: AsyncIterable<unknown>): Promise<unknown> {
   let last: unknown;
   for await (const value of produced) last = value;
   return last;
 }
 
-/** What the tool is told of its call; the signal is made for those who look at it. */
-function optionsOf(call: ToolCall): LoopsToolOptions {
+/** Converts the context of a call into the options of the AI SDK. The abort signal is created on first access. */
+function toolOptionsOf(call: ToolCallContext): LoopsToolOptions {
   const options: LoopsToolOptions = {
     toolCallId: call.toolCallId ?? call.callId,
     messages: [],
     onToolOutputDelta: (delta) => call.delta(delta),
     abortSignal: undefined as unknown as AbortSignal,
   };
-  return lazy(options, 'abortSignal', () => call.signal);
+  return withLazyProperty(options, 'abortSignal', () => call.signal);
 }

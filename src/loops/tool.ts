@@ -1,283 +1,316 @@
 /**
- * The body of a tool loop: one effect, whose safety was declared with the tool. What the tool says while it works (log
- * lines, facts of its own types) is recorded with its result.
+ * The body of a tool loop: one effect with the declared safety of the tool. Log lines, custom events and streamed
+ * output of the tool are recorded with its result.
  */
-import { targetDifference, targetIn } from '../base/target.js';
-import { LoopError, outcomeOf } from '../journal/errors.js';
-import type { Effect, Performance } from '../kernel/effect.js';
-import type { Scope } from '../kernel/scope.js';
+
+import { parseTarget, targetDifference } from '../base/approval-target.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import { withLazyProperty } from '../base/lazy-property.js';
+import type { ActiveToolCall } from '../policy/restrictions.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
+import type { Effect, EffectContext, Scope, TargetBinding } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
-import { isVendorType, LOG, type Note } from '../views/trace.js';
-import type { Errand } from './agent/watch.js';
-import { Bench, benchOf, type Occasion, turnOf } from './bench.js';
+import { isVendorType, LOG_WRITTEN, type ToolNote } from '../views/trace.js';
+import type { DefinitionOrigin } from './origin.js';
+import { LoopServices, servicesOf, type TurnContext, turnIdOf } from './services.js';
 import {
-  type Describe,
+  type DescribeApproval,
   type ResolveTarget,
   splitImplementation,
-  type ToolCall,
+  type ToolCallContext,
   type ToolFunction,
-} from './implementation.js';
-import { lazy } from './lazy.js';
-import type { Origin } from './origin.js';
+} from './tool-implementation.js';
 
-export interface ToolParts {
+/** The options of `toolBody`. */
+export interface ToolBodyOptions {
   readonly id: string;
   readonly safety: Safety;
   readonly config: { readonly [name: string]: Json };
   readonly policy: PolicySpec | undefined;
-  /** Tells this definition from others of its id. */
-  readonly definition: string;
-  /** What a person is asked before it runs, for a tool that has a say in it. */
-  readonly describe?: Describe | undefined;
-  /** The mode that `describe` is given for the tool's own policy, whatever the mode of its agent. */
-  readonly mode?: string | undefined;
-  /** Without a policy of its own it is asked about, unless the agent that has it allows it by name. */
+  /** Distinguishes definitions with the same id. Approvals are bound to it. */
+  readonly definitionFingerprint: string;
+  /** Returns the text that the approver reads. */
+  readonly describeApproval?: DescribeApproval | undefined;
+  /** The mode for `describeApproval` under the tool's own policy, whatever the mode of its agent. */
+  readonly approvalMode?: string | undefined;
+  /**
+   * True if the tool needs approval without a policy of its own, unless its agent allows it by name.
+   * @default false
+   */
   readonly asksByDefault?: boolean;
-  /** The same, for one that is asked about unless its policy says otherwise; found when it is called. */
-  readonly question?: ((scope: Scope) => Describe | undefined) | undefined;
-  /** How to resolve what a call acts on, for a tool whose approvals are bound to it. */
-  readonly resolve?: ((scope: Scope) => ResolveTarget | undefined) | undefined;
-  /** The function is one of the house: what it is told need not stand being taken apart. */
-  readonly inner?: boolean;
-  /** The function for one call; for an approved one, what it may act on. */
+  /** Returns, per call, the describer of a tool that needs approval unless its policy says otherwise. */
+  readonly approvalDescriber?: ((scope: Scope) => DescribeApproval | undefined) | undefined;
+  /** Returns, per call, how to resolve what the call acts on, for a tool whose approvals are bound to a target. */
+  readonly targetResolver?: ((scope: Scope) => ResolveTarget | undefined) | undefined;
+  /**
+   * True if the function is part of Rondo and does not destructure or spread its context.
+   * @default false
+   */
+  readonly isInternal?: boolean;
+  /** Returns the function for one call. `approved` is the target of an approved call. */
   open(scope: Scope, approved: ApprovalTarget | undefined): Promise<ToolFunction> | ToolFunction;
 }
 
-type Level = Parameters<ToolCall['log']>[0];
+type LogLevel = Parameters<ToolCallContext['log']>[0];
 
+/** The recorded result of the effect. */
 interface ToolOutcome {
   readonly output: Json;
-  readonly notes?: readonly Note[];
-  /** What the tool streamed. */
+  readonly notes?: readonly ToolNote[];
+  /** The streamed output. */
   readonly said?: string;
 }
 
-const MOST_NOTES = 1000;
-/** How much of what a tool streams is kept, in characters. */
-const MOST_SAID = 64 * 1024;
+const MAX_NOTES = 1000;
+/** Upper bound on the recorded part of the streamed output. */
+const MAX_STREAMED_CHARS = 64 * 1024;
 
-export function toolBody(parts: ToolParts): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, safety, definition, question, mode, asksByDefault = false, resolve } = parts;
-  const asking: PolicySpec = { approval: 'ask', ...parts.policy };
+/** Returns the body of a tool loop. */
+export function toolBody(options: ToolBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
+  const {
+    id,
+    safety,
+    definitionFingerprint,
+    approvalDescriber,
+    approvalMode,
+    asksByDefault = false,
+    targetResolver,
+  } = options;
+  const askPolicy: PolicySpec = { approval: 'ask', ...options.policy };
   return (input, scope) => {
-    const perform: Effect['perform'] = (given, performance) => performTool(parts, scope, given, performance);
-    const asked = question?.(scope);
-    const policy = asked === undefined ? parts.policy : asking;
-    const describe = asked ?? parts.describe;
-    const binding = resolve && (() => bindingOf(parts, scope, resolve(scope)));
-    const effect = {
+    const perform: Effect['perform'] = (args, context) => runTool(options, scope, args, context);
+    const describeByDefault = approvalDescriber?.(scope);
+    const policy = describeByDefault === undefined ? options.policy : askPolicy;
+    const describe = describeByDefault ?? options.describeApproval;
+    const binding = targetResolver && (() => targetBindingOf(options, scope, targetResolver(scope)));
+    const effect: Effect = {
       kind: 'tool',
       name: id,
       input,
       safety,
       perform,
       policy,
-      definition,
+      definition: definitionFingerprint,
       describe,
-      mode,
+      mode: approvalMode,
       asksByDefault,
       binding,
     };
-    return scope.effect(effect as Effect).then((outcome) => (outcome as ToolOutcome).output);
+    return scope.effect(effect).then((outcome) => (outcome as ToolOutcome).output);
   };
 }
 
-/** How an approval is bound to what a call acts on. */
-interface TargetBinding {
-  readonly resolve: ResolveTarget;
-  /** Performs the call if it still acts on what was approved, which each attempt checks first. */
-  perform(approved: ApprovalTarget | undefined): Effect['perform'];
-}
-
-function bindingOf(parts: ToolParts, scope: Scope, find: ResolveTarget | undefined): TargetBinding | undefined {
-  if (find === undefined) return undefined;
-  const { id } = parts;
-  const resolve: ResolveTarget = (input) => resolvedTarget(id, find, input);
+function targetBindingOf(
+  options: ToolBodyOptions,
+  scope: Scope,
+  resolveUnchecked: ResolveTarget | undefined,
+): TargetBinding | undefined {
+  if (resolveUnchecked === undefined) return undefined;
+  const { id } = options;
+  const resolve: ResolveTarget = (input) => resolveCallTarget(id, resolveUnchecked, input);
   return {
     resolve,
-    perform: (approved) => async (given, performance) => {
-      assertTarget(id, approved, await resolve(given));
-      return performTool(parts, scope, given, performance, approved);
+    perform: (approved) => async (args, context) => {
+      assertApprovedTarget(id, approved, await resolve(args));
+      return runTool(options, scope, args, context, approved);
     },
   };
 }
 
-/** What a call acts on; TOOL_FAILED for a tool that answers with something else. */
-async function resolvedTarget(id: string, resolve: ResolveTarget, input: Json): Promise<ApprovalTarget | undefined> {
-  const found = await resolve(input);
-  if (found === undefined) return undefined;
-  const target = targetIn(found);
+/** Resolves the target of a call. Throws TOOL_FAILED if the tool returns an invalid target. */
+async function resolveCallTarget(id: string, resolve: ResolveTarget, input: Json): Promise<ApprovalTarget | undefined> {
+  const resolved = await resolve(input);
+  if (resolved === undefined) return undefined;
+  const target = parseTarget(resolved);
   if (target !== undefined) return target;
   throw new LoopError(
     'TOOL_FAILED',
-    `"${id}" does not say what it acts on: a target needs a kind (program, file or directory) and a path.`,
+    `The approval target of "${id}" is invalid: it needs a kind (program, file or directory) and a path.`,
     { tool: id },
   );
 }
 
-function assertTarget(id: string, approved: ApprovalTarget | undefined, found: ApprovalTarget | undefined): void {
-  const difference = targetDifference(approved, found);
+function assertApprovedTarget(
+  id: string,
+  approved: ApprovalTarget | undefined,
+  current: ApprovalTarget | undefined,
+): void {
+  const difference = targetDifference(approved, current);
   if (difference === undefined) return;
   throw new LoopError('TOOL_NOT_ADMITTED', `"${id}" did not run: ${difference}. Ask again.`, { name: id });
 }
 
-/** A tool that a definition names by its implementation. */
-export function implementedTool(spec: ToolSpec, origin: Origin): Pick<ToolParts, 'open' | 'question' | 'resolve'> {
+/** Returns the options of a tool that a JSON definition refers to by its `implementation`. */
+export function toolFromImplementation(
+  spec: ToolSpec,
+  origin: DefinitionOrigin,
+): Pick<ToolBodyOptions, 'open' | 'approvalDescriber' | 'targetResolver'> {
   const { scheme, target } = splitImplementation(spec.implementation);
   const { config = {} } = spec;
-  const question: ToolParts['question'] = (scope) =>
-    benchOf(scope).implementations.get(scheme)?.question(target, origin, config);
-  const resolve: ToolParts['resolve'] = (scope) =>
-    benchOf(scope).implementations.get(scheme)?.resolve(target, origin, config);
-  const open: ToolParts['open'] = (scope, approved) => {
-    const implementation = benchOf(scope).implementations.get(scheme);
+  const approvalDescriber: ToolBodyOptions['approvalDescriber'] = (scope) =>
+    servicesOf(scope).implementations.get(scheme)?.approvalDescriber(target, origin, config);
+  const targetResolver: ToolBodyOptions['targetResolver'] = (scope) =>
+    servicesOf(scope).implementations.get(scheme)?.targetResolver(target, origin, config);
+  const open: ToolBodyOptions['open'] = (scope, approved) => {
+    const implementation = servicesOf(scope).implementations.get(scheme);
     if (implementation === undefined) {
       throw new LoopError(
         'TOOL_FAILED',
-        `No tool can be run as "${spec.implementation}": "${scheme}" is not known here.`,
+        `The tool "${spec.implementation}" cannot run: "${scheme}:" is not a known scheme here.`,
       );
     }
     return implementation.open(target, origin, config, approved);
   };
-  return { open, question, resolve };
+  return { open, approvalDescriber, targetResolver };
 }
 
-async function performTool(
-  parts: ToolParts,
+async function runTool(
+  options: ToolBodyOptions,
   scope: Scope,
   input: Json,
-  performance: Performance,
+  effectContext: EffectContext,
   approved?: ApprovalTarget,
 ): Promise<ToolOutcome> {
-  const telling = new Telling(parts, scope, performance);
-  const { notes } = telling;
+  const context = new RecordingToolCallContext(options, scope, effectContext);
+  const { notes } = context;
   try {
-    const opened = parts.open(scope, approved);
+    const opened = options.open(scope, approved);
     const tool = typeof opened === 'function' ? opened : await opened;
-    const output = ((await telling.bounded(tool(input, parts.inner === true ? telling : callOf(telling)))) ??
-      null) as Json;
-    const { said } = telling;
-    return said === '' ? (notes.length === 0 ? { output } : { output, notes }) : { output, notes, said };
+    const work = tool(input, options.isInternal === true ? context : detachedContext(context));
+    const output = ((await context.withTimeout(work)) ?? null) as Json;
+    const { streamedText } = context;
+    return streamedText === ''
+      ? notes.length === 0
+        ? { output }
+        : { output, notes }
+      : { output, notes, said: streamedText };
   } catch (thrown) {
-    throw failure(parts.id, thrown, notes);
+    throw toToolError(options.id, thrown, notes);
   }
 }
 
-/** What a tool is handed: it may take it apart, so nothing of it depends on how it is called. */
-function callOf(telling: Telling): ToolCall {
-  const { callId, idempotencyKey, config, toolCallId } = telling;
+/** Returns a plain object whose functions do not depend on `this`, so that a tool may destructure or spread it. */
+function detachedContext(context: RecordingToolCallContext): ToolCallContext {
+  const { callId, idempotencyKey, config, toolCallId } = context;
   const call = {
     callId,
     idempotencyKey,
     config,
     signal: undefined as unknown as AbortSignal,
     toolCallId,
-    log: (level: Level, message: string) => telling.log(level, message),
-    emit: (type: string, value?: Json) => telling.emit(type, value),
-    delta: (text: string) => telling.delta(text),
+    log: (level: LogLevel, message: string) => context.log(level, message),
+    emit: (type: string, value?: Json) => context.emit(type, value),
+    delta: (text: string) => context.delta(text),
   };
-  return lazy(call, 'signal', () => telling.signal);
+  return withLazyProperty(call, 'signal', () => context.signal);
 }
 
-/** What a tool is told, and what it tells while it works. */
-class Telling implements ToolCall {
+/** The context of one tool call. It collects notes and streamed output, and enforces the timeout of the agent. */
+class RecordingToolCallContext implements ToolCallContext {
   readonly callId: string;
   readonly idempotencyKey: string;
-  readonly config: ToolCall['config'];
-  readonly notes: Note[] = [];
-  said = '';
-  private readonly id: string;
-  private readonly performance: Performance;
-  private readonly occasion: Occasion | undefined;
-  /** What an agent sent it for. */
-  private readonly errand: Errand | undefined;
-  /** Why the tool should stop, and how it hears of it, once it took too long. */
-  private late: LoopError | undefined;
-  private stop: AbortController | undefined;
+  readonly config: ToolCallContext['config'];
+  readonly notes: ToolNote[] = [];
+  streamedText = '';
+  private readonly toolId: string;
+  private readonly effectContext: EffectContext;
+  private readonly turnContext: TurnContext | undefined;
+  /** The tool call of an agent that this call belongs to. */
+  private readonly activeToolCall: ActiveToolCall | undefined;
+  /** Set once the call has timed out. */
+  private timeoutError: LoopError | undefined;
+  /** Created when the tool of an agent reads `signal`. */
+  private abortController: AbortController | undefined;
 
-  constructor({ id, config }: ToolParts, scope: Scope, performance: Performance) {
-    this.id = id;
+  constructor({ id, config }: ToolBodyOptions, scope: Scope, effectContext: EffectContext) {
+    this.toolId = id;
     this.callId = scope.key;
-    this.idempotencyKey = performance.idempotencyKey;
+    this.idempotencyKey = effectContext.idempotencyKey;
     this.config = config;
-    this.performance = performance;
-    this.occasion = scope.context instanceof Bench ? scope.context.occasion(turnOf(scope)) : undefined;
-    this.errand = this.occasion?.watching?.errand(scope.key);
+    this.effectContext = effectContext;
+    this.turnContext = scope.context instanceof LoopServices ? scope.context.turnContext(turnIdOf(scope)) : undefined;
+    this.activeToolCall = this.turnContext?.activeRestrictions?.activeToolCall(scope.key);
   }
 
   get signal(): AbortSignal {
-    const { signal } = this.performance;
-    if (this.errand === undefined || this.stop !== undefined) return this.stop?.signal ?? signal;
-    const stop = new AbortController();
-    this.stop = stop;
-    const { late } = this;
-    if (late !== undefined || signal.aborted) stop.abort(late ?? signal.reason);
-    else signal.addEventListener('abort', () => stop.abort(signal.reason), { once: true });
-    return stop.signal;
+    const { signal } = this.effectContext;
+    if (this.activeToolCall === undefined || this.abortController !== undefined)
+      return this.abortController?.signal ?? signal;
+    const controller = new AbortController();
+    this.abortController = controller;
+    const { timeoutError } = this;
+    if (timeoutError !== undefined || signal.aborted) controller.abort(timeoutError ?? signal.reason);
+    else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true });
+    return controller.signal;
   }
 
   get toolCallId(): string | undefined {
-    return this.errand?.toolCallId;
+    return this.activeToolCall?.toolCallId;
   }
 
-  /** What the tool gives back, within the time that the agent who called it allows. */
-  bounded(work: unknown): unknown {
-    const { errand } = this;
-    if (errand === undefined || !isThenable(work)) return work;
-    const watchdog = this.occasion?.watchdog;
+  /** Returns the result of the tool, or rejects with TIMEOUT after the tool timeout of the agent. */
+  withTimeout(work: unknown): unknown {
+    const { activeToolCall } = this;
+    if (activeToolCall === undefined || !isThenable(work)) return work;
+    const watchdog = this.turnContext?.watchdog;
     if (watchdog === undefined) return work;
-    return watchdog.within(errand.limitMs, work, () => {
-      const message = `"${this.id}" did not end within ${errand.limitMs} ms.`;
-      this.late = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: errand.limitMs });
-      this.stop?.abort(this.late);
-      return this.late;
+    return watchdog.withTimeout(activeToolCall.timeoutMs, work, () => {
+      const message = `"${this.toolId}" did not end within ${activeToolCall.timeoutMs} ms.`;
+      this.timeoutError = new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: activeToolCall.timeoutMs });
+      this.abortController?.abort(this.timeoutError);
+      return this.timeoutError;
     });
   }
 
-  log(level: Level, message: string): void {
-    this.note({ type: LOG, value: { level: String(level), message: String(message) } });
+  log(level: LogLevel, message: string): void {
+    this.addNote({ type: LOG_WRITTEN, value: { level: String(level), message: String(message) } });
   }
 
   emit(type: string, value?: Json): void {
-    this.note(value === undefined ? { type: vendor(type) } : { type: vendor(type), value });
+    this.addNote(value === undefined ? { type: assertVendorType(type) } : { type: assertVendorType(type), value });
   }
 
   delta(text: string): void {
     const piece = String(text);
-    if (this.said.length < MOST_SAID) this.said += piece.slice(0, MOST_SAID - this.said.length);
-    const { errand, occasion } = this;
-    // What comes after the end is a piece of nothing.
-    if (errand === undefined || occasion?.watching?.errand(this.callId) !== errand) return;
-    const { agent: generationId, toolCallId, tool: toolName } = errand;
-    occasion.live?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
+    if (this.streamedText.length < MAX_STREAMED_CHARS)
+      this.streamedText += piece.slice(0, MAX_STREAMED_CHARS - this.streamedText.length);
+    const { activeToolCall, turnContext } = this;
+    // Deltas after the end of the call are not streamed.
+    if (activeToolCall === undefined || turnContext?.activeRestrictions?.activeToolCall(this.callId) !== activeToolCall)
+      return;
+    const { agentKey: generationId, toolCallId, toolName } = activeToolCall;
+    turnContext.onLiveDelta?.({ kind: 'tool-output', text: piece, generationId, toolCallId, toolName });
   }
 
-  private note(note: Note): void {
-    if (this.notes.length < MOST_NOTES) this.notes.push(note);
+  private addNote(note: ToolNote): void {
+    if (this.notes.length < MAX_NOTES) this.notes.push(note);
   }
 }
 
-/** Whether it has to be waited for. */
-export function isThenable(work: unknown): work is PromiseLike<unknown> {
-  return typeof (work as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
+/** True if the value has a `then` method. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
-function vendor(type: string): string {
+function assertVendorType(type: string): string {
   if (isVendorType(type)) return type;
   throw new LoopError(
     'VALUE_INVALID',
-    `"${type}" cannot be an event of your own: use a namespace, like myorg.${type}.`,
+    `"${type}" cannot be the type of a custom event: use a namespace, such as myorg.${type}.`,
   );
 }
 
-/** Whatever a tool throws is its failure; what it said before is told with it. */
-function failure(id: string, thrown: unknown, notes: readonly Note[]): LoopError {
-  const known = outcomeOf(thrown);
-  const code = known.code === 'EXECUTION_FAILED' ? 'TOOL_FAILED' : known.code;
-  const said = notes.filter(({ type }) => type === LOG).flatMap(({ value }) => (value === undefined ? [] : [value]));
-  const base = known.data === undefined ? { tool: id } : { tool: id, ...(known.data as { [key: string]: Json }) };
-  return new LoopError(code, known.message, said.length === 0 ? base : { ...base, log: said }, thrown);
+/**
+ * Converts an error of a tool. The code becomes TOOL_FAILED unless it is a specific one; earlier log lines are added.
+ */
+function toToolError(id: string, thrown: unknown, notes: readonly ToolNote[]): LoopError {
+  const error = toLoopError(thrown);
+  const code = error.code === 'EXECUTION_FAILED' ? 'TOOL_FAILED' : error.code;
+  const log = notes
+    .filter(({ type }) => type === LOG_WRITTEN)
+    .flatMap(({ value }) => (value === undefined ? [] : [value]));
+  const data = error.data === undefined ? { tool: id } : { tool: id, ...(error.data as { [key: string]: Json }) };
+  return new LoopError(code, error.message, log.length === 0 ? data : { ...data, log }, thrown);
 }

@@ -1,102 +1,111 @@
 /**
- * The entry: the one unit of the journal, and the spine of every view.
- * An entry is written once under its key; `seq` is its place in the session, `at` the clock's milliseconds.
- * A value over the inline size is stored by digest: `blob` names it and the store keeps the entry without `value`.
- * `v` is the version of this entry's own type; absent means 1.
+ * The entry: the unit of the journal, from which all views are folded. An entry is written once under its key. `seq` is
+ * its position in the session and `at` the clock's time in milliseconds. A value over the inline size is stored as a
+ * blob: `blob` is its digest, and the stored entry has no `value`. `schemaVersion` is the version of the entry's type;
+ * absent means 1.
  */
 import type { Json } from './json.js';
 
-/** How an effect may be treated when a crash leaves its intent without a result. */
+/**
+ * What may happen to an effect whose intent is recorded and whose result is not, after a crash:
+ * - `pure`: it changes nothing and may be repeated freely.
+ * - `idempotent`: repeating it has the same outcome as performing it once.
+ * - `keyed`: the other system deduplicates repetitions by the idempotency key.
+ * - `once`: it must not be repeated; it stays in doubt until a person resolves it.
+ */
 export type Safety = 'pure' | 'idempotent' | 'keyed' | 'once';
 
-/** An error as it is journaled: an outcome, not a stack. */
+/** An error as it is journaled: an outcome without stack or cause. */
 export interface ErrorRecord {
   readonly code: string;
   readonly message: string;
   readonly data?: Json;
 }
 
-interface Spine {
+interface EntryBase {
   readonly seq: number;
   readonly at: number;
   readonly key: string;
-  readonly v?: number;
+  readonly schemaVersion?: number;
 }
 
-interface Valued {
+interface StoredValue {
   readonly value?: Json | undefined;
   readonly blob?: string | undefined;
 }
 
-/** How many milliseconds the check of the value took; absent when it took none. */
-interface Checked {
-  readonly took?: number;
+/** How many milliseconds the validation of the value took; absent if that rounds to zero. */
+interface ValidationTime {
+  readonly validationMs?: number;
 }
 
-/** What somebody decided about an effect in doubt. */
-export type Decision = 'retry' | 'supply' | 'fail';
+/** How an effect in doubt was resolved: performed again, given a result, or failed. */
+export type Resolution = 'retry' | 'supply' | 'fail';
 
-/** Entries that the kernel itself writes, by type. */
-export interface KernelFacts {
-  'session.opened': { readonly born: string };
-  'call.started': { readonly name: string; readonly version?: string; readonly digest?: string } & {
-    /** What the body of the loop is; absent for a tool, for a composite of steps, and in entries of earlier versions. */
-    readonly form?: string;
-    readonly refused?: true;
-  } & Checked &
-    Valued;
-  'call.completed': Checked & Valued;
+/** The fields of each entry type that the kernel writes. */
+export interface KernelEntryFields {
+  'session.opened': { readonly incarnationId: string };
+  'call.started': { readonly name: string; readonly version?: string; readonly definitionDigest?: string } & {
+    /** The kind of the loop's body; absent for a tool, for a composite of steps, and in entries of earlier versions. */
+    readonly bodyKind?: string;
+    readonly isInputInvalid?: true;
+  } & ValidationTime &
+    StoredValue;
+  'call.completed': ValidationTime & StoredValue;
   'call.errored': { readonly error: ErrorRecord };
-  'effect.asked': { readonly kind: string; readonly name: string; readonly safety: Safety } & Valued;
-  'effect.requested': { readonly from?: string } & {
+  'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & StoredValue;
+  'effect.requested': { readonly attemptKey?: string } & {
     readonly kind: string;
     readonly name: string;
     readonly safety: Safety;
-  } & Valued;
-  'effect.returned': Valued;
+  } & StoredValue;
+  'effect.returned': StoredValue;
   'effect.failed': { readonly error: ErrorRecord };
-  'effect.settled': { readonly from?: string | undefined; readonly error?: ErrorRecord } & Valued;
-  'effect.decided': { readonly decision: Decision; readonly by: string; readonly reason?: string } & Valued;
-  'timer.set': { readonly until: number } & Valued;
+  'effect.settled': { readonly attemptKey?: string | undefined; readonly error?: ErrorRecord } & StoredValue;
+  'effect.resolved': { readonly resolution: Resolution; readonly by: string; readonly reason?: string } & StoredValue;
+  'timer.set': { readonly until: number } & StoredValue;
   'timer.fired': object;
   'wait.opened': { readonly name: string };
-  'wait.settled': { readonly signal: string } & Valued;
-  'signal.received': { readonly name: string } & Valued;
-  'group.opened': { readonly name: 'all' | 'race' } & Valued;
-  'race.won': { readonly winner: number; readonly error?: ErrorRecord } & Valued;
+  'wait.settled': { readonly signalId: string } & StoredValue;
+  'signal.received': { readonly name: string } & StoredValue;
+  'group.opened': { readonly name: 'all' | 'race' } & StoredValue;
+  'race.won': { readonly winnerIndex: number; readonly error?: ErrorRecord } & StoredValue;
   'step.refused': { readonly name: string; readonly error: ErrorRecord };
   'cancel.requested': { readonly reason: string };
 }
 
-export type KernelType = keyof KernelFacts;
+/** The entry types that the kernel writes. */
+export type KernelEntryType = keyof KernelEntryFields;
 
-/** An entry the kernel wrote, narrowed by `type`. */
-export type KernelEntry = { [T in KernelType]: Spine & { readonly type: T } & KernelFacts[T] }[KernelType];
+/** An entry that the kernel wrote, narrowed by `type`. */
+export type KernelEntry = {
+  [T in KernelEntryType]: EntryBase & { readonly type: T } & KernelEntryFields[T];
+}[KernelEntryType];
 
-/** An entry of any type: the kernel's own, or one that a ring above recorded. */
-export interface Entry extends Spine, Valued {
+/** An entry of any type: written by the kernel, or recorded by code above it. */
+export interface Entry extends EntryBase, StoredValue {
   readonly type: string;
   readonly name?: string;
   readonly version?: string | undefined;
   readonly kind?: string;
-  /** Of a call: what the body of its loop is. */
-  readonly form?: string;
+  /** Of a call: the kind of the loop's body. */
+  readonly bodyKind?: string;
   readonly safety?: Safety;
   readonly error?: ErrorRecord | undefined;
-  readonly born?: string;
-  /** Of the definition that a root was begun with. */
-  readonly digest?: string;
-  readonly took?: number;
-  /** The input of the call did not pass its check. */
-  readonly refused?: true;
+  readonly incarnationId?: string;
+  /** Of a call: the digest of its definition. */
+  readonly definitionDigest?: string;
+  readonly validationMs?: number;
+  /** Of a call: true if its input failed validation. */
+  readonly isInputInvalid?: true;
   readonly until?: number;
-  readonly signal?: string;
-  readonly winner?: number;
-  readonly from?: string | undefined;
-  readonly decision?: Decision;
+  readonly signalId?: string;
+  readonly winnerIndex?: number;
+  readonly attemptKey?: string | undefined;
+  readonly resolution?: Resolution;
   readonly by?: string;
   readonly reason?: string | undefined;
 }
 
-/** An entry before the session gives it its place and time. */
-export type Draft = Omit<Entry, 'seq' | 'at'>;
+/** An entry before the session assigns its position and time. */
+export type EntryDraft = Omit<Entry, 'seq' | 'at'>;

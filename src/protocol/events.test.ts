@@ -12,7 +12,7 @@ import {
 } from './events.js';
 import type { Json } from './json.js';
 
-/** What a front end does: every kind has its line, and a kind without one does not compile. */
+/** Renders an event as a front end does: the compiler requires a case for every event type. */
 function render(event: EventEnvelope): string {
   switch (event.type) {
     case 'user-message':
@@ -39,8 +39,8 @@ function render(event: EventEnvelope): string {
   }
 }
 
-/** An envelope as it comes out at the other end of the wire. */
-function sent<T extends EventType>(type: T, content: EventContents[T]): EventEnvelopeOf<T> {
+/** An envelope after serialization and parsing. */
+function overTheWire<T extends EventType>(type: T, content: EventContents[T]): EventEnvelopeOf<T> {
   const envelope: EventEnvelopeOf<T> = {
     id: '7',
     sessionId: 's-1',
@@ -52,7 +52,7 @@ function sent<T extends EventType>(type: T, content: EventContents[T]): EventEnv
   return JSON.parse(JSON.stringify(envelope));
 }
 
-verifies('looops.event.types', 'a kind is missing, comes twice or stands elsewhere than the protocol has it', () => {
+verifies('looops.event.types', 'the event types are those of the protocol, in its order', () => {
   expect(EVENT_TYPES).toEqual([
     'user-message',
     'assistant-message',
@@ -88,50 +88,56 @@ verifies('looops.event.types', 'a kind is missing, comes twice or stands elsewhe
   expectTypeOf<EventEnvelope['type']>().toEqualTypeOf<EventType>();
 });
 
-verifies('looops.event.types', 'the type of an event does not tell its content', () => {
-  const narrowed = (event: EventEnvelope): string => {
+verifies('looops.event.types', 'the type of an event determines the type of its content', () => {
+  const renderNarrowed = (event: EventEnvelope): string => {
     if (event.type === 'tool-call') expectTypeOf(event.content).toEqualTypeOf<EventContents['tool-call']>();
     if (event.type === 'reasoning') expectTypeOf(event.content).toEqualTypeOf<EventContents['reasoning']>();
     return render(event);
   };
   expectTypeOf<Extract<EventEnvelope, { type: 'tool-call' }>>().toEqualTypeOf<EventEnvelopeOf<'tool-call'>>();
   expectTypeOf<EventEnvelopeOf<'tool-call'>>().not.toExtend<EventEnvelopeOf<'tool-result'>>();
-  expect(narrowed(sent('tool-call', { toolCallId: 'c1', toolName: 'write_file', args: {} }))).toBe('write_file');
+  expect(renderNarrowed(overTheWire('tool-call', { toolCallId: 'c1', toolName: 'write_file', args: {} }))).toBe(
+    'write_file',
+  );
 });
 
-verifies('looops.envelope', 'a time is not JSON on the wire, or a back end cannot hold one of its own', () => {
-  expectTypeOf<EventEnvelopeOf<'reasoning'>>().toEqualTypeOf<{
-    readonly id: string;
-    readonly sessionId: string;
-    readonly generationId: string;
-    readonly type: 'reasoning';
-    readonly content: EventContents['reasoning'];
-    readonly createdAt: string;
-  }>();
-  expectTypeOf<EventEnvelope['createdAt']>().toEqualTypeOf<string>();
-  expectTypeOf<EventEnvelope<Date>['createdAt']>().toEqualTypeOf<Date>();
-  expectTypeOf<EventEnvelopeOf<'trigger', number>['createdAt']>().toEqualTypeOf<number>();
-  expectTypeOf<EventEnvelope<Date>>().not.toExtend<EventEnvelope>();
+verifies(
+  'looops.envelope',
+  'times are JSON strings on the wire, and a back end may choose its own type for them',
+  () => {
+    expectTypeOf<EventEnvelopeOf<'reasoning'>>().toEqualTypeOf<{
+      readonly id: string;
+      readonly sessionId: string;
+      readonly generationId: string;
+      readonly type: 'reasoning';
+      readonly content: EventContents['reasoning'];
+      readonly createdAt: string;
+    }>();
+    expectTypeOf<EventEnvelope['createdAt']>().toEqualTypeOf<string>();
+    expectTypeOf<EventEnvelope<Date>['createdAt']>().toEqualTypeOf<Date>();
+    expectTypeOf<EventEnvelopeOf<'trigger', number>['createdAt']>().toEqualTypeOf<number>();
+    expectTypeOf<EventEnvelope<Date>>().not.toExtend<EventEnvelope>();
 
-  const wire: EventEnvelope = sent('user-message', { text: 'hi' });
-  const held: EventEnvelope<Date> = { ...wire, createdAt: new Date(wire.createdAt) };
-  expect(held.createdAt.toISOString()).toBe(wire.createdAt);
-  expect(JSON.parse(JSON.stringify(held))).toEqual(wire);
-});
+    const wire: EventEnvelope = overTheWire('user-message', { text: 'hi' });
+    const stored: EventEnvelope<Date> = { ...wire, createdAt: new Date(wire.createdAt) };
+    expect(stored.createdAt.toISOString()).toBe(wire.createdAt);
+    expect(JSON.parse(JSON.stringify(stored))).toEqual(wire);
+  },
+);
 
-verifies('looops.event.user-message', 'a prompt has another shape than front ends know', () => {
+verifies('looops.event.user-message', 'a user message has the shape of the protocol', () => {
   expectTypeOf<EventContents['user-message']>().toEqualTypeOf<{ readonly text: string }>();
-  const event = sent('user-message', { text: 'Tidy up.' });
+  const event = overTheWire('user-message', { text: 'Tidy up.' });
   expect([event.content, render(event)]).toEqual([{ text: 'Tidy up.' }, 'Tidy up.']);
 });
 
-verifies('looops.event.assistant-message', 'a message of the model has another shape than front ends know', () => {
+verifies('looops.event.assistant-message', 'an assistant message has the shape of the protocol', () => {
   expectTypeOf<EventContents['assistant-message']>().toEqualTypeOf<{ readonly text: string }>();
-  const event = sent('assistant-message', { text: 'Done.' });
+  const event = overTheWire('assistant-message', { text: 'Done.' });
   expect([event.content, render(event)]).toEqual([{ text: 'Done.' }, 'Done.']);
 });
 
-verifies('looops.event.tool-call', 'a call that waits looks like one that runs', () => {
+verifies('looops.event.tool-call', 'a tool call states whether it waits for approval', () => {
   expectTypeOf<EventContents['tool-call']>().toEqualTypeOf<{
     readonly toolCallId: string;
     readonly toolName: string;
@@ -142,7 +148,7 @@ verifies('looops.event.tool-call', 'a call that waits looks like one that runs',
     readonly approvalId?: string;
   }>();
   expectTypeOf<ApprovalStatus>().toEqualTypeOf<'pending_approval' | 'approved' | 'rejected'>();
-  const event = sent('tool-call', {
+  const event = overTheWire('tool-call', {
     toolCallId: 'c1',
     toolName: 'write_file',
     args: { path: 'a.txt' },
@@ -154,52 +160,56 @@ verifies('looops.event.tool-call', 'a call that waits looks like one that runs',
   expect(render(event)).toBe('write_file');
 });
 
-verifies('looops.event.tool-result', 'what a tool streamed is taken for what it gave back', () => {
+verifies('looops.event.tool-result', 'the streamed output of a tool is separate from its result', () => {
   expectTypeOf<EventContents['tool-result']>().toEqualTypeOf<{
     readonly toolCallId: string;
     readonly toolName: string;
     readonly result: Json;
     readonly output?: string;
   }>();
-  const event = sent('tool-result', { toolCallId: 'c1', toolName: 'ls', result: null, output: 'a\nb\n' });
+  const event = overTheWire('tool-result', { toolCallId: 'c1', toolName: 'ls', result: null, output: 'a\nb\n' });
   expect(event.content).toEqual({ toolCallId: 'c1', toolName: 'ls', result: null, output: 'a\nb\n' });
   expect(render(event)).toBe('ls');
 });
 
-verifies('looops.event.tool-error', 'a refusal by a person looks like a fault of the tool', () => {
+verifies('looops.event.tool-error', 'a denial by a person is distinguishable from a failure of the tool', () => {
   expectTypeOf<EventContents['tool-error']>().toEqualTypeOf<{
     readonly toolCallId: string;
     readonly toolName: string;
     readonly error: string;
     readonly isUserRejection?: boolean;
   }>();
-  const event = sent('tool-error', { toolCallId: 'c1', toolName: 'rm', error: 'No.', isUserRejection: true });
+  const event = overTheWire('tool-error', { toolCallId: 'c1', toolName: 'rm', error: 'No.', isUserRejection: true });
   expect([event.content.isUserRejection, render(event)]).toEqual([true, 'No.']);
 });
 
-verifies('looops.event.reasoning', 'thinking has another shape than front ends know', () => {
+verifies('looops.event.reasoning', 'reasoning has the shape of the protocol', () => {
   expectTypeOf<EventContents['reasoning']>().toEqualTypeOf<{ readonly text: string; readonly durationMs?: number }>();
-  const event = sent('reasoning', { text: 'Hm.', durationMs: 12 });
+  const event = overTheWire('reasoning', { text: 'Hm.', durationMs: 12 });
   expect([event.content, render(event)]).toEqual([{ text: 'Hm.', durationMs: 12 }, 'Hm.']);
 });
 
-verifies('looops.event.trigger', 'what started a generation has another shape than front ends know', () => {
+verifies('looops.event.trigger', 'a trigger has the shape of the protocol', () => {
   expectTypeOf<EventContents['trigger']>().toEqualTypeOf<{ readonly triggerName: string; readonly payload?: Json }>();
-  const event = sent('trigger', { triggerName: 'nightly', payload: { day: 3 } });
+  const event = overTheWire('trigger', { triggerName: 'nightly', payload: { day: 3 } });
   expect([event.content.payload, render(event)]).toEqual([{ day: 3 }, 'nightly']);
 });
 
-verifies('looops.event.loop-triggered', 'a child that was kicked off has another shape than front ends know', () => {
+verifies('looops.event.loop-triggered', 'the start of a child has the shape of the protocol', () => {
   expectTypeOf<EventContents['loop-triggered']>().toEqualTypeOf<{
     readonly triggeredBy: string;
     readonly parentGenerationId?: string;
     readonly instructions?: string;
   }>();
-  const event = sent('loop-triggered', { triggeredBy: 'lead', parentGenerationId: 's-1.1', instructions: 'Look.' });
+  const event = overTheWire('loop-triggered', {
+    triggeredBy: 'lead',
+    parentGenerationId: 's-1.1',
+    instructions: 'Look.',
+  });
   expect([event.content.parentGenerationId, render(event)]).toEqual(['s-1.1', 'lead']);
 });
 
-verifies('looops.event.child-generation', 'the summary of a child has another shape than front ends know', () => {
+verifies('looops.event.child-generation', 'the summary of a child has the shape of the protocol', () => {
   expectTypeOf<EventContents['child-generation']>().toEqualTypeOf<{
     readonly item: string;
     readonly index: number;
@@ -219,35 +229,35 @@ verifies('looops.event.child-generation', 'the summary of a child has another sh
     childGenerationId: 's-1.1/1/0/0',
     status: 'ok',
   } as const;
-  const event = sent('child-generation', content);
+  const event = overTheWire('child-generation', content);
   expect([event.content, render(event)]).toEqual([content, 'search']);
 });
 
-verifies('looops.event.other-agent-message', 'another agent has another shape than front ends know', () => {
+verifies('looops.event.other-agent-message', 'a message of another agent has the shape of the protocol', () => {
   expectTypeOf<EventContents['other-agent-message']>().toEqualTypeOf<{
     readonly text: string;
     readonly agent?: string;
   }>();
-  const event = sent('other-agent-message', { text: 'Mine.', agent: 'critic' });
+  const event = overTheWire('other-agent-message', { text: 'Mine.', agent: 'critic' });
   expect([event.content.agent, render(event)]).toEqual(['critic', 'Mine.']);
 });
 
-verifies('looops.event.user-abort', 'an abort does not say which generation it stopped', () => {
+verifies('looops.event.user-abort', 'an abort names the generation that it stopped', () => {
   expectTypeOf<EventContents['user-abort']>().toEqualTypeOf<{ readonly generationId: string }>();
-  const event = sent('user-abort', { generationId: 's-1.1' });
+  const event = overTheWire('user-abort', { generationId: 's-1.1' });
   expect([event.content, render(event)]).toEqual([{ generationId: 's-1.1' }, 's-1.1']);
 });
 
-verifies('looops.event.generation-failure', 'a failure has another shape than front ends know', () => {
+verifies('looops.event.generation-failure', 'a failure has the shape of the protocol', () => {
   expectTypeOf<EventContents['generation-failure']>().toEqualTypeOf<{ readonly error: string }>();
-  const event = sent('generation-failure', { error: 'The model is gone.' });
+  const event = overTheWire('generation-failure', { error: 'The model is gone.' });
   expect([event.content, render(event)]).toEqual([{ error: 'The model is gone.' }, 'The model is gone.']);
 });
 
-verifies('looops.export.events', 'a front end that shows a log of events pays for a back end', async () => {
+verifies('looops.export.events', 'rondo/events is one constant and imports nothing', async () => {
   const source = readFileSync(new URL('./events.ts', import.meta.url), 'utf8');
   const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023, verbatimModuleSyntax: true };
-  const { outputText } = ts.transpileModule(source, { compilerOptions });
+  const { outputText } = ts.transpileModule(source, { compilerOptions: { ...compilerOptions, removeComments: true } });
   const compiled = ts.createSourceFile('events.js', outputText, ts.ScriptTarget.ES2023);
   expect(compiled.statements.map((statement) => ts.SyntaxKind[statement.kind])).toEqual(['FirstStatement']);
   expect(outputText).not.toMatch(/\b(?:import|require)\b/);

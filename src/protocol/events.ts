@@ -1,11 +1,19 @@
 /**
- * A session as front ends see it: an ordered list of envelopes, each of one of twelve kinds with the content of its kind.
- * Pure types and one list, safe in a browser. An envelope that comes again under its id replaces the earlier one: so a
- * tool call that waits for an approval becomes one that was approved.
+ * The conversation of a session as front ends see it: an ordered list of envelopes, each with the content of its event
+ * type. Types and one list; imports no code, so it is safe in a browser. An envelope with the id of an earlier one
+ * replaces it: a tool call that waits for approval is replaced by the approved call.
  */
 import type { Json } from './json.js';
 
-/** The kinds of events, in the protocol's order. */
+/**
+ * All event types, in the order of the protocol.
+ *
+ * @example
+ * import { EVENT_TYPES, type EventEnvelope } from 'rondo/events';
+ *
+ * const isKnown = (event: { type: string }): event is EventEnvelope =>
+ *   (EVENT_TYPES as readonly string[]).includes(event.type);
+ */
 export const EVENT_TYPES = [
   'user-message',
   'assistant-message',
@@ -21,78 +29,83 @@ export const EVENT_TYPES = [
   'reasoning',
 ] as const;
 
+/** The type of an event. Narrows `EventEnvelope` to the content of that type. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** The user submitted a prompt. */
+/** `user-message`: the user submitted a prompt. */
 export interface UserMessageContent {
   readonly text: string;
 }
 
-/** The model spoke. */
+/** `assistant-message`: the model answered with text. */
 export interface AssistantMessageContent {
   readonly text: string;
 }
 
-/** How an approval stands: asked for, or how it was answered. */
+/** The state of an approval: requested, or how it was answered. */
 export type ApprovalStatus = 'pending_approval' | 'approved' | 'rejected';
 
-/** The model wants a tool to run. */
+/** `tool-call`: the model called a tool. */
 export interface ToolCallContent {
+  /** The id that the model gave to the call. */
   readonly toolCallId: string;
   readonly toolName: string;
   readonly args: Json;
-  /** Whether the tool declares that it changes nothing: true or false for each call that a model makes. */
+  /** True if the tool declares that it changes nothing. Present on every call that a model makes. */
   readonly readOnly?: boolean;
+  /** Absent for a call that needs no approval. */
   readonly approvalStatus?: ApprovalStatus;
-  /** What a person is asked: plain text of bounded length. */
+  /** The question for the approver: plain text of bounded length. */
   readonly approvalDescription?: string;
-  /** What an answer is given to; there while one is waited for. */
+  /** The id of the pending approval. Absent once it is answered. */
   readonly approvalId?: string;
 }
 
-/** A tool gave something back. */
+/** `tool-result`: a tool returned. */
 export interface ToolResultContent {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly result: Json;
-  /** What the tool streamed while it worked. */
+  /** The output that the tool streamed while it ran. */
   readonly output?: string;
 }
 
-/** A tool threw, or a person did not let it run. */
+/** `tool-error`: a tool threw, or its approval was denied. */
 export interface ToolErrorContent {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly error: string;
+  /** True if a person denied the call. */
   readonly isUserRejection?: boolean;
 }
 
-/** A block of thinking. */
+/** `reasoning`: a block of the model's reasoning. */
 export interface ReasoningContent {
   readonly text: string;
   readonly durationMs?: number;
 }
 
-/** Something outside (a timer, a webhook) started a generation. */
+/** `trigger`: an external event, such as a schedule or a webhook, started a generation. */
 export interface TriggerContent {
   readonly triggerName: string;
   readonly payload?: Json;
 }
 
-/** A child was kicked off. */
+/** `loop-triggered`: a loop started a child generation. */
 export interface LoopTriggeredContent {
-  /** The loop that did it. */
+  /** The id of the loop that started it. */
   readonly triggeredBy: string;
   readonly parentGenerationId?: string;
   readonly instructions?: string;
 }
 
-/** A child generation finished; this is its summary for the parent. */
+/** `child-generation`: a child generation ended; a summary for the parent. */
 export interface ChildGenerationContent {
-  /** What the child was given to do, by its name. */
+  /** The name of the work item. */
   readonly item: string;
-  /** Its place among those begun together, and how many they were. */
+  /** Zero-based index among the children that started together. */
   readonly index: number;
+  /** How many children started together. */
   readonly total: number;
   readonly durationMs: number;
   readonly parentGenerationId: string;
@@ -101,23 +114,24 @@ export interface ChildGenerationContent {
   readonly summary?: string;
 }
 
-/** Another agent spoke. */
+/** `other-agent-message`: another agent answered with text. */
 export interface OtherAgentMessageContent {
   readonly text: string;
+  /** The id of that agent. */
   readonly agent?: string;
 }
 
-/** The user stopped a generation. */
+/** `user-abort`: the user stopped a generation. */
 export interface UserAbortContent {
   readonly generationId: string;
 }
 
-/** A generation failed before it was done. */
+/** `generation-failure`: a generation failed. */
 export interface GenerationFailureContent {
   readonly error: string;
 }
 
-/** The content of each kind. */
+/** The content of each event type. */
 export interface EventContents {
   'user-message': UserMessageContent;
   'assistant-message': AssistantMessageContent;
@@ -133,17 +147,29 @@ export interface EventContents {
   reasoning: ReasoningContent;
 }
 
-/** The envelope of one kind. */
+/** The envelope of one event type. */
 export interface EventEnvelopeOf<T extends EventType, TTimestamp = string> {
-  /** Its place in the session: envelopes are in the order of their ids' numbers. */
+  /**
+   * The position in the session, as in `12.0`: the entry's number and a counter. Envelopes are ordered by both numbers.
+   */
   readonly id: string;
   readonly sessionId: string;
-  /** The call of the agent that it is about; a turn's id for what belongs to no agent below it. */
+  /** The key of the agent's call that the event belongs to; the id of the turn for an event of no agent below it. */
   readonly generationId: string;
   readonly type: T;
   readonly content: EventContents[T];
   readonly createdAt: TTimestamp;
 }
 
-/** Any envelope, narrowed by `type`. Times are ISO 8601 on the wire; a back end may hold them as it likes. */
+/**
+ * Any envelope, narrowed by `type`. On the wire, `createdAt` is ISO 8601; a back end may use another type for it.
+ *
+ * @example
+ * import type { EventEnvelope } from 'rondo/events';
+ *
+ * function render(event: EventEnvelope): string {
+ *   if (event.type === 'assistant-message') return event.content.text;
+ *   return event.type === 'tool-call' ? `Calling ${event.content.toolName}` : '';
+ * }
+ */
 export type EventEnvelope<TTimestamp = string> = { [T in EventType]: EventEnvelopeOf<T, TTimestamp> }[EventType];

@@ -1,5 +1,25 @@
-export type { Approval, ApprovalAnswer, ApprovalTarget } from './approval.js';
-export type { Decision, Draft, Entry, ErrorRecord, KernelEntry, KernelFacts, KernelType, Safety } from './entry.js';
+/**
+ * `rondo/protocol`: the data types that cross process boundaries (definitions, entries, events, traces, approvals) and
+ * `loopsTool`. Safe to import without the runtime.
+ */
+export type {
+  Approval,
+  ApprovalAnswer,
+  ApprovalState,
+  ApprovalTarget,
+  RecordedAnswer,
+  StandingGrant,
+} from './approval.js';
+export type {
+  Entry,
+  EntryDraft,
+  ErrorRecord,
+  KernelEntry,
+  KernelEntryFields,
+  KernelEntryType,
+  Resolution,
+  Safety,
+} from './entry.js';
 export type {
   ApprovalStatus,
   AssistantMessageContent,
@@ -20,7 +40,7 @@ export type {
   UserMessageContent,
 } from './events.js';
 export { EVENT_TYPES } from './events.js';
-export type { Json } from './json.js';
+export type { Json, JsonObject } from './json.js';
 export type { LiveDelta } from './live.js';
 export type {
   AgentComposite,

@@ -1,13 +1,13 @@
-/** What is seen while it happens and never journaled: pieces of messages and of what tools put out. */
+/** Live deltas: pieces of messages and of tool output. They are streamed and never journaled. */
 
-/** One piece. The finished message, or the tool's result, comes as an entry and holds all of it. */
+/** One piece. The finished message or tool result follows as an entry that contains the whole text. */
 export interface LiveDelta {
   readonly kind: 'text' | 'reasoning' | 'tool-input' | 'tool-output';
   readonly text: string;
-  /** The call of the agent that it belongs to. */
+  /** The key of the agent's call that the piece belongs to. */
   readonly generationId: string;
   readonly toolCallId?: string;
   readonly toolName?: string;
-  /** What was told of this message before is void: the model is asked again, and it begins anew. */
-  readonly again?: true;
+  /** True if the model is called again. Discard the earlier pieces of this message. */
+  readonly isRestart?: true;
 }

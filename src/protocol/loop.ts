@@ -1,6 +1,6 @@
 /**
- * LSEM's wire types: the definition of a loop as a JSON document. What LSEM leaves open (the members of prompt, tool,
- * backend and policy) is our published profile; see docs/profile.md.
+ * The wire types of LSEM, the Loop Stack Execution Model: the definition of a loop as a JSON document. LSEM does not
+ * specify the members of prompt, tool, backend and policy; those are Rondo's published profile (docs/profile.md).
  */
 import type { Safety } from './entry.js';
 import type { Json } from './json.js';
@@ -8,81 +8,123 @@ import type { Json } from './json.js';
 /** A JSON Schema document, draft 2020-12. */
 export type JsonSchema = boolean | { readonly [key: string]: Json };
 
+/** The kind of a loop. An agent is a composite. */
 export type LoopKind = 'prompt' | 'composite' | 'tool';
 
-/** Which model answers: a backend by id, and what it is told. */
+/** A reference to a model: the id of a backend, and options for it. `backend` is LSEM's word for a model provider. */
 export interface BackendRef {
+  /** The id of a registered provider. */
   readonly id: string;
+  /**
+   * The name of the model.
+   * @default the provider's default model
+   */
   readonly model?: string;
+  /** Settings that are passed to the provider. */
   readonly options?: { readonly [name: string]: Json };
 }
 
+/** The body of a prompt loop. */
 export interface PromptSpec {
-  /** Text with `{{name}}` and `{{a.b}}` from the input; values are never expanded again. */
+  /** Text with placeholders for members of the input: `{{name}}`, `{{a.b}}`. Values are not expanded again. */
   readonly template: string;
-  /** The names that the template may use; without it, any. */
+  /**
+   * The placeholders that the template may use.
+   * @default any
+   */
   readonly variables?: readonly string[];
   readonly systemPrompt?: string;
+  /** The maximum number of tokens of the reply. */
   readonly maxTokens?: number;
   readonly temperature?: number;
 }
 
+/** The body of a tool loop. */
 export interface ToolSpec {
   /** `builtin:NAME`, `module:PATH#export`, `exec:PATH` or `http:URL`. */
   readonly implementation: string;
+  /** Settings of the implementation. */
   readonly config?: { readonly [name: string]: Json };
-  /** How the tool may be treated after a crash; `once` unless told. */
+  /**
+   * What may happen to a call of the tool after a crash.
+   * @default 'once'
+   */
   readonly safety?: Safety;
 }
 
-/** An RFC 9535 path, or `literal:` and a text. */
+/** An RFC 9535 path, optionally prefixed with `optional:`; or `literal:` followed by text. */
 export type Mapping = string;
 
+/** One step of a composite: a call of another loop. */
 export interface CompositeStep {
   readonly loopId: string;
+  /**
+   * The version of the loop.
+   * @default the newest one that is not a prerelease
+   */
   readonly loopVersion?: string;
-  /** One path for each member of the step's input, or one path for the whole of it. */
+  /** One path for each member of the step's input, or one path for the entire input. */
   readonly inputMapping: { readonly [member: string]: Mapping } | Mapping;
+  /** The name under which later mappings find the result of the step. */
   readonly outputBinding?: string;
 }
 
-/** Steps, one after another. */
+/** A composite of steps that run one after another. */
 export interface StepsSpec {
   readonly steps: readonly CompositeStep[];
+  /**
+   * One path for each member of the output, or one path for the entire output.
+   * @default the output of the last step
+   */
   readonly outputMapping?: { readonly [member: string]: Mapping } | Mapping;
   readonly agent?: never;
 }
 
-/** Whether a tool runs, is asked about, or may not run at all. */
+/** Whether a tool runs without approval, requires approval for each call, or must not run. */
 export type ApprovalPolicy = 'always_allow' | 'ask' | 'blocked';
 
-/** Where an agent stops short, with a reason: none of these is a failure of anything. */
+/** The limits at which an agent stops. Reaching one is not an error: the turn ends as `stopped`, with a reason. */
 export interface StopSpec {
-  /** Tokens that its model may read and write, all rounds together. */
+  /** The maximum number of tokens that the model reads, over all rounds. */
   readonly inputTokens?: number;
+  /** The maximum number of tokens that the model writes, over all rounds. */
   readonly outputTokens?: number;
-  /** How long after its start it may still begin something, in milliseconds; waiting for people counts too. */
+  /**
+   * How long after its first round the agent may start new work, in milliseconds. Time spent waiting for people counts.
+   */
   readonly deadlineMs?: number;
 }
 
-/** Repeat until done: ask the model, run the tools that it chose. */
+/** The body of an agent: call the model, run the tools that it chose, and repeat until the model answers. */
 export interface AgentSpec {
   readonly backend: BackendRef;
+  /** The system prompt. */
   readonly instructions?: string;
-  /** Loops that the model may call, by id: tools, other agents, anything. */
+  /** The ids of loops that the model may call: tools, other agents, or loops of any other kind. */
   readonly tools: readonly string[];
-  /** Agents that may take over: what they answer is the answer. */
+  /** The ids of agents that may take over. Their answer becomes the answer of this agent. */
   readonly handoffs?: readonly string[];
-  /** How often the model may be asked; 20 unless told. */
+  /**
+   * The maximum number of rounds.
+   * @default 20
+   */
   readonly maxRounds?: number;
   readonly stop?: StopSpec;
-  /** What tools are told of how they are watched, as in `unsupervised`. */
+  /** The mode of supervision that is passed to the tools, such as `unsupervised`. */
   readonly mode?: string;
-  /** By the tool's name; `*` is for all others. Holds for everything below this agent too, and only narrows. */
+  /**
+   * The approval policy of each tool by loop id; `*` applies to all others. It applies to everything below this agent
+   * and can only make a policy stricter.
+   * @default 'always_allow' for every tool
+   */
   readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
+  /** The maximum number of tokens of one reply. */
   readonly maxTokens?: number;
   readonly temperature?: number;
-  /** How long one tool may take, in milliseconds; ten minutes unless told. */
+  /**
+   * The time limit of one tool call, in milliseconds.
+   * @default 600_000
+   */
   readonly toolTimeoutMs?: number;
 }
 
@@ -93,56 +135,94 @@ export interface AgentComposite {
   readonly outputMapping?: never;
 }
 
+/** The body of a composite loop: steps or an agent. */
 export type CompositeSpec = StepsSpec | AgentComposite;
 
-/** Repeats what failed in a way that may pass: `attempts` counts the first one too. */
+/** Retries of errors that are retryable. */
 export interface RetrySpec {
+  /** The maximum number of attempts, including the first. */
   readonly attempts: number;
+  /**
+   * The delay before the second attempt, in milliseconds.
+   * @default 200
+   */
   readonly backoffMs?: number;
+  /**
+   * The factor by which each delay exceeds the one before.
+   * @default 2
+   */
   readonly factor?: number;
+  /**
+   * The upper bound of a delay, in milliseconds.
+   * @default 10_000
+   */
   readonly maxBackoffMs?: number;
-  /** The share of a delay that is left to chance, 0 to 1. */
+  /**
+   * The random share of a delay, from 0 to 1.
+   * @default 0.5
+   */
   readonly jitter?: number;
 }
 
+/** A limit on attempts, shared by all sessions of the process. Attempts over the limit wait. */
 export interface RateLimitSpec {
+  /** The maximum number of attempts that start in a window of `perMs` milliseconds. */
   readonly requests: number;
+  /** The length of the window, in milliseconds. */
   readonly perMs: number;
 }
 
+/** Answers equal requests from memory. */
 export interface CacheSpec {
+  /**
+   * How long an answer is reused, in milliseconds.
+   * @default no limit
+   */
   readonly ttlMs?: number;
 }
 
-/** Text that may not go out or come in: a linear-time pattern, and whether it is refused or replaced. */
+/** A content filter: a linear-time pattern, and what happens to text that matches it. */
 export interface FilterSpec {
   readonly pattern: string;
+  /** @default 'refuse' */
   readonly action?: 'refuse' | 'redact';
+  /**
+   * The text that replaces each match, for the action `redact`.
+   * @default '[redacted]'
+   */
   readonly replacement?: string;
+  /** The reason in the error, for the action `refuse`. */
   readonly reason?: string;
 }
 
-/** The first route whose conditions all hold names the backend. */
+/** A routing rule. The first rule whose conditions all hold selects the backend. */
 export interface RouteSpec {
   readonly when: { readonly promptLengthOver?: number; readonly input?: { readonly [path: string]: Json } };
   readonly backend: BackendRef;
 }
 
+/** The policy of a loop. Each member becomes a layer around the loop's effects. */
 export interface PolicySpec {
+  /** Selects the backend of a prompt. */
   readonly routing?: readonly RouteSpec[];
+  /** The backends that are tried, in order, after a model failed or timed out. */
   readonly fallback?: readonly BackendRef[];
   readonly retry?: RetrySpec;
+  /** The time limit of one attempt, in milliseconds; of a composite, of the entire call. */
   readonly timeoutMs?: number;
   readonly rateLimit?: RateLimitSpec;
   readonly cache?: CacheSpec;
+  /** The filters of the request (`before`) and of the reply (`after`). */
   readonly filters?: { readonly before?: readonly FilterSpec[]; readonly after?: readonly FilterSpec[] };
   readonly approval?: ApprovalPolicy;
 }
 
+/** The definition of a loop. It has exactly one body, which matches its kind. */
 export interface LoopDef {
   readonly id: string;
   readonly name: string;
   readonly description?: string;
+  /** A semantic version. A loop is identified by its id and version. */
   readonly version: string;
   readonly inputSchema: JsonSchema;
   readonly outputSchema: JsonSchema;
@@ -150,6 +230,7 @@ export interface LoopDef {
   readonly prompt?: PromptSpec;
   readonly composite?: CompositeSpec;
   readonly tool?: ToolSpec;
+  /** The model of a prompt. */
   readonly backend?: BackendRef;
   readonly policy?: PolicySpec;
   readonly metadata?: { readonly [name: string]: Json };

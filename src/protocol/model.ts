@@ -1,10 +1,10 @@
 /**
- * A model as the AI SDK's provider interface V3 has it, in types of our own: a real LanguageModelV3 is a Model and a
- * Model is a LanguageModelV3 (src/adapters/models/port.test.ts holds both to it). Members that nobody here reads or
- * writes are left out where leaving them out keeps that true.
+ * The model interface, structurally identical to the AI SDK's LanguageModelV3 without a dependency on it: each type is
+ * assignable to the other (src/adapters/models/port.test.ts checks both directions). Members that Rondo neither reads
+ * nor writes are omitted where assignability does not need them.
  */
 
-/** JSON as providers type it: their lists and objects may be written to. */
+/** JSON as provider packages type it: arrays and objects are mutable. */
 export type ProviderJson =
   | null
   | string
@@ -13,20 +13,22 @@ export type ProviderJson =
   | ProviderJson[]
   | { [key: string]: ProviderJson | undefined };
 
-/** Settings for one provider, by the provider's name. */
+/** Provider-specific settings by provider name. */
 export type ProviderOptions = Record<string, { [key: string]: ProviderJson | undefined }>;
 
+/** A text part of a message. */
 export interface ModelText {
   type: 'text';
   text: string;
 }
 
+/** A reasoning part of a message. */
 export interface ModelReasoning {
   type: 'reasoning';
   text: string;
 }
 
-/** A call in the history that a model is shown: the input is a value. */
+/** A tool call in the prompt's message history. Its input is a parsed value. */
 export interface PromptToolCall {
   type: 'tool-call';
   toolCallId: string;
@@ -34,7 +36,7 @@ export interface PromptToolCall {
   input: unknown;
 }
 
-/** What a tool answered, in the history that a model is shown. */
+/** A tool result in the prompt's message history. */
 export interface PromptToolResult {
   type: 'tool-result';
   toolCallId: string;
@@ -45,14 +47,14 @@ export interface PromptToolResult {
     | { type: 'execution-denied'; reason?: string };
 }
 
-/** One message of the history. */
+/** One message of the prompt. */
 export type ModelMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: ModelText[] }
   | { role: 'assistant'; content: (ModelText | ModelReasoning | PromptToolCall)[] }
   | { role: 'tool'; content: PromptToolResult[] };
 
-/** A tool that the model may ask for. */
+/** A tool that the model may call. */
 export interface ModelTool {
   type: 'function';
   name: string;
@@ -61,9 +63,9 @@ export interface ModelTool {
   inputSchema: object;
 }
 
-export type ModelToolChoice = { type: 'auto' | 'none' | 'required' } | { type: 'tool'; toolName: string };
+type ModelToolChoice = { type: 'auto' | 'none' | 'required' } | { type: 'tool'; toolName: string };
 
-/** What a model is asked. */
+/** The arguments of one model call. */
 export interface ModelCallOptions {
   prompt: ModelMessage[];
   maxOutputTokens?: number;
@@ -75,13 +77,13 @@ export interface ModelCallOptions {
   providerOptions?: ProviderOptions;
 }
 
-/** A call that the model makes: the input is JSON as text, and may not parse. */
+/** A tool call that the model makes. Its input is JSON text, and may be malformed. */
 export interface ModelToolCall {
   type: 'tool-call';
   toolCallId: string;
   toolName: string;
   input: string;
-  /** The provider runs it by itself. */
+  /** True if the provider runs the tool itself. */
   providerExecuted?: boolean;
 }
 
@@ -108,7 +110,7 @@ type ModelSource =
   | { type: 'source'; sourceType: 'url'; id: string; url: string }
   | { type: 'source'; sourceType: 'document'; id: string; mediaType: string; title: string };
 
-/** A piece of a whole answer. */
+/** One part of a complete answer. */
 export type ModelContent =
   | ModelText
   | ModelReasoning
@@ -118,13 +120,13 @@ export type ModelContent =
   | ModelFile
   | ModelSource;
 
-/** Why a model stopped: in words that all providers share, and in its own. */
+/** Why a model stopped: in terms common to all providers (`unified`), and as the provider reports it (`raw`). */
 export interface ModelFinishReason {
   unified: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
   raw: string | undefined;
 }
 
-/** What was used. Undefined is unknown, not zero. */
+/** Token usage of a call. Undefined means unknown, not zero. */
 export interface ModelUsage {
   inputTokens: {
     total: number | undefined;
@@ -135,12 +137,12 @@ export interface ModelUsage {
   outputTokens: { total: number | undefined; text: number | undefined; reasoning: number | undefined };
 }
 
-/** What a model could not do as it was asked. */
-export type ModelWarning =
+/** A part of the request that the model did not support. */
+type ModelWarning =
   | { type: 'unsupported' | 'compatibility'; feature: string; details?: string }
   | { type: 'other'; message: string };
 
-/** A piece of an answer as it comes. */
+/** One part of a streamed answer. */
 export type ModelStreamPart =
   | { type: 'stream-start'; warnings: ModelWarning[] }
   | { type: 'response-metadata'; id?: string; timestamp?: Date; modelId?: string }
@@ -156,7 +158,7 @@ export type ModelStreamPart =
   | { type: 'raw'; rawValue: unknown }
   | { type: 'error'; error: unknown };
 
-/** A whole answer. */
+/** A complete answer. */
 export interface ModelGenerateResult {
   content: ModelContent[];
   finishReason: ModelFinishReason;
@@ -164,17 +166,16 @@ export interface ModelGenerateResult {
   warnings: ModelWarning[];
 }
 
-/** An answer as it comes. */
-export interface ModelStreamResult {
+interface ModelStreamResult {
   stream: ReadableStream<ModelStreamPart>;
 }
 
-/** Something that answers. */
+/** A language model. Any AI SDK model with the V3 interface is one. */
 export interface Model {
   readonly specificationVersion: 'v3';
   readonly provider: string;
   readonly modelId: string;
-  /** Which addresses the model fetches by itself, by media type. */
+  /** The URLs that the provider fetches itself, by media type. */
   supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;
   doGenerate(options: ModelCallOptions): PromiseLike<ModelGenerateResult>;
   doStream(options: ModelCallOptions): PromiseLike<ModelStreamResult>;

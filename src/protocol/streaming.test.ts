@@ -22,63 +22,59 @@ type Name = keyof StreamHandlers;
 type InfoOf<N extends Name> = Parameters<NonNullable<StreamHandlers[N]>>[0];
 type Handler<Info> = ((info: Info) => void | Promise<void>) | undefined;
 
-/** What a handler that is written as the protocol shows it hears, in order. */
-async function heard<N extends Name>(name: N, info: InfoOf<N>): Promise<unknown[]> {
-  const told: unknown[] = [];
-  const listen = async (what: unknown): Promise<void> => void told.push(what);
+/** Calls one handler, written as in the protocol, and returns what it received, in order. */
+async function receivedBy<N extends Name>(name: N, info: InfoOf<N>): Promise<unknown[]> {
+  const received: unknown[] = [];
+  const collect = async (payload: unknown): Promise<void> => void received.push(payload);
   const handlers: StreamHandlers = {
-    onAssistantMessage: async ({ generationId }) => listen({ generationId }),
-    onAssistantMessageDelta: async ({ generationId, delta }) => listen({ generationId, delta }),
-    onReasoningStart: async ({ generationId }) => listen({ generationId }),
-    onReasoningDelta: async ({ generationId, delta }) => listen({ generationId, delta }),
-    onToolCall: listen,
-    onToolResult: listen,
-    onToolNotFound: listen,
-    onToolError: listen,
-    onToolOutputDelta: (what) => void told.push(what),
-    onToolApprovalRequired: listen,
+    onAssistantMessage: async ({ generationId }) => collect({ generationId }),
+    onAssistantMessageDelta: async ({ generationId, delta }) => collect({ generationId, delta }),
+    onReasoningStart: async ({ generationId }) => collect({ generationId }),
+    onReasoningDelta: async ({ generationId, delta }) => collect({ generationId, delta }),
+    onToolCall: collect,
+    onToolResult: collect,
+    onToolNotFound: collect,
+    onToolError: collect,
+    onToolOutputDelta: (payload) => void received.push(payload),
+    onToolApprovalRequired: collect,
   };
   const handler = handlers[name] as NonNullable<Handler<InfoOf<N>>>;
   await handler(info);
-  return told;
+  return received;
 }
 
-const of = { generationId: 's-1.1' } as const;
-const tool = { ...of, toolCallId: 'c1', toolName: 'write_file' } as const;
+const generation = { generationId: 's-1.1' } as const;
+const tool = { ...generation, toolCallId: 'c1', toolName: 'write_file' } as const;
 
-verifies(
-  'looops.handler.onAssistantMessage',
-  'a message begins and its handler cannot say of which generation',
-  async () => {
-    expectTypeOf<StreamHandlers['onAssistantMessage']>().toEqualTypeOf<Handler<AssistantMessageInfo>>();
-    expectTypeOf<AssistantMessageInfo>().toEqualTypeOf<{ readonly generationId: string }>();
-    expect(await heard('onAssistantMessage', of)).toEqual([of]);
-  },
-);
+verifies('looops.handler.onAssistantMessage', 'the start of a message names its generation', async () => {
+  expectTypeOf<StreamHandlers['onAssistantMessage']>().toEqualTypeOf<Handler<AssistantMessageInfo>>();
+  expectTypeOf<AssistantMessageInfo>().toEqualTypeOf<{ readonly generationId: string }>();
+  expect(await receivedBy('onAssistantMessage', generation)).toEqual([generation]);
+});
 
-verifies('looops.handler.onAssistantMessageDelta', 'a piece of a message comes without its text', async () => {
+verifies('looops.handler.onAssistantMessageDelta', 'a message delta has its text', async () => {
   expectTypeOf<StreamHandlers['onAssistantMessageDelta']>().toEqualTypeOf<Handler<AssistantMessageDeltaInfo>>();
   expectTypeOf<AssistantMessageDeltaInfo>().toEqualTypeOf<{ readonly generationId: string; readonly delta: string }>();
-  expect(await heard('onAssistantMessageDelta', { ...of, delta: 'Hel' })).toEqual([{ ...of, delta: 'Hel' }]);
+  expect(await receivedBy('onAssistantMessageDelta', { ...generation, delta: 'Hel' })).toEqual([
+    { ...generation, delta: 'Hel' },
+  ]);
 });
 
-verifies(
-  'looops.handler.onReasoningStart',
-  'thinking begins and its handler cannot say of which generation',
-  async () => {
-    expectTypeOf<StreamHandlers['onReasoningStart']>().toEqualTypeOf<Handler<ReasoningStartInfo>>();
-    expectTypeOf<ReasoningStartInfo>().toEqualTypeOf<{ readonly generationId: string }>();
-    expect(await heard('onReasoningStart', of)).toEqual([of]);
-  },
-);
+verifies('looops.handler.onReasoningStart', 'the start of reasoning names its generation', async () => {
+  expectTypeOf<StreamHandlers['onReasoningStart']>().toEqualTypeOf<Handler<ReasoningStartInfo>>();
+  expectTypeOf<ReasoningStartInfo>().toEqualTypeOf<{ readonly generationId: string }>();
+  expect(await receivedBy('onReasoningStart', generation)).toEqual([generation]);
+});
 
-verifies('looops.handler.onReasoningDelta', 'a piece of thinking comes without its text', async () => {
+verifies('looops.handler.onReasoningDelta', 'a reasoning delta has its text', async () => {
   expectTypeOf<StreamHandlers['onReasoningDelta']>().toEqualTypeOf<Handler<ReasoningDeltaInfo>>();
   expectTypeOf<ReasoningDeltaInfo>().toEqualTypeOf<{ readonly generationId: string; readonly delta: string }>();
-  expect(await heard('onReasoningDelta', { ...of, delta: 'Hm' })).toEqual([{ ...of, delta: 'Hm' }]);
+  expect(await receivedBy('onReasoningDelta', { ...generation, delta: 'Hm' })).toEqual([
+    { ...generation, delta: 'Hm' },
+  ]);
 });
 
-verifies('looops.handler.onToolCall', 'a call comes without its arguments', async () => {
+verifies('looops.handler.onToolCall', 'a tool call has its arguments', async () => {
   expectTypeOf<StreamHandlers['onToolCall']>().toEqualTypeOf<Handler<ToolCallInfo>>();
   expectTypeOf<ToolCallInfo>().toEqualTypeOf<{
     readonly generationId: string;
@@ -88,10 +84,10 @@ verifies('looops.handler.onToolCall', 'a call comes without its arguments', asyn
     readonly readOnly?: boolean;
   }>();
   const info = { ...tool, args: { path: 'a' }, readOnly: true };
-  expect(await heard('onToolCall', info)).toEqual([info]);
+  expect(await receivedBy('onToolCall', info)).toEqual([info]);
 });
 
-verifies('looops.handler.onToolResult', 'a result comes without its value', async () => {
+verifies('looops.handler.onToolResult', 'a tool result has its value', async () => {
   expectTypeOf<StreamHandlers['onToolResult']>().toEqualTypeOf<Handler<ToolResultInfo>>();
   expectTypeOf<ToolResultInfo>().toEqualTypeOf<{
     readonly generationId: string;
@@ -101,10 +97,10 @@ verifies('looops.handler.onToolResult', 'a result comes without its value', asyn
     readonly output?: string;
   }>();
   const info = { ...tool, result: { ok: true }, output: 'Writing…\n' };
-  expect(await heard('onToolResult', info)).toEqual([info]);
+  expect(await receivedBy('onToolResult', info)).toEqual([info]);
 });
 
-verifies('looops.handler.onToolNotFound', 'a tool that there is not must have arguments that can be read', async () => {
+verifies('looops.handler.onToolNotFound', 'a call of an unknown tool may lack arguments', async () => {
   expectTypeOf<StreamHandlers['onToolNotFound']>().toEqualTypeOf<Handler<ToolNotFoundInfo>>();
   expectTypeOf<ToolNotFoundInfo>().toEqualTypeOf<{
     readonly generationId: string;
@@ -112,23 +108,27 @@ verifies('looops.handler.onToolNotFound', 'a tool that there is not must have ar
     readonly toolName: string;
     readonly args?: Json;
   }>();
-  expect(await heard('onToolNotFound', tool)).toEqual([tool]);
+  expect(await receivedBy('onToolNotFound', tool)).toEqual([tool]);
 });
 
-verifies('looops.handler.onToolError', 'a refusal by a person looks like a fault of the tool', async () => {
-  expectTypeOf<StreamHandlers['onToolError']>().toEqualTypeOf<Handler<ToolErrorInfo>>();
-  expectTypeOf<ToolErrorInfo>().toEqualTypeOf<{
-    readonly generationId: string;
-    readonly toolCallId: string;
-    readonly toolName: string;
-    readonly error: string;
-    readonly isUserRejection?: boolean;
-  }>();
-  const info = { ...tool, error: 'No.', isUserRejection: true };
-  expect(await heard('onToolError', info)).toEqual([info]);
-});
+verifies(
+  'looops.handler.onToolError',
+  'a denial by a person is distinguishable from a failure of the tool',
+  async () => {
+    expectTypeOf<StreamHandlers['onToolError']>().toEqualTypeOf<Handler<ToolErrorInfo>>();
+    expectTypeOf<ToolErrorInfo>().toEqualTypeOf<{
+      readonly generationId: string;
+      readonly toolCallId: string;
+      readonly toolName: string;
+      readonly error: string;
+      readonly isUserRejection?: boolean;
+    }>();
+    const info = { ...tool, error: 'No.', isUserRejection: true };
+    expect(await receivedBy('onToolError', info)).toEqual([info]);
+  },
+);
 
-verifies('looops.handler.onToolOutputDelta', 'a piece of output comes without its call', async () => {
+verifies('looops.handler.onToolOutputDelta', 'an output delta names its call', async () => {
   expectTypeOf<StreamHandlers['onToolOutputDelta']>().toEqualTypeOf<Handler<ToolOutputDeltaInfo>>();
   expectTypeOf<ToolOutputDeltaInfo>().toEqualTypeOf<{
     readonly generationId: string;
@@ -136,28 +136,24 @@ verifies('looops.handler.onToolOutputDelta', 'a piece of output comes without it
     readonly toolName: string;
     readonly delta: string;
   }>();
-  expect(await heard('onToolOutputDelta', { ...tool, delta: '.' })).toEqual([{ ...tool, delta: '.' }]);
+  expect(await receivedBy('onToolOutputDelta', { ...tool, delta: '.' })).toEqual([{ ...tool, delta: '.' }]);
 });
 
-verifies(
-  'looops.handler.onToolApprovalRequired',
-  'a person is asked and nobody can say what the answer is to',
-  async () => {
-    expectTypeOf<StreamHandlers['onToolApprovalRequired']>().toEqualTypeOf<Handler<ToolApprovalRequiredInfo>>();
-    expectTypeOf<ToolApprovalRequiredInfo>().toEqualTypeOf<{
-      readonly generationId: string;
-      readonly toolCallId: string;
-      readonly toolName: string;
-      readonly args: Json;
-      readonly description: string;
-      readonly approvalId: string;
-    }>();
-    const info = { ...tool, args: { path: 'a' }, description: 'Write to `a`?', approvalId: 'a-1' };
-    expect(await heard('onToolApprovalRequired', info)).toEqual([info]);
-  },
-);
+verifies('looops.handler.onToolApprovalRequired', 'an approval request has the id to answer', async () => {
+  expectTypeOf<StreamHandlers['onToolApprovalRequired']>().toEqualTypeOf<Handler<ToolApprovalRequiredInfo>>();
+  expectTypeOf<ToolApprovalRequiredInfo>().toEqualTypeOf<{
+    readonly generationId: string;
+    readonly toolCallId: string;
+    readonly toolName: string;
+    readonly args: Json;
+    readonly description: string;
+    readonly approvalId: string;
+  }>();
+  const info = { ...tool, args: { path: 'a' }, description: 'Write to `a`?', approvalId: 'a-1' };
+  expect(await receivedBy('onToolApprovalRequired', info)).toEqual([info]);
+});
 
-verifies('looops.export.streaming', 'a handler appears, goes or has to be there', () => {
+verifies('looops.export.streaming', 'the handlers are those of the protocol, and each is optional', () => {
   expectTypeOf<Name>().toEqualTypeOf<
     | 'onAssistantMessage'
     | 'onAssistantMessageDelta'
@@ -170,11 +166,11 @@ verifies('looops.export.streaming', 'a handler appears, goes or has to be there'
     | 'onToolOutputDelta'
     | 'onToolApprovalRequired'
   >();
-  const nobody: StreamHandlers = {};
-  expect(nobody).toEqual({});
+  const none: StreamHandlers = {};
+  expect(none).toEqual({});
 });
 
-verifies('looops.export.streaming', 'how a generation ended cannot be told', () => {
+verifies('looops.export.streaming', 'the result states how a generation ended', () => {
   expectTypeOf<StreamResult>().toEqualTypeOf<{
     readonly generationId: string;
     readonly status: 'ok' | 'error' | 'paused' | 'stopped';
@@ -182,11 +178,11 @@ verifies('looops.export.streaming', 'how a generation ended cannot be told', () 
     readonly error?: string;
     readonly pendingApprovals?: readonly string[];
   }>();
-  const paused: StreamResult = { ...of, status: 'paused', pendingApprovals: ['a-1'] };
+  const paused: StreamResult = { ...generation, status: 'paused', pendingApprovals: ['a-1'] };
   expect(JSON.parse(JSON.stringify(paused))).toEqual(paused);
 });
 
-verifies('looops.export.streaming', 'types for handlers weigh something at run time', async () => {
+verifies('looops.export.streaming', 'rondo/streaming has no code at run time', async () => {
   const source = readFileSync(new URL('./streaming.ts', import.meta.url), 'utf8');
   const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023, verbatimModuleSyntax: true };
   const { outputText } = ts.transpileModule(source, { compilerOptions: { ...compilerOptions, removeComments: true } });

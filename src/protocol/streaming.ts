@@ -1,77 +1,90 @@
 /**
- * What the agent loop calls while it works, and what it says at the end. Pure types. Pieces are for whoever watches: the
- * finished messages, calls and results are events of the session.
+ * The handlers that a caller passes to follow an agent's generation live, and the result at its end. Types only. Deltas
+ * are for live display and are not journaled; the finished messages, calls and results are events of the session.
  */
 import type { Json } from './json.js';
 
-/** The call of the agent that everything below belongs to. */
-interface Of {
+interface GenerationInfo {
+  /** The key of the agent's call. */
   readonly generationId: string;
 }
 
-interface OfTool extends Of {
+interface ToolInfo extends GenerationInfo {
+  /** The id that the model gave to the call. */
   readonly toolCallId: string;
   readonly toolName: string;
 }
 
-/** A message of the assistant begins. */
-export interface AssistantMessageInfo extends Of {}
+/** An assistant message starts. */
+export interface AssistantMessageInfo extends GenerationInfo {}
 
-/** A piece of it comes. */
-export interface AssistantMessageDeltaInfo extends Of {
+/** A piece of an assistant message. */
+export interface AssistantMessageDeltaInfo extends GenerationInfo {
   readonly delta: string;
 }
 
-/** Thinking begins. */
-export interface ReasoningStartInfo extends Of {}
+/** A block of reasoning starts. */
+export interface ReasoningStartInfo extends GenerationInfo {}
 
-/** A piece of it comes. */
-export interface ReasoningDeltaInfo extends Of {
+/** A piece of reasoning. */
+export interface ReasoningDeltaInfo extends GenerationInfo {
   readonly delta: string;
 }
 
-/** The model calls a tool. */
-export interface ToolCallInfo extends OfTool {
+/** The model called a tool. */
+export interface ToolCallInfo extends ToolInfo {
   readonly args: Json;
+  /** True if the tool declares that it changes nothing. */
   readonly readOnly?: boolean;
 }
 
-/** A tool gave something back. */
-export interface ToolResultInfo extends OfTool {
+/** A tool returned. */
+export interface ToolResultInfo extends ToolInfo {
   readonly result: Json;
-  /** What the tool streamed while it worked. */
+  /** The output that the tool streamed while it ran. */
   readonly output?: string;
 }
 
-/** The model calls a tool that there is not. */
-export interface ToolNotFoundInfo extends OfTool {
-  /** Absent when they could not be read. */
+/** The model called a tool that the agent does not have. */
+export interface ToolNotFoundInfo extends ToolInfo {
+  /** Absent if the arguments are not valid JSON. */
   readonly args?: Json;
 }
 
-/** A tool threw, or a person did not let it run. */
-export interface ToolErrorInfo extends OfTool {
+/** A tool threw, or its approval was denied. */
+export interface ToolErrorInfo extends ToolInfo {
   readonly error: string;
+  /** True if a person denied the call. */
   readonly isUserRejection?: boolean;
 }
 
-/** A tool puts something out. */
-export interface ToolOutputDeltaInfo extends OfTool {
+/** A piece of the output that a tool streams while it runs. */
+export interface ToolOutputDeltaInfo extends ToolInfo {
   readonly delta: string;
 }
 
-/** A tool waits for an approval. */
-export interface ToolApprovalRequiredInfo extends OfTool {
+/** A tool call waits for approval. */
+export interface ToolApprovalRequiredInfo extends ToolInfo {
   readonly args: Json;
-  /** What the person is asked: plain text of bounded length. */
+  /** The question for the approver: plain text of bounded length. */
   readonly description: string;
-  /** What an answer is given to. */
+  /** The id to answer. */
   readonly approvalId: string;
 }
 
 type Handler<Info> = (info: Info) => void | Promise<void>;
 
-/** Who watches a generation; each handler is there only if somebody cares. */
+/**
+ * Handlers of a generation's live events. All are optional.
+ *
+ * @example
+ * import type { StreamHandlers } from 'rondo/streaming';
+ *
+ * const handlers: StreamHandlers = {
+ *   onAssistantMessageDelta: ({ delta }) => void process.stdout.write(delta),
+ *   onToolCall: ({ toolName, args }) => console.log(toolName, args),
+ * };
+ */
 export interface StreamHandlers {
   readonly onAssistantMessage?: Handler<AssistantMessageInfo>;
   readonly onAssistantMessageDelta?: Handler<AssistantMessageDeltaInfo>;
@@ -85,13 +98,13 @@ export interface StreamHandlers {
   readonly onToolApprovalRequired?: Handler<ToolApprovalRequiredInfo>;
 }
 
-/** How a generation ended, or what it waits for. */
-export interface StreamResult extends Of {
+/** How a generation ended, or the approvals that it waits for. */
+export interface StreamResult extends GenerationInfo {
   readonly status: 'ok' | 'error' | 'paused' | 'stopped';
-  /** The answer, when it is done. */
+  /** The answer, if the status is `ok`. */
   readonly text?: string;
-  /** What failed, or why it stopped short. */
+  /** What failed, or why the generation stopped. */
   readonly error?: string;
-  /** The ids of the approvals that it waits for, when it is paused. */
+  /** The ids of the pending approvals, if the status is `paused`. */
   readonly pendingApprovals?: readonly string[];
 }

@@ -1,6 +1,6 @@
 import { expect, expectTypeOf } from 'vitest';
 import { z } from 'zod';
-import { ended, options, streamed, ways, writer } from '../../spec/protocol/stage.js';
+import { ended, options, streamed, ways, writer } from '../../spec/support/ai-sdk-tools.js';
 import { verifies } from '../../spec/verifies.js';
 import { type ApprovalPolicy, ApprovalRequiredError, type LoopsTool, loopsTool } from './tool.js';
 
@@ -8,7 +8,7 @@ const never = (): never => {
   throw new Error('this must not run');
 };
 
-verifies('looops.policy.always_allow', 'a tool that is always allowed asks, or does not run', async () => {
+verifies('looops.policy.always_allow', 'a tool that is always allowed runs and never asks', async () => {
   expectTypeOf<'always_allow'>().toExtend<ApprovalPolicy>();
   const { writeFile, wrote, asked } = writer();
   for (const way of ways) {
@@ -18,7 +18,7 @@ verifies('looops.policy.always_allow', 'a tool that is always allowed asks, or d
   expect([wrote.length, asked]).toEqual([2, []]);
 });
 
-verifies('looops.policy.ask', 'a tool runs before its description was approved', async () => {
+verifies('looops.policy.ask', 'a tool under ask throws ApprovalRequiredError and does not run', async () => {
   expectTypeOf<ApprovalPolicy>().toEqualTypeOf<'always_allow' | 'ask' | 'blocked'>();
   const { writeFile, wrote } = writer();
   const tool = writeFile.withApproval('ask', 'supervised');
@@ -39,7 +39,7 @@ verifies('looops.policy.ask', 'a tool runs before its description was approved',
   expect(wrote).toEqual([]);
 });
 
-verifies('looops.policy.ask', 'what a tool is told of how it is watched is not what the runtime said', async () => {
+verifies('looops.policy.ask', 'requestApproval gets the mode of the policy, else the mode of the turn', async () => {
   const { writeFile, wrote, asked } = writer();
   const input = { path: 'a', content: '' };
   expect(await ended(writeFile.withApproval('ask', 'unsupervised'), input)).toEqual({ ok: true });
@@ -52,17 +52,17 @@ verifies('looops.policy.ask', 'what a tool is told of how it is watched is not w
   expect(wrote).toHaveLength(2);
 });
 
-verifies('looops.policy.ask', 'an answer that is not null lets a tool run', async () => {
-  const asking = (told: unknown): LoopsTool<unknown, unknown> =>
+verifies('looops.policy.ask', 'only null permits a call; any other answer asks', async () => {
+  const asking = (question: unknown): LoopsTool<unknown, unknown> =>
     loopsTool({
       name: 'x',
       inputSchema: z.unknown(),
-      requestApproval: () => told as null,
+      requestApproval: () => question as null,
       execute: () => 'ran',
     }).withApproval('ask');
-  for (const told of ['', '  ', undefined, false, true, 0, {}, []]) {
-    for (const answer of [told, Promise.resolve(told)]) {
-      expect(await ended(asking(answer), {})).toMatchObject({ name: 'ApprovalRequiredError', description: 'Run x?' });
+  for (const question of ['', '  ', undefined, false, true, 0, {}, []]) {
+    for (const returned of [question, Promise.resolve(question)]) {
+      expect(await ended(asking(returned), {})).toMatchObject({ name: 'ApprovalRequiredError', description: 'Run x?' });
     }
   }
   expect(await ended(asking(Promise.resolve('Sure?')), {})).toMatchObject({ description: 'Sure?' });
@@ -72,7 +72,7 @@ verifies('looops.policy.ask', 'an answer that is not null lets a tool run', asyn
   expect(await ended(unasked, {})).toBe('ran');
 });
 
-verifies('looops.policy.ask', 'a question that fails lets the tool run', async () => {
+verifies('looops.policy.ask', 'a tool does not run if requestApproval throws or the call is aborted', async () => {
   for (const requestApproval of [never, async () => never(), () => Promise.reject(new Error('this must not run'))]) {
     const tool = loopsTool({ name: 'x', inputSchema: z.unknown(), requestApproval, execute: () => 'ran' });
     expect(await ended(tool.withApproval('ask'), {})).toMatchObject({ message: 'this must not run' });
@@ -82,51 +82,56 @@ verifies('looops.policy.ask', 'a question that fails lets the tool run', async (
   expect(await ended(slow.withApproval('ask'), {}, { abortSignal })).toMatchObject({ message: 'stopped' });
 });
 
-verifies('looops.policy.ask', 'a tool that yields begins before it is asked about, or loses its values', async () => {
-  let begun = 0;
-  async function* values(): AsyncGenerator<string> {
-    begun += 1;
-    yield 'half';
-    yield 'whole';
-  }
-  const made = (told: unknown, execute: () => AsyncIterable<string>): LoopsTool<unknown, string> =>
-    loopsTool({ name: 'x', inputSchema: z.unknown(), requestApproval: () => told as null, execute }).withApproval(
-      'ask',
-    );
-  for (const told of ['Sure?', Promise.resolve('Sure?')]) {
-    for (const execute of [values, () => values()]) {
-      expect(await ended(made(told, execute), {})).toBeInstanceOf(ApprovalRequiredError);
-      for (const way of ways) expect((await way(made(told, execute), {})).parts).toMatchObject([['tool-error', {}]]);
+verifies(
+  'looops.policy.ask',
+  'a generator starts only after its approval check, and all its values arrive',
+  async () => {
+    let started = 0;
+    async function* values(): AsyncGenerator<string> {
+      started += 1;
+      yield 'half';
+      yield 'whole';
     }
-  }
-  // Nobody looks at this one: that it fails must not end the process.
-  expect(made(Promise.resolve('Sure?'), values).execute({}, options())).toHaveProperty('next');
-  expect(begun).toBe(0);
-  const both = { values: ['half', 'whole'] };
-  expect(await ended(made(null, values), {})).toEqual(both);
-  expect(
-    await ended(
-      made(null, () => values()),
-      {},
-    ),
-  ).toEqual(both);
-  expect(await ended(made(Promise.resolve(null), values), {})).toEqual(both);
-  expect(
-    await ended(
-      made(Promise.resolve(null), () => values()),
-      {},
-    ),
-  ).toBe('whole');
-  for (const told of [null, Promise.resolve(null)]) {
-    expect((await streamed(made(told, values), {})).parts).toEqual([
-      ['preliminary', 'half'],
-      ['preliminary', 'whole'],
-      ['tool-result', 'whole'],
-    ]);
-  }
-});
+    const askingTool = (question: unknown, execute: () => AsyncIterable<string>): LoopsTool<unknown, string> =>
+      loopsTool({ name: 'x', inputSchema: z.unknown(), requestApproval: () => question as null, execute }).withApproval(
+        'ask',
+      );
+    for (const question of ['Sure?', Promise.resolve('Sure?')]) {
+      for (const execute of [values, () => values()]) {
+        expect(await ended(askingTool(question, execute), {})).toBeInstanceOf(ApprovalRequiredError);
+        for (const way of ways)
+          expect((await way(askingTool(question, execute), {})).parts).toMatchObject([['tool-error', {}]]);
+      }
+    }
+    // This stream has no consumer: its rejection must not end the process.
+    expect(askingTool(Promise.resolve('Sure?'), values).execute({}, options())).toHaveProperty('next');
+    expect(started).toBe(0);
+    const both = { values: ['half', 'whole'] };
+    expect(await ended(askingTool(null, values), {})).toEqual(both);
+    expect(
+      await ended(
+        askingTool(null, () => values()),
+        {},
+      ),
+    ).toEqual(both);
+    expect(await ended(askingTool(Promise.resolve(null), values), {})).toEqual(both);
+    expect(
+      await ended(
+        askingTool(Promise.resolve(null), () => values()),
+        {},
+      ),
+    ).toBe('whole');
+    for (const question of [null, Promise.resolve(null)]) {
+      expect((await streamed(askingTool(question, values), {})).parts).toEqual([
+        ['preliminary', 'half'],
+        ['preliminary', 'whole'],
+        ['tool-result', 'whole'],
+      ]);
+    }
+  },
+);
 
-verifies('looops.policy.blocked', 'a blocked tool runs, or asks', async () => {
+verifies('looops.policy.blocked', 'a blocked tool neither runs nor asks', async () => {
   expectTypeOf<'blocked'>().toExtend<ApprovalPolicy>();
   const { writeFile, wrote, asked } = writer();
   const tool = writeFile.withApproval('blocked', 'unsupervised');

@@ -10,7 +10,7 @@ import {
 } from 'ai';
 import { expect, expectTypeOf } from 'vitest';
 import { z } from 'zod';
-import { caller, ended, options, settings, streamed, ways, writer } from '../../spec/protocol/stage.js';
+import { caller, ended, options, settings, streamed, ways, writer } from '../../spec/support/ai-sdk-tools.js';
 import { verifies } from '../../spec/verifies.js';
 import type { Safety } from './entry.js';
 import {
@@ -32,28 +32,24 @@ type PartOf<Output extends { type: string }> = Extract<
   ? Part
   : never;
 
-verifies(
-  'looops.tool.factory',
-  'the same tool does not work in generateText, in streamText and by itself',
-  async () => {
-    const { writeFile, wrote } = writer();
-    for (const way of ways) {
-      const { parts, text, shown } = await way(writeFile, { path: 'a.txt', content: 'hi' });
-      expect([parts, text]).toEqual([[['tool-result', { ok: true }]], 'done']);
-      expect(shown).toMatchObject([{ type: 'tool-result', output: { type: 'json', value: { ok: true } } }]);
-    }
-    expect(await ended(writeFile, { path: 'b.txt', content: 'ho' })).toEqual({ ok: true });
-    expect(wrote).toEqual([
-      ['a.txt', 'hi'],
-      ['a.txt', 'hi'],
-      ['b.txt', 'ho'],
-    ]);
-    expect(writeFile).toMatchObject({ name: 'write_file', readOnly: false, policy: 'always_allow' });
-    expect(writeFile.description).toBe('Write content to a file');
-  },
-);
+verifies('looops.tool.factory', 'one tool works in generateText, in streamText and alone', async () => {
+  const { writeFile, wrote } = writer();
+  for (const way of ways) {
+    const { parts, text, shown } = await way(writeFile, { path: 'a.txt', content: 'hi' });
+    expect([parts, text]).toEqual([[['tool-result', { ok: true }]], 'done']);
+    expect(shown).toMatchObject([{ type: 'tool-result', output: { type: 'json', value: { ok: true } } }]);
+  }
+  expect(await ended(writeFile, { path: 'b.txt', content: 'ho' })).toEqual({ ok: true });
+  expect(wrote).toEqual([
+    ['a.txt', 'hi'],
+    ['a.txt', 'hi'],
+    ['b.txt', 'ho'],
+  ]);
+  expect(writeFile).toMatchObject({ name: 'write_file', readOnly: false, policy: 'always_allow' });
+  expect(writeFile.description).toBe('Write content to a file');
+});
 
-verifies('looops.tool.factory', 'types are lost between a schema, a tool and the AI SDK', () => {
+verifies('looops.tool.factory', 'types are inferred from the schema through the tool to the AI SDK', () => {
   const { writeFile } = writer();
   const many = loopsTool({
     name: 'many',
@@ -81,24 +77,24 @@ verifies('looops.tool.factory', 'types are lost between a schema, a tool and the
   expect(Object.values(set).map(({ name }) => name)).toEqual(['write_file', 'many']);
 });
 
-verifies('looops.tool.factory', 'what the AI SDK tells a tool does not fit what a tool is told here', async () => {
-  type Told = ToolExecutionOptions & { onToolOutputDelta(delta: string): void };
-  expectTypeOf<Told>().toExtend<LoopsToolOptions>();
-  expectTypeOf<LoopsToolOptions>().toExtend<Told>();
+verifies('looops.tool.factory', "the call options and messages are assignable to and from the AI SDK's", async () => {
+  type ExtendedOptions = ToolExecutionOptions & { onToolOutputDelta(delta: string): void };
+  expectTypeOf<ExtendedOptions>().toExtend<LoopsToolOptions>();
+  expectTypeOf<LoopsToolOptions>().toExtend<ExtendedOptions>();
   expectTypeOf<ToolExecutionOptions>().toExtend<ToolCallOptions>();
   expectTypeOf<ModelMessage>().toExtend<ToolMessage>();
   expectTypeOf<ToolMessage>().toExtend<ModelMessage>();
   expectTypeOf<ToolResultOutput>().toExtend<ToolModelOutput>();
   expectTypeOf<ToolModelOutput>().toExtend<ToolResultOutput>();
-  // Three arrays deep the compiler stops looking, so what is there is compared by itself.
+  // The compiler does not compare types nested in three arrays, so these parts are compared separately.
   expectTypeOf<PartOf<ToolResultOutput>>().toExtend<PartOf<ToolModelOutput>>();
   expectTypeOf<PartOf<ToolModelOutput>>().toExtend<PartOf<ToolResultOutput>>();
   expectTypeOf<ToolExecutionOptions>().not.toExtend<LoopsToolOptions>();
-  const told: LoopsToolOptions[] = [];
+  const received: LoopsToolOptions[] = [];
   const tool = loopsTool({
     name: 'keeps',
     inputSchema: z.object({}),
-    execute: (_, opts) => void told.push(opts),
+    execute: (_, opts) => void received.push(opts),
   });
   const abortSignal = new AbortController().signal;
   await generateText({
@@ -108,19 +104,19 @@ verifies('looops.tool.factory', 'what the AI SDK tells a tool does not fit what 
     abortSignal,
     experimental_context: { user: 'u1' },
   });
-  expect(told).toMatchObject([
+  expect(received).toMatchObject([
     { toolCallId: 'c1', messages: [{ role: 'user', content: 'Do it.' }], experimental_context: { user: 'u1' } },
   ]);
-  expect(told[0]?.abortSignal).toBeInstanceOf(AbortSignal);
+  expect(received[0]?.abortSignal).toBeInstanceOf(AbortSignal);
 });
 
-verifies('looops.tool.factory', 'a tool runs with an input that its schema refuses', async () => {
-  const wants = { type: 'object', properties: { n: { type: 'number' } } } as const;
+verifies('looops.tool.factory', 'a tool never runs with an input that its schema rejects', async () => {
+  const numberSchema = { type: 'object', properties: { n: { type: 'number' } } } as const;
   const validate = (value: unknown) =>
     typeof (value as { n?: unknown }).n === 'number'
       ? { success: true as const, value: value as { n: number } }
       : { success: false as const, error: new Error('n must be a number') };
-  const described = jsonSchema<{ n: number }>(wants, { validate });
+  const described = jsonSchema<{ n: number }>(numberSchema, { validate });
   for (const inputSchema of [z.object({ n: z.number() }), described, lazySchema(() => described)]) {
     const tool = loopsTool({ name: 'counts', inputSchema, execute: ({ n }) => n + 1 });
     for (const way of ways) {
@@ -134,27 +130,27 @@ verifies('looops.tool.factory', 'a tool runs with an input that its schema refus
   }
 });
 
-verifies('looops.tool.factory', 'a JSON Schema is lost on its way to a model', async () => {
-  const shown = { type: 'object', properties: { n: { type: 'number' } } } as const;
+verifies('looops.tool.factory', 'the model gets the JSON Schema of the tool', async () => {
+  const document = { type: 'object', properties: { n: { type: 'number' } } } as const;
   const model = caller({ n: 1 });
-  const tool = loopsTool({ name: 'counts', inputSchema: jsonSchema<{ n: number }>(shown), execute: ({ n }) => n });
+  const tool = loopsTool({ name: 'counts', inputSchema: jsonSchema<{ n: number }>(document), execute: ({ n }) => n });
   await generateText({ ...settings, model, tools: { t: tool } });
-  const later = loopsTool({ name: 'later', inputSchema: jsonSchema(Promise.resolve(shown)), execute: () => 1 });
+  const later = loopsTool({ name: 'later', inputSchema: jsonSchema(Promise.resolve(document)), execute: () => 1 });
   await streamed(later, {}, model);
   for (const { tools } of [...model.doGenerateCalls, ...model.doStreamCalls]) {
-    expect(tools).toMatchObject([{ type: 'function', name: 't', inputSchema: shown }]);
+    expect(tools).toMatchObject([{ type: 'function', name: 't', inputSchema: document }]);
   }
   expect([model.doGenerateCalls.length, model.doStreamCalls.length]).toEqual([2, 2]);
-  const { jsonSchema: told } = tool.inputSchema['~standard'] as unknown as { jsonSchema: { input(): unknown } };
-  expect(told.input()).toEqual(shown);
-  const { jsonSchema: untold } = later.inputSchema['~standard'] as unknown as { jsonSchema: { input(): unknown } };
-  expect(() => untold.input()).toThrow(/not known yet/);
+  const { jsonSchema: resolved } = tool.inputSchema['~standard'] as unknown as { jsonSchema: { input(): unknown } };
+  expect(resolved.input()).toEqual(document);
+  const { jsonSchema: pending } = later.inputSchema['~standard'] as unknown as { jsonSchema: { input(): unknown } };
+  expect(() => pending.input()).toThrow(/is a promise/);
 });
 
-verifies('looops.tool.factory', 'a renamed or broken member switches something off and nobody is told', () => {
+verifies('looops.tool.factory', 'an unknown or invalid member is refused with a message that names it', () => {
   const good = { name: 'x', inputSchema: z.object({}), execute: () => 1 };
   const make = (more: object) => () => loopsTool({ ...good, ...more });
-  const refused: readonly [member: object, told: RegExp][] = [
+  const refused: readonly [member: object, message: RegExp][] = [
     [{ requestAproval: () => 'sure?' }, /"x".*no member "requestAproval"/],
     [{ needsApproval: true }, /no member "needsApproval"/],
     [{ constructor: Object }, /no member "constructor"/],
@@ -169,12 +165,12 @@ verifies('looops.tool.factory', 'a renamed or broken member switches something o
     [{ requestApproval: 'sure?' }, /requestApproval must be a function/],
     [{ readOnly: 'no' }, /readOnly must be/],
     [{ safety: 'safe' }, /safety must be one of pure/],
-    [{ description: 1 }, /description must be a text/],
+    [{ description: 1 }, /description must be a string/],
     [{ toModelOutput: 'text' }, /toModelOutput must be a function/],
   ];
-  for (const [member, told] of refused) {
+  for (const [member, message] of refused) {
     expect(make(member)).toThrow(TypeError);
-    expect(make(member)).toThrow(told);
+    expect(make(member)).toThrow(message);
   }
   expect(make({})()).toMatchObject({ readOnly: false });
   expect(make({ safety: 'pure', readOnly: true })()).toMatchObject({ safety: 'pure', readOnly: true });
@@ -182,7 +178,7 @@ verifies('looops.tool.factory', 'a renamed or broken member switches something o
 
 verifies(
   'looops.tool.factory',
-  'a policy is changed from outside, or in the tool that it was copied from',
+  'the policy of a tool cannot be changed, and withApproval leaves the original as it is',
   async () => {
     const { writeFile, wrote } = writer();
     const blocked = writeFile.withApproval('blocked', 'watched');
@@ -200,12 +196,12 @@ verifies(
     for (const policy of ['Ask', 'allow', '', undefined, null, 'toString'] as unknown as ApprovalPolicy[]) {
       expect(() => writeFile.withApproval(policy)).toThrow(TypeError);
     }
-    expect(() => writeFile.withApproval('ask', 7 as unknown as string)).toThrow(/mode must be a text/);
+    expect(() => writeFile.withApproval('ask', 7 as unknown as string)).toThrow(/mode must be a string/);
     expect(wrote).toEqual([]);
   },
 );
 
-verifies('looops.tool.factory', 'a tool cannot say how its result is shown to the model', async () => {
+verifies('looops.tool.factory', 'a tool can convert its result for the model', async () => {
   const tool = loopsTool({
     name: 'shows',
     inputSchema: z.object({ a: z.string() }),
@@ -216,19 +212,19 @@ verifies('looops.tool.factory', 'a tool cannot say how its result is shown to th
     ToolModelOutput | PromiseLike<ToolModelOutput>
   >();
   for (const way of ways) {
-    for (const made of [tool, tool.makeTool({})]) {
-      expect((await way(made, { a: 'x' })).shown).toMatchObject([{ output: { type: 'text', value: 'c1 x x' } }]);
+    for (const variant of [tool, tool.makeTool({})]) {
+      expect((await way(variant, { a: 'x' })).shown).toMatchObject([{ output: { type: 'text', value: 'c1 x x' } }]);
     }
   }
 });
 
-verifies('looops.tool.delta', 'what a tool streams reaches nobody, or is told of another call', async () => {
+verifies('looops.tool.delta', 'streamed output reaches the subscriber with the id of its call', async () => {
   const { writeFile } = writer();
-  const heard: [string, string][] = [];
-  const tool = writeFile.makeTool({ onToolOutputDelta: (delta, toolCallId) => void heard.push([toolCallId, delta]) });
+  const deltas: [string, string][] = [];
+  const tool = writeFile.makeTool({ onToolOutputDelta: (delta, toolCallId) => void deltas.push([toolCallId, delta]) });
   expect(await ended(tool, { path: 'a', content: 'abc' }, { toolCallId: 'c7' })).toEqual({ ok: true });
   for (const way of ways) expect((await way(tool, { path: 'b' })).parts).toEqual([['tool-result', { ok: true }]]);
-  expect(heard).toEqual([
+  expect(deltas).toEqual([
     ['c7', 'Writing 3 bytes to a…\n'],
     ['c1', 'Writing 0 bytes to b…\n'],
     ['c1', 'Writing 0 bytes to b…\n'],
@@ -238,7 +234,7 @@ verifies('looops.tool.delta', 'what a tool streams reaches nobody, or is told of
 
 verifies(
   'looops.tool.delta',
-  'a tool that calls another with its own options swallows what that one streams',
+  'a tool that passes its options to another tool passes on the streamed output too',
   async () => {
     const { writeFile } = writer();
     const outer = loopsTool({
@@ -246,10 +242,10 @@ verifies(
       inputSchema: z.object({ path: z.string() }),
       execute: async ({ path }, opts) => writeFile.execute({ path, content: '' }, opts),
     });
-    const heard: string[] = [];
-    await ended(outer.makeTool({ onToolOutputDelta: (delta) => void heard.push(delta) }), { path: 'a' });
-    expect(heard).toEqual(['Writing 0 bytes to a…\n']);
+    const deltas: string[] = [];
+    await ended(outer.makeTool({ onToolOutputDelta: (delta) => void deltas.push(delta) }), { path: 'a' });
+    expect(deltas).toEqual(['Writing 0 bytes to a…\n']);
     expect(await ended(outer, { path: 'a' })).toEqual({ ok: true });
-    expect(heard).toHaveLength(1);
+    expect(deltas).toHaveLength(1);
   },
 );

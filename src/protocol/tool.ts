@@ -1,153 +1,76 @@
 /**
- * Tools: `loopsTool()` makes one object that the AI SDK takes as it is and that this runtime gates and watches. The AI
- * SDK's shapes are written out here in types of our own (src/protocol/tool.test.ts holds both to each other), so nothing
- * is loaded. A policy is baked in by copying: no copy can be talked into another policy afterwards.
+ * `loopsTool()` returns one object that is both an AI SDK tool and a tool of this runtime, which adds approvals and
+ * streamed output. The approval policy is fixed when the object is created: `withApproval` returns a copy, and no
+ * copy's policy can be changed afterwards. Imports nothing outside of the protocol.
  */
 import type { ApprovalTarget } from './approval.js';
 import type { Safety } from './entry.js';
 import type { ApprovalPolicy } from './loop.js';
-import type { ModelReasoning, ModelText, PromptToolCall, ProviderJson } from './model.js';
+import { isAsyncIterable } from './thenable.js';
+import { checkApproval } from './tool-approval.js';
+import type {
+  LoopsToolOptions,
+  MaybePromise,
+  ToolCallOptions,
+  ToolContext,
+  ToolExecuteResult,
+  ToolModelOutput,
+} from './tool-call.js';
+import {
+  mayBeSchema,
+  SCHEMA_REQUIREMENT,
+  type ToolSchema,
+  type ToolSchemaInput,
+  toStandardSchema,
+} from './tool-schema.js';
 
 export type { ApprovalPolicy } from './loop.js';
+export { ApprovalRequiredError } from './tool-approval.js';
+export type { LoopsToolOptions, ToolCallOptions, ToolContext, ToolMessage, ToolModelOutput } from './tool-call.js';
+export type { ToolSchema } from './tool-schema.js';
 
-/** What a tool is told about the turn that it runs in. */
-export interface ToolContext {
-  /** How the turn is watched, as in `unsupervised`. */
-  readonly mode?: string;
-  readonly onToolOutputDelta?: (delta: string, toolCallId: string) => void;
-}
-
-interface ImagePart {
-  type: 'image';
-  image: string | Uint8Array | ArrayBuffer | URL;
-}
-
-interface FilePart {
-  type: 'file';
-  data: string | Uint8Array | ArrayBuffer | URL;
-  mediaType: string;
-}
-
-type OutputPart =
-  | ModelText
-  | { type: 'media' | 'file-data' | 'image-data'; data: string; mediaType: string }
-  | { type: 'file-url' | 'image-url'; url: string }
-  | { type: 'file-id' | 'image-file-id'; fileId: string | Record<string, string> }
-  | { type: 'custom' };
-
-/** What a model is shown of what a tool gave back. */
-export type ToolModelOutput =
-  | { type: 'text' | 'error-text'; value: string }
-  | { type: 'json' | 'error-json'; value: ProviderJson }
-  | { type: 'execution-denied'; reason?: string }
-  | { type: 'content'; value: OutputPart[] };
-
-interface ToolResultPart {
-  type: 'tool-result';
-  toolCallId: string;
-  toolName: string;
-  output: ToolModelOutput;
-}
-
-interface ApprovalRequestPart {
-  type: 'tool-approval-request';
-  approvalId: string;
-  toolCallId: string;
-}
-
-interface ApprovalResponsePart {
-  type: 'tool-approval-response';
-  approvalId: string;
-  approved: boolean;
-}
-
-type AssistantPart = ModelText | FilePart | ModelReasoning | PromptToolCall | ToolResultPart | ApprovalRequestPart;
-
-/** A message that led to the call, as the AI SDK has it. */
-export type ToolMessage =
-  | { role: 'system'; content: string }
-  | { role: 'user'; content: string | (ModelText | ImagePart | FilePart)[] }
-  | { role: 'assistant'; content: string | AssistantPart[] }
-  | { role: 'tool'; content: (ToolResultPart | ApprovalResponsePart)[] };
-
-/** What the AI SDK says of a call; a runtime that watches adds where the output goes. */
-export interface ToolCallOptions {
-  toolCallId: string;
-  messages: ToolMessage[];
-  abortSignal?: AbortSignal;
-  experimental_context?: unknown;
-  onToolOutputDelta?(delta: string): void;
-}
-
-/** What `execute` gets beside its input. */
-export interface LoopsToolOptions extends ToolCallOptions {
-  /** What a person approved. Act on nothing else; absent for a call that needed no approval. */
-  readonly approvedTarget?: ApprovalTarget | undefined;
-  /** Streams a piece of output to whoever watches; does nothing when nobody does. */
-  onToolOutputDelta(delta: string): void;
-}
-
-type Validated<T> =
-  | { readonly value: T; readonly issues?: undefined }
-  | { readonly issues: readonly { readonly message: string }[] };
-
-/** A schema that speaks Standard Schema (zod, valibot, arktype, …). */
-export interface ToolSchema<T> {
-  readonly '~standard': {
-    readonly version: 1;
-    readonly vendor: string;
-    readonly types?: { readonly input: unknown; readonly output: T } | undefined;
-    readonly validate: (value: unknown) => Validated<T> | Promise<Validated<T>>;
-  };
-}
-
-type Judged<T> = { success: true; value: T } | { success: false; error: Error };
-
-/** What the AI SDK's `jsonSchema()` makes. */
-interface DescribedSchema<T> {
-  _type: T;
-  readonly validate?: (value: unknown) => Judged<T> | PromiseLike<Judged<T>>;
-  readonly jsonSchema: object;
-}
-
-type GivenSchema<T> = ToolSchema<T> | DescribedSchema<T> | (() => DescribedSchema<T>);
-
-type MaybeLater<T> = T | PromiseLike<T>;
-
-/** Several values, each instead of the one before; one value, now or later. */
-type Produced<OUTPUT> = AsyncIterable<OUTPUT> | PromiseLike<OUTPUT> | OUTPUT;
-
-/** What a tool is made of. */
+/** The argument of `loopsTool`. */
 export interface LoopsToolDefinition<INPUT, OUTPUT> {
-  /** Safe as the id of a loop. */
+  /** The name for the model, and the loop id: 1 to 256 visible characters. */
   readonly name: string;
+  /** Describes the tool to the model. */
   readonly description?: string;
   /**
-   * Whether it changes nothing; each call of it reports this to front ends.
+   * True if the tool changes nothing. Each call reports it to front ends.
    * @default true if `safety` is `pure`, else false
    */
   readonly readOnly?: boolean;
-  readonly inputSchema: GivenSchema<INPUT>;
-  /** Under the policy `ask`: a text asks a person with it, null lets the call run, and anything else asks plainly. */
-  requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
+  /** The schema of the input: any Standard Schema, or a schema from the AI SDK's `jsonSchema()`. */
+  readonly inputSchema: ToolSchemaInput<INPUT>;
   /**
-   * What the call would act on right now: the runtime asks for it when an approval is requested, binds the approval to
-   * it, and asks again before each attempt. A call whose target has changed is refused.
+   * Decides, under the policy `ask`, whether a call needs an approval. A string is the question for the approver, null
+   * permits the call, and any other value asks a default question. Without this function, `ask` has no effect under the
+   * AI SDK, and this runtime asks a default question.
    */
-  approvalTarget?(input: INPUT): MaybeLater<ApprovalTarget | undefined>;
-  execute(input: INPUT, options: LoopsToolOptions): Produced<OUTPUT>;
-  /** How it may be treated after a crash. */
+  requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
+  /**
+   * Resolves the file or directory that the call would act on. The runtime binds an approval to it, resolves it again
+   * before each attempt, and refuses the call if it has changed.
+   */
+  approvalTarget?(input: INPUT): MaybePromise<ApprovalTarget | undefined>;
+  /** Runs the tool. An async generator streams preliminary results; its last value is the result. */
+  execute(input: INPUT, options: LoopsToolOptions): ToolExecuteResult<OUTPUT>;
+  /**
+   * What may happen to a call after a crash.
+   * @default 'once'
+   */
   readonly safety?: Safety;
-  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybeLater<ToolModelOutput>;
+  /** Converts a result to the form that the model gets. */
+  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybePromise<ToolModelOutput>;
 }
 
-/** A tool for one turn: what the AI SDK calls a tool. */
+/** A tool for one turn: the part of a tool that the AI SDK uses. */
 export interface TurnTool<INPUT, OUTPUT> {
   readonly description?: string;
   readonly inputSchema: ToolSchema<INPUT>;
-  /** Passes the gate first: what the gate throws, or rejects with, keeps the tool from running. */
-  execute(input: INPUT, options: ToolCallOptions): Produced<OUTPUT>;
-  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybeLater<ToolModelOutput>;
+  /** Checks the approval policy, then runs the tool. Throws or rejects if the policy does not permit the call. */
+  execute(input: INPUT, options: ToolCallOptions): ToolExecuteResult<OUTPUT>;
+  toModelOutput?(call: { toolCallId: string; input: INPUT; output: OUTPUT }): MaybePromise<ToolModelOutput>;
 }
 
 /** A tool for the AI SDK and for this runtime. */
@@ -155,96 +78,97 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   readonly name: string;
   readonly readOnly: boolean;
   readonly policy: ApprovalPolicy;
-  /** True if `withApproval` set the policy. Without one, this runtime asks about a tool that has `requestApproval`. */
+  /**
+   * True if `withApproval` set the policy. Otherwise this runtime applies `ask` to a tool that has `requestApproval`.
+   */
   readonly hasExplicitPolicy: boolean;
+  /** The mode that `withApproval` set. */
   readonly mode?: string;
   readonly safety?: Safety;
-  /** The text of its functions: what tells two states of the same tool apart. */
+  /** The source text of its functions. Distinguishes two versions of the same tool. */
   readonly source: string;
-  requestApproval?(input: INPUT, ctx: ToolContext): MaybeLater<string | null | undefined>;
-  approvalTarget?(input: INPUT): MaybeLater<ApprovalTarget | undefined>;
-  /** A copy with the policy baked in; the name of a mode is what `requestApproval` is told, whatever the turn says. */
+  requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
+  approvalTarget?(input: INPUT): MaybePromise<ApprovalTarget | undefined>;
+  /**
+   * Returns a copy with this policy. `modeName` is the mode that `requestApproval` gets, whatever the mode of the turn.
+   */
   withApproval(policy: ApprovalPolicy, modeName?: string): LoopsTool<INPUT, OUTPUT>;
-  /** The tool for one turn, with its output bound to who watches that turn. */
+  /** Returns the tool for one turn, with its streamed output connected to the subscribers of that turn. */
   makeTool(ctx: ToolContext): TurnTool<INPUT, OUTPUT>;
 }
 
-/** Tools of any types. Members are methods, so a tool of narrower types is one of these. */
+/** Tools of any types, by name. Members are methods, so a tool with narrower types is assignable. */
 export type LoopsToolSet = Record<string, LoopsTool<unknown, unknown>>;
-
-/** A call that a person must approve before it runs. */
-export class ApprovalRequiredError extends Error {
-  override readonly name = 'ApprovalRequiredError';
-  readonly toolName: string;
-  /** What the person is asked. */
-  readonly description: string;
-  readonly input: unknown;
-  readonly toolCallId?: string;
-
-  constructor(call: { toolName: string; description: string; input: unknown; toolCallId?: string | undefined }) {
-    super(`The tool "${call.toolName}" did not run: it needs an approval (${call.description}).`);
-    this.toolName = call.toolName;
-    this.description = call.description;
-    this.input = call.input;
-    if (call.toolCallId !== undefined) this.toolCallId = call.toolCallId;
-  }
-}
 
 const POLICIES: readonly unknown[] = ['always_allow', 'ask', 'blocked'] satisfies ApprovalPolicy[];
 const SAFETIES: readonly unknown[] = ['pure', 'idempotent', 'keyed', 'once'] satisfies Safety[];
-/** What may be the id of a loop, as `loops/definition/identity.ts` says it; nothing is imported here. */
-const NAME =
+/** The rule for loop ids of `loops/definition/loop-identity.ts`, repeated because the protocol imports nothing. */
+const TOOL_NAME_PATTERN =
   /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
 
-type Definition = LoopsToolDefinition<unknown, unknown>;
+type AnyToolDefinition = LoopsToolDefinition<unknown, unknown>;
 
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
-const MEMBERS: { readonly [member in keyof Definition]-?: readonly [must: string, fits: (value: unknown) => boolean] } =
-  {
-    name: [
-      'must be an id of 1 to 256 visible characters, such as "write_file"',
-      (value) =>
-        typeof value === 'string' && value.length <= 512 && NAME.test(value) && value.normalize('NFC') === value,
-    ],
-    inputSchema: [
-      'must speak Standard Schema (zod, valibot, …) or come from jsonSchema() of the AI SDK',
-      (value) => isStandard(value) || isDescribed(value) || isFunction(value),
-    ],
-    execute: ['must be a function', isFunction],
-    description: ['must be a text', (value) => value === undefined || typeof value === 'string'],
-    readOnly: ['must be true or false', (value) => value === undefined || typeof value === 'boolean'],
-    requestApproval: ['must be a function', (value) => value === undefined || isFunction(value)],
-    approvalTarget: ['must be a function', (value) => value === undefined || isFunction(value)],
-    safety: [`must be one of ${SAFETIES.join(', ')}`, (value) => value === undefined || SAFETIES.includes(value)],
-    toModelOutput: ['must be a function', (value) => value === undefined || isFunction(value)],
-  };
+const DEFINITION_MEMBERS: {
+  readonly [member in keyof AnyToolDefinition]-?: readonly [requirement: string, isValid: (value: unknown) => boolean];
+} = {
+  name: [
+    'must be an id of 1 to 256 visible characters, such as "write_file"',
+    (value) =>
+      typeof value === 'string' &&
+      value.length <= 512 &&
+      TOOL_NAME_PATTERN.test(value) &&
+      value.normalize('NFC') === value,
+  ],
+  inputSchema: [SCHEMA_REQUIREMENT, mayBeSchema],
+  execute: ['must be a function', isFunction],
+  description: ['must be a string', (value) => value === undefined || typeof value === 'string'],
+  readOnly: ['must be true or false', (value) => value === undefined || typeof value === 'boolean'],
+  requestApproval: ['must be a function', (value) => value === undefined || isFunction(value)],
+  approvalTarget: ['must be a function', (value) => value === undefined || isFunction(value)],
+  safety: [`must be one of ${SAFETIES.join(', ')}`, (value) => value === undefined || SAFETIES.includes(value)],
+  toModelOutput: ['must be a function', (value) => value === undefined || isFunction(value)],
+};
 
 /**
- * Makes a tool; a TypeError says what is wrong with it. On its own it runs without a question until `withApproval` says
- * otherwise. In this runtime a tool with `requestApproval` is asked about until `withApproval` says otherwise.
+ * Creates a tool. Throws a TypeError if the definition is invalid. Until `withApproval` sets a policy, the AI SDK runs
+ * the tool without approval, and this runtime asks for approval if the tool has `requestApproval`.
+ *
+ * @example
+ * import { loopsTool } from 'rondo/tools';
+ * import { z } from 'zod';
+ *
+ * const refund = loopsTool({
+ *   name: 'refund',
+ *   description: 'Refunds an order',
+ *   inputSchema: z.object({ order: z.string(), amount: z.number() }),
+ *   requestApproval: ({ amount }) => (amount < 10 ? null : `Refund ${amount}?`),
+ *   execute: ({ order }) => ({ refunded: order }),
+ * });
  */
 export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, OUTPUT>): LoopsTool<INPUT, OUTPUT> {
-  const given = { ...definition };
-  const where = `loopsTool(${typeof given.name === 'string' ? `"${given.name}"` : ''})`;
-  const unknown = Object.keys(given).find((key) => !Object.hasOwn(MEMBERS, key));
+  const members = { ...definition };
+  const subject = `loopsTool(${typeof members.name === 'string' ? `"${members.name}"` : ''})`;
+  const unknown = Object.keys(members).find((key) => !Object.hasOwn(DEFINITION_MEMBERS, key));
   if (unknown !== undefined) {
-    throw new TypeError(`${where} has no member "${unknown}"; it has ${Object.keys(MEMBERS).join(', ')}.`);
+    throw new TypeError(`${subject} has no member "${unknown}"; it has ${Object.keys(DEFINITION_MEMBERS).join(', ')}.`);
   }
-  for (const [member, [must, fits]] of Object.entries(MEMBERS)) {
-    if (!fits(given[member as keyof Definition])) throw new TypeError(`${where}: ${member} ${must}.`);
+  for (const [member, [requirement, isValid]] of Object.entries(DEFINITION_MEMBERS)) {
+    if (!isValid(members[member as keyof AnyToolDefinition]))
+      throw new TypeError(`${subject}: ${member} ${requirement}.`);
   }
-  const inputSchema = standard(given.inputSchema, where);
-  return governed({ ...given, inputSchema }, undefined, undefined);
+  const inputSchema = toStandardSchema(members.inputSchema, subject);
+  return toolWithPolicy({ ...members, inputSchema }, undefined, undefined);
 }
 
-interface Settled<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
+interface NormalizedDefinition<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
   readonly inputSchema: ToolSchema<INPUT>;
 }
 
-function governed<INPUT, OUTPUT>(
-  definition: Settled<INPUT, OUTPUT>,
-  explicit: ApprovalPolicy | undefined,
+function toolWithPolicy<INPUT, OUTPUT>(
+  definition: NormalizedDefinition<INPUT, OUTPUT>,
+  explicitPolicy: ApprovalPolicy | undefined,
   mode: string | undefined,
 ): LoopsTool<INPUT, OUTPUT> {
   const {
@@ -256,57 +180,58 @@ function governed<INPUT, OUTPUT>(
     toModelOutput,
     approvalTarget,
   } = definition;
-  const policy = explicit ?? 'always_allow';
+  const policy = explicitPolicy ?? 'always_allow';
   const functions = [execute, requestApproval, toModelOutput, ...(approvalTarget ? [approvalTarget] : [])];
   const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>
-    turnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
+    createTurnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
   return Object.freeze({
     ...makeTool({}),
     name,
     readOnly,
     policy,
-    hasExplicitPolicy: explicit !== undefined,
+    hasExplicitPolicy: explicitPolicy !== undefined,
     ...(mode !== undefined && { mode }),
     ...(safety !== undefined && { safety }),
     source: functions.map(String).join('\n'),
     ...(requestApproval && { requestApproval: requestApproval.bind(definition) }),
     ...(approvalTarget && { approvalTarget: approvalTarget.bind(definition) }),
-    withApproval(next: ApprovalPolicy, modeName?: string) {
-      if (!POLICIES.includes(next)) {
-        throw new TypeError(`"${name}": there is no policy "${String(next)}"; take one of ${POLICIES.join(', ')}.`);
+    withApproval(newPolicy: ApprovalPolicy, modeName?: string) {
+      if (!POLICIES.includes(newPolicy)) {
+        throw new TypeError(`"${name}": unknown policy "${String(newPolicy)}"; use one of ${POLICIES.join(', ')}.`);
       }
       if (modeName !== undefined && typeof modeName !== 'string') {
-        throw new TypeError(`"${name}": the name of a mode must be a text.`);
+        throw new TypeError(`"${name}": the name of a mode must be a string.`);
       }
-      return governed(definition, next, modeName);
+      return toolWithPolicy(definition, newPolicy, modeName);
     },
     makeTool,
   });
 }
 
-function turnTool<INPUT, OUTPUT>(
-  definition: Settled<INPUT, OUTPUT>,
+function createTurnTool<INPUT, OUTPUT>(
+  definition: NormalizedDefinition<INPUT, OUTPUT>,
   policy: ApprovalPolicy,
   ctx: ToolContext,
 ): TurnTool<INPUT, OUTPUT> {
   const { description, inputSchema, toModelOutput } = definition;
-  const streams = Object.prototype.toString.call(definition.execute) === '[object AsyncGeneratorFunction]';
+  const isGenerator = Object.prototype.toString.call(definition.execute) === '[object AsyncGeneratorFunction]';
   return {
     ...(description !== undefined && { description }),
     inputSchema,
     execute(input, options) {
-      const start = (): Produced<OUTPUT> => definition.execute(input, watched(options, ctx));
-      const passed = gate(definition, policy, ctx, input, options.toolCallId);
-      if (passed === undefined) return start();
-      const begun = passed.then(() => options.abortSignal?.throwIfAborted());
-      return streams ? valuesAfter(begun, start) : begun.then(start).then(lastOf);
+      const start = (): ToolExecuteResult<OUTPUT> => definition.execute(input, withOutputStream(options, ctx));
+      const check = checkApproval(definition, policy, ctx, input, options.toolCallId);
+      if (check === undefined) return start();
+      const permitted = check.then(() => options.abortSignal?.throwIfAborted());
+      return isGenerator ? streamAfter(permitted, start) : permitted.then(start).then(lastValueOf);
     },
     ...(toModelOutput && { toModelOutput: toModelOutput.bind(definition) }),
   };
 }
 
-function watched(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
-  // Who watches already is passed on as it is: looking at an abort signal is what makes one.
+function withOutputStream(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
+  // Options that have a subscriber are passed on uncopied: a copy would read `abortSignal`, which is created on first
+  // read.
   if (onToolOutputDelta === undefined && options.onToolOutputDelta !== undefined) return options as LoopsToolOptions;
   const { toolCallId } = options;
   return {
@@ -317,83 +242,23 @@ function watched(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): 
   };
 }
 
-/** Throws if the call may not start; a promise, if that takes a while to tell. */
-function gate<INPUT>(
-  definition: Pick<LoopsToolDefinition<INPUT, unknown>, 'name' | 'requestApproval'>,
-  policy: ApprovalPolicy,
-  ctx: ToolContext,
-  input: INPUT,
-  toolCallId: string,
-): Promise<void> | undefined {
-  if (policy === 'always_allow') return undefined;
-  const { name } = definition;
-  if (policy === 'blocked') {
-    const message = `The tool "${name}" did not run: it is blocked here.`;
-    throw Object.assign(new Error(message), { name: 'ToolBlockedError' });
-  }
-  if (definition.requestApproval === undefined) return undefined;
-  const judge = (told: unknown): undefined => {
-    if (told === null) return undefined;
-    const description = typeof told === 'string' && told.trim() !== '' ? told : `Run ${name}?`;
-    throw new ApprovalRequiredError({ toolName: name, description, input, toolCallId });
-  };
-  const told = definition.requestApproval(input, ctx);
-  return isThenable(told) ? Promise.resolve(told).then(judge) : judge(told);
-}
-
-/** The values of a tool that yields them, none before the gate has opened. */
-function valuesAfter<OUTPUT>(begun: Promise<void>, start: () => Produced<OUTPUT>): AsyncIterable<OUTPUT> {
-  // Whoever iterates hears of it; a call that nobody iterates must not end the process.
-  begun.catch(() => {});
+/** Yields the values of a tool once the call is permitted. */
+function streamAfter<OUTPUT>(permitted: Promise<void>, start: () => ToolExecuteResult<OUTPUT>): AsyncIterable<OUTPUT> {
+  // The rejection reaches the consumer below. Without a consumer, it must not become an unhandled rejection.
+  permitted.catch(() => {});
   return (async function* () {
-    await begun;
+    await permitted;
     yield* start() as AsyncIterable<OUTPUT>;
   })();
 }
 
-/** The last value is the result: a plain function that returns several is found out too late to stream them. */
-async function lastOf<OUTPUT>(produced: AsyncIterable<OUTPUT> | OUTPUT): Promise<OUTPUT> {
-  if (!isIterable(produced)) return produced;
+/**
+ * Returns the last value: an async iterable from a function that is not a generator is recognized too late to stream
+ * it.
+ */
+async function lastValueOf<OUTPUT>(result: AsyncIterable<OUTPUT> | OUTPUT): Promise<OUTPUT> {
+  if (!isAsyncIterable(result)) return result;
   let last: OUTPUT | undefined;
-  for await (const value of produced) last = value;
+  for await (const value of result) last = value;
   return last as OUTPUT;
-}
-
-/** What `jsonSchema()` made, taught to speak Standard Schema; to the AI SDK it is still what it was. */
-function standard<T>(given: GivenSchema<T>, where: string): ToolSchema<T> {
-  if (isStandard(given)) return given;
-  const schema = typeof given === 'function' ? given() : given;
-  if (!isDescribed(schema)) throw new TypeError(`${where}: inputSchema ${MEMBERS.inputSchema[0]}.`);
-  const settled = (judged: Judged<T>): Validated<T> =>
-    judged.success ? { value: judged.value } : { issues: [{ message: judged.error.message }] };
-  const shown = (): object => {
-    if (isThenable(schema.jsonSchema)) throw new TypeError(`${where}: inputSchema is not known yet.`);
-    return schema.jsonSchema;
-  };
-  const validate = (value: unknown): Validated<T> | Promise<Validated<T>> => {
-    if (schema.validate === undefined) return { value: value as T };
-    const judged = schema.validate(value);
-    return isThenable(judged) ? Promise.resolve(judged).then(settled) : settled(judged);
-  };
-  const spoken = { version: 1, vendor: 'rondo', validate, jsonSchema: { input: shown, output: shown } } as const;
-  return Object.create(schema, { '~standard': { value: spoken } });
-}
-
-const hasMembers = (value: unknown): value is object | ((...args: never) => unknown) =>
-  (typeof value === 'object' && value !== null) || typeof value === 'function';
-
-function isStandard<T>(schema: GivenSchema<T> | unknown): schema is ToolSchema<T> {
-  return hasMembers(schema) && '~standard' in schema;
-}
-
-function isDescribed(schema: unknown): boolean {
-  return hasMembers(schema) && 'jsonSchema' in schema && '_type' in schema;
-}
-
-function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return hasMembers(value) && typeof (value as Partial<PromiseLike<T>>).then === 'function';
-}
-
-function isIterable<T>(value: AsyncIterable<T> | T): value is AsyncIterable<T> {
-  return hasMembers(value) && Symbol.asyncIterator in value;
 }

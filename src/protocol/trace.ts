@@ -1,4 +1,7 @@
-/** LSEM's wire types: the events of a trace with their payloads, and the result of a call. */
+/**
+ * The wire types of LSEM, the Loop Stack Execution Model, for results: the events of a trace with their payloads, and
+ * the result of a call. `TurnResult` and `TurnStatus` extend them for turns.
+ */
 import type { Json } from './json.js';
 
 /** The payload of each event type that LSEM v0.1 defines. */
@@ -21,13 +24,13 @@ export interface TracePayloads {
   log: { readonly level: string; readonly message: string };
 }
 
-/** The effect of a code body: its kind and name as the body gave them. */
+/** The kind and the name of an effect, as the code body passed them. */
 interface EffectPayload {
   readonly kind: string;
   readonly name: string;
 }
 
-/** The payloads of Rondo's own events for what a code body does outside of any loop (`scope.effect`). */
+/** The payloads of Rondo's vendor events for effects that a code body performs itself (`scope.effect`). */
 export interface VendorPayloads {
   'rondo.effect.requested': EffectPayload;
   'rondo.effect.returned': EffectPayload & { readonly durationMs: number };
@@ -38,7 +41,7 @@ export interface VendorPayloads {
   };
 }
 
-/** The types that LSEM defines; any other is a vendor's, in a namespace of its own. */
+/** The event types that LSEM defines. Any other type belongs to a vendor and has that vendor's namespace. */
 export type CoreEventType = keyof TracePayloads;
 
 /** An event of a type that LSEM defines, narrowed by `type`. */
@@ -51,72 +54,82 @@ export type CoreEvent = {
   };
 }[CoreEventType];
 
-/** Any event: the unit of observability. Events are not to be changed: payloads of one trace that are equal may be one object. */
+/** An event of any type. Do not modify events: equal payloads in one trace may share one object. */
 export interface TraceEvent {
+  /** The path of the call, as in `t1/2/0`. */
   readonly callId: string;
-  /** ISO 8601, UTC. */
+  /** The time of the event: ISO 8601, UTC. */
   readonly ts: string;
   readonly type: string;
   readonly payload?: unknown;
 }
 
+/** The error of a failed call. The codes are listed in docs/errors.md. */
 export interface ResultError {
   readonly code: string;
   readonly message: string;
   readonly details?: Json;
 }
 
-/** How a call ended, with everything that happened in it. */
+/** The result of a call, with its trace. */
 export interface LoopResult<O = unknown> {
   readonly callId: string;
   readonly loopId: string;
   readonly loopVersion: string;
   readonly status: 'ok' | 'error';
+  /** Present if the status is `ok`. */
   readonly output?: O;
+  /** Present if the status is `error`. */
   readonly error?: ResultError;
   readonly startedAt: string;
   readonly endedAt: string;
   readonly durationMs: number;
+  /** The events of the call and of its children, in order. */
   readonly trace: readonly TraceEvent[];
 }
 
-/** What a paused turn waits for. */
+/** Something that a paused turn waits for. */
 export interface PendingItem {
+  /** A signal, the resolution of an effect in doubt, a timer, or the answer to an approval. */
   readonly kind: 'signal' | 'doubt' | 'timer' | 'approval';
+  /** The key of the step that waits. */
   readonly key: string;
   readonly name?: string;
-  /** Of an approval: what an answer is given to. */
+  /** Of an approval: the id to answer. */
   readonly id?: string;
   readonly input?: Json;
+  /** Of a timer: when it fires, ISO 8601. */
   readonly until?: string;
 }
 
-/** How a turn ended, or why it did not: the result of its root call, and where to find it again. */
+/** The result of a turn: the result of its root call, or what the turn waits for. */
 export interface TurnResult<O = unknown> extends Omit<LoopResult<O>, 'status'> {
   readonly status: 'ok' | 'error' | 'paused' | 'stopped';
   readonly sessionId: string;
   readonly turnId: string;
+  /** Present if the status is `paused`. */
   readonly pending?: readonly PendingItem[];
+  /** Why the turn stopped, if the status is `stopped`. */
   readonly reason?: string;
 }
 
-/** What is known of a turn without running it. */
+/** The status of a turn, read from the store without running the turn. */
 export interface TurnStatus {
   readonly turnId: string;
   readonly sessionId: string;
   readonly loopId: string;
   readonly loopVersion: string;
-  /** `running`: in a live process; `interrupted`: begun, not ended, and nobody is at it. */
+  /** `running`: a live process runs the turn; `interrupted`: the turn has not ended and no process runs it. */
   readonly status: 'ok' | 'error' | 'stopped' | 'paused' | 'running' | 'interrupted';
-  /** On whose behalf it runs. */
+  /** The principal on whose behalf the turn runs. */
   readonly principal?: string;
   readonly startedAt: string;
   readonly endedAt?: string;
   readonly durationMs?: number;
   readonly error?: ResultError;
-  /** Why it stopped short. */
+  /** Why the turn stopped. */
   readonly reason?: string;
   readonly pending?: readonly PendingItem[];
-  /** The process that runs it. */
+  /** The id of the process that runs the turn. */
   readonly pid?: number;
 }

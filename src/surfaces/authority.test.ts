@@ -1,32 +1,30 @@
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
-import { assertOutside, authorityOf, operatorFileOf } from './authority.js';
-import type { Asked } from './settings.js';
+import { assertOutsideProject, authorityOf, trustFilePath } from './authority.js';
+import type { SettingsInput } from './settings.js';
 
-verifies('authority.trust', "the operator's file is looked for in an absolute directory of the user only", () => {
-  expect(operatorFileOf({ XDG_CONFIG_HOME: '/x', HOME: '/home/ada' })).toBe('/x/rondo/trust.toml');
-  expect(operatorFileOf({ XDG_CONFIG_HOME: 'relative', HOME: '/home/ada' })).toBe('/home/ada/.config/rondo/trust.toml');
-  for (const env of [{}, { HOME: '' }, { HOME: 'relative' }]) expect(operatorFileOf(env)).toBeUndefined();
+verifies('authority.trust', 'trust.toml is read only from an absolute directory of the user', () => {
+  expect(trustFilePath({ XDG_CONFIG_HOME: '/x', HOME: '/home/ada' })).toBe('/x/rondo/trust.toml');
+  expect(trustFilePath({ XDG_CONFIG_HOME: 'relative', HOME: '/home/ada' })).toBe('/home/ada/.config/rondo/trust.toml');
+  for (const env of [{}, { HOME: '' }, { HOME: 'relative' }]) expect(trustFilePath(env)).toBeUndefined();
 });
 
-verifies(
-  'authority.trust',
-  "the operator's file is believed in the recorded home directory, and nowhere else inside of the project",
-  () => {
-    const asked = (cwd: string): Asked => ({ flags: {}, env: {}, cwd });
-    const file = '/home/ada/.config/rondo/trust.toml';
-    for (const cwd of ['/home/ada', '/home', '/', '/home/ada/shop'])
-      expect(() => assertOutside(file, asked(cwd), '/home/ada')).not.toThrow();
-    // HOME was set to the project, which is not where the user lives.
-    expect(() => assertOutside(file, asked('/home/ada'), '/root')).toThrow('lies inside of /home/ada');
-    expect(() => assertOutside(file, asked('/home/ada'), undefined)).toThrow('lies inside');
-    expect(() => assertOutside('/home/ada/x/rondo/trust.toml', asked('/home/ada'), '/home/ada')).toThrow('lies inside');
-    const named = { ...asked('/elsewhere'), flags: { config: '/home/ada/.config/rondo.toml' } };
-    expect(() => assertOutside(file, named, '/home/ada')).toThrow('lies inside of /home/ada/.config');
-  },
-);
+verifies('authority.trust', 'a trust.toml inside the project is refused, except in the recorded home directory', () => {
+  const inputOf = (cwd: string): SettingsInput => ({ flags: {}, env: {}, cwd });
+  const file = '/home/ada/.config/rondo/trust.toml';
+  for (const cwd of ['/home/ada', '/home', '/', '/home/ada/shop'])
+    expect(() => assertOutsideProject(file, inputOf(cwd), '/home/ada')).not.toThrow();
+  // HOME points to the project, but the user's recorded home directory is another one.
+  expect(() => assertOutsideProject(file, inputOf('/home/ada'), '/root')).toThrow('lies inside /home/ada');
+  expect(() => assertOutsideProject(file, inputOf('/home/ada'), undefined)).toThrow('lies inside');
+  expect(() => assertOutsideProject('/home/ada/x/rondo/trust.toml', inputOf('/home/ada'), '/home/ada')).toThrow(
+    'lies inside',
+  );
+  const explicitConfig = { ...inputOf('/elsewhere'), flags: { config: '/home/ada/.config/rondo.toml' } };
+  expect(() => assertOutsideProject(file, explicitConfig, '/home/ada')).toThrow('lies inside /home/ada/.config');
+});
 
-verifies('authority.send', 'what flags, environment and file allow is joined', () => {
+verifies('authority.send', 'the permissions of flags, environment and file are joined', () => {
   const env = { RONDO_SEND: 'A=two.example B=b.example', RONDO_REACH: '10.0.0.5, 10.0.0.6' };
   const flags = { send: ['A=one.example'], reach: ['127.0.0.1:1'] };
   const remembered = { directories: ['/gone'], send: new Map([['A', ['three.example']]]), destinations: ['[::1]:2'] };

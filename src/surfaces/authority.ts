@@ -1,47 +1,43 @@
 /**
- * What the operator allows: from flags, from the environment and from the operator's own file, never from the project. That
- * file must lie outside of the project, wherever HOME and XDG_CONFIG_HOME point: a clone could bring it along.
+ * Determines the permissions of the operator. They come from flags, environment variables and trust.toml, never
+ * from the project. The file must lie outside of the project, wherever HOME and XDG_CONFIG_HOME point: a cloned
+ * repository could contain one.
  */
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { hostFlaw, type PermitLists, variableFlaw } from '../base/permits.js';
-import { LoopError } from '../journal/errors.js';
+import { LoopError } from '../base/errors.js';
+import { findHostProblem, findVariableProblem, type PermitLists, type TrustSettings } from '../base/permits.js';
 import {
-  type Asked,
   type Authority,
-  configNamed,
   type Environment,
+  explicitConfigFile,
+  type SettingsInput,
   type TrustedDirectory,
   type TrustSource,
   UsageError,
 } from './settings.js';
 
-/** What the operator's file says. */
-export interface Remembered extends PermitLists {
-  readonly directories: readonly string[];
+/** Returns the path of trust.toml; undefined without a home directory. */
+export function trustFilePath(env: Environment): string | undefined {
+  const candidates = [env.XDG_CONFIG_HOME, env.HOME && join(env.HOME, '.config'), env.APPDATA];
+  const directory = candidates.find((path) => path !== undefined && isAbsolute(path));
+  return directory === undefined ? undefined : join(directory, 'rondo', 'trust.toml');
 }
 
-/** Where the operator's file is; undefined without a home directory. */
-export function operatorFileOf(env: Environment): string | undefined {
-  const config = [env.XDG_CONFIG_HOME, env.HOME && join(env.HOME, '.config'), env.APPDATA];
-  const place = config.find((path) => path !== undefined && isAbsolute(path));
-  return place === undefined ? undefined : join(place, 'rondo', 'trust.toml');
-}
-
-/** All that the operator allows; a UsageError names what was misspelt. */
-export function authorityOf(asked: Asked, remembered: Remembered): Authority {
-  const { flags, env, cwd } = asked;
-  const named = (source: TrustSource, paths: readonly string[]): readonly TrustedDirectory[] =>
-    paths.map((path) => ({ directory: existing(source, path, cwd), source }));
-  const flagged = permitsIn(flags.send ?? [], flags.reach ?? [], '--send', '--reach');
-  const set = permitsIn(wordsOf(env.RONDO_SEND), wordsOf(env.RONDO_REACH), 'RONDO_SEND', 'RONDO_REACH');
-  const lists = [flagged, set, remembered];
+/** Joins the permissions of flags, environment and trust.toml. Throws a UsageError if one is invalid. */
+export function authorityOf(input: SettingsInput, remembered: TrustSettings): Authority {
+  const { flags, env, cwd } = input;
+  const trusted = (source: TrustSource, paths: readonly string[]): readonly TrustedDirectory[] =>
+    paths.map((path) => ({ directory: requireDirectory(source, path, cwd), source }));
+  const fromFlags = parsePermits(flags.send ?? [], flags.reach ?? [], '--send', '--reach');
+  const fromEnv = parsePermits(splitList(env.RONDO_SEND), splitList(env.RONDO_REACH), 'RONDO_SEND', 'RONDO_REACH');
+  const lists = [fromFlags, fromEnv, remembered];
   const variables = new Set(lists.flatMap(({ send }) => [...send.keys()]));
   return {
     directories: [
-      ...named('--trust', flags.trust ?? []),
-      ...named(
+      ...trusted('--trust', flags.trust ?? []),
+      ...trusted(
         'RONDO_TRUST',
         (env.RONDO_TRUST ?? '').split(delimiter).filter((path) => path !== ''),
       ),
@@ -52,44 +48,45 @@ export function authorityOf(asked: Asked, remembered: Remembered): Authority {
   };
 }
 
-/** A directory that was named and is there: trust in one that is misspelt must not become trust in nothing, unnoticed. */
-function existing(source: TrustSource, path: string, cwd: string): string {
+/** Returns the absolute path of an existing directory. A misspelt one is an error: its trust would silently have no effect. */
+function requireDirectory(source: TrustSource, path: string, cwd: string): string {
   const directory = resolve(cwd, path);
   if (realPathOf(directory) === undefined) throw new UsageError(`${source} ${path}: there is no such directory.`);
   return directory;
 }
 
-const wordsOf = (text = ''): readonly string[] => text.split(/[\s,]+/).filter((word) => word !== '');
+const splitList = (text = ''): readonly string[] => text.split(/[\s,]+/).filter((item) => item !== '');
 
-/** The lists of `VARIABLE=HOST` and `HOST` texts. */
-export function permitsIn(
+/** Parses `VARIABLE=HOST` and `HOST` texts. Throws a UsageError that begins with the name of the flag or variable. */
+export function parsePermits(
   send: readonly string[],
   reach: readonly string[],
   sendName = '--send',
   reachName = '--reach',
 ): PermitLists {
-  const all = new Map<string, string[]>();
+  const hostsByVariable = new Map<string, string[]>();
   for (const text of send) {
-    const at = text.indexOf('=');
-    const [variable, host] = at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
-    const flaw = at === -1 ? 'must be written as VARIABLE=HOST' : (variableFlaw(variable) ?? hostFlaw(host));
-    if (flaw !== undefined) throw new UsageError(`${sendName} ${text}: ${flaw}.`);
-    all.set(variable, [...(all.get(variable) ?? []), host]);
+    const separator = text.indexOf('=');
+    const [variable, host] = separator === -1 ? [text, ''] : [text.slice(0, separator), text.slice(separator + 1)];
+    const problem =
+      separator === -1 ? 'must be written as VARIABLE=HOST' : (findVariableProblem(variable) ?? findHostProblem(host));
+    if (problem !== undefined) throw new UsageError(`${sendName} ${text}: ${problem}.`);
+    hostsByVariable.set(variable, [...(hostsByVariable.get(variable) ?? []), host]);
   }
   for (const host of reach) {
-    const flaw = hostFlaw(host);
-    if (flaw !== undefined) throw new UsageError(`${reachName} ${host}: ${flaw}.`);
+    const problem = findHostProblem(host);
+    if (problem !== undefined) throw new UsageError(`${reachName} ${host}: ${problem}.`);
   }
-  return { send: all, destinations: reach };
+  return { send: hostsByVariable, destinations: reach };
 }
 
-/** True for the directory itself and everything below it. */
+/** Returns true if the path is the directory or lies below it. */
 export function isInside(directory: string, path: string): boolean {
-  const way = relative(directory, path);
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const relativePath = relative(directory, path);
+  return relativePath !== '..' && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-/** The path with all links followed; undefined if it does not exist. */
+/** Returns the path with all symbolic links resolved; undefined if it does not exist. */
 export function realPathOf(path: string): string | undefined {
   try {
     return realpathSync(path);
@@ -98,8 +95,8 @@ export function realPathOf(path: string): string | undefined {
   }
 }
 
-/** The home directory that the system has on record for the user, which no variable changes. */
-export function recordedHome(): string | undefined {
+/** Returns the user's home directory from the system's user database, which environment variables do not affect. */
+export function systemHomeDirectory(): string | undefined {
   try {
     return userInfo().homedir;
   } catch {
@@ -108,41 +105,47 @@ export function recordedHome(): string | undefined {
 }
 
 /**
- * Refuses an operator's file that the project could have brought along. In the user's recorded home directory it is believed
- * wherever Rondo is started: whoever can write there controls the user's shell already.
+ * Throws CONFIG_INVALID for a trust.toml that the project could contain. The file in the user's recorded home directory
+ * is accepted even if Rondo runs in that directory or above it: an attacker who can write there controls the user's shell.
  */
-export function assertOutside(file: string, asked: Asked, home = recordedHome()): void {
-  const { flags, env, cwd } = asked;
-  const config = dirname(resolve(cwd, configNamed(asked) ?? 'rondo.toml'));
-  const places = [flags.data ?? env.RONDO_DATA, flags.loops ?? env.RONDO_LOOPS].flatMap((path) => path || []);
-  const own = home === undefined ? undefined : operatorFileOf({ HOME: home });
-  for (const place of [cwd, config, ...places.map((path) => resolve(cwd, path))]) {
-    const isHome = own === file && home !== undefined && isInside(nearestReal(place), nearestReal(home));
-    const isWithin =
-      isInside(place, file) || /* guard: links-into-project-resolved */ isInside(nearestReal(place), nearestReal(file));
-    // guard: operator-file-outside-project
-    if (!isWithin || isHome) continue;
-    const reason = `it lies inside of ${place}, and a project must not decide what it may do`;
+export function assertOutsideProject(file: string, input: SettingsInput, home = systemHomeDirectory()): void {
+  const { flags, env, cwd } = input;
+  const configDirectory = dirname(resolve(cwd, explicitConfigFile(input) ?? 'rondo.toml'));
+  const locations = [flags.data ?? env.RONDO_DATA, flags.loops ?? env.RONDO_LOOPS].flatMap((path) => path || []);
+  const homeFile = home === undefined ? undefined : trustFilePath({ HOME: home });
+  for (const directory of [cwd, configDirectory, ...locations.map((path) => resolve(cwd, path))]) {
+    const containsHome =
+      homeFile === file &&
+      home !== undefined &&
+      isInside(resolveExistingPrefix(directory), resolveExistingPrefix(home));
+    const containsFile =
+      isInside(directory, file) ||
+      /* guard: links-into-project-resolved */ isInside(resolveExistingPrefix(directory), resolveExistingPrefix(file));
+    // guard: trust-file-outside-project
+    if (!containsFile || containsHome) continue;
+    const reason = `it lies inside ${directory}, and a project must not grant itself permissions`;
     const advice = 'Set XDG_CONFIG_HOME or HOME to a directory outside of the project.';
-    throw new LoopError('CONFIG_INVALID', `${file} is not believed: ${reason}. ${advice}`, { file, reason });
+    throw new LoopError('CONFIG_INVALID', `${file} is not trusted: ${reason}. ${advice}`, { file, reason });
   }
 }
 
-/** The real path of the part that exists, and the rest behind it. */
-function nearestReal(path: string): string {
+/** Returns the path with symbolic links resolved in the part that exists. */
+function resolveExistingPrefix(path: string): string {
   const real = realPathOf(path);
   if (real !== undefined || dirname(path) === path) return real ?? path;
-  return join(nearestReal(dirname(path)), relative(dirname(path), path));
+  return join(resolveExistingPrefix(dirname(path)), relative(dirname(path), path));
 }
 
-export type Trusts = (directory: string | undefined) => boolean;
+/** Returns true if code of the directory may run. */
+export type TrustPredicate = (directory: string | undefined) => boolean;
 
 /**
- * Whether the operator trusts a directory to run code: it is one of those named, or inside one; links are followed. The
- * operator's file holds real paths: one that has become a link since then leads to what nobody has trusted.
+ * Returns the predicate for the directories that the operator trusts, and for those inside them. Symbolic links are resolved.
+ * trust.toml contains real paths: a path that has become a link since then leads to a directory that was never
+ * trusted, and is ignored.
  */
-export function trustOf({ directories }: Pick<Authority, 'directories'>): Trusts {
-  const places = directories.flatMap(({ directory, source }) => {
+export function trustPredicateOf({ directories }: Pick<Authority, 'directories'>): TrustPredicate {
+  const trustedPaths = directories.flatMap(({ directory, source }) => {
     const real = realPathOf(directory);
     return real === undefined || /* guard: remembered-link-not-trusted */ (source === 'file' && real !== directory)
       ? []
@@ -150,6 +153,6 @@ export function trustOf({ directories }: Pick<Authority, 'directories'>): Trusts
   });
   return (directory) => {
     const real = directory === undefined ? undefined : realPathOf(directory);
-    return real !== undefined && places.some((place) => isInside(place, real));
+    return real !== undefined && trustedPaths.some((path) => isInside(path, real));
   };
 }

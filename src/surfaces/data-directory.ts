@@ -1,4 +1,4 @@
-/** Protects the data directory of a project from tools, in this process and, by a marker in the directory, in every other one. */
+/** Protects the data directory of a project from tools: in this process by its path, in other processes by a marker file. */
 import { realpathSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
@@ -6,28 +6,28 @@ import { DATA_MARKER, protectDirectory } from '../journal/store-files.js';
 
 const MARKER_TEXT = 'This directory belongs to Rondo. Its tools neither read nor change what is in it.\n';
 
-/** Keeps the tools of this process out of the directory, whether it exists yet or not. */
-export function protectData(directory: string): void {
-  protectDirectory(realPathOf(directory));
+/** Denies the tools of this process access to the directory, even if it does not exist yet. */
+export function protectDataDirectory(directory: string): void {
+  protectDirectory(resolveExistingPrefix(directory));
 }
 
 /**
- * Marks the directory, so that the tools of other processes know it, also after it was renamed. One that holds the project
- * itself is not marked: the marker would outlive the setting that made it a data directory.
+ * Writes the marker file, by which tools of other processes recognise the directory even after a rename. A directory that
+ * contains the project is not marked: the marker would outlive the setting that made it a data directory.
  */
-export async function markData(directory: string, project: string): Promise<void> {
-  const way = relative(realPathOf(directory), realPathOf(project));
-  const isAbove = way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
-  if (isAbove) return;
-  // It is there already, or cannot be made: then the tools of this process still know the directory.
+export async function markDataDirectory(directory: string, project: string): Promise<void> {
+  const path = relative(resolveExistingPrefix(directory), resolveExistingPrefix(project));
+  const containsProject = path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path);
+  if (containsProject) return;
+  // The marker may exist, or the directory may be read-only. Tools of this process are denied access by path in any case.
   await writeFile(join(directory, DATA_MARKER), MARKER_TEXT, { flag: 'wx', mode: 0o600 }).catch(() => undefined);
 }
 
-/** The path with links followed, as far as it exists. */
-function realPathOf(path: string): string {
+/** Returns the path with symbolic links resolved in the part that exists. */
+function resolveExistingPrefix(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path));
+    return dirname(path) === path ? path : join(resolveExistingPrefix(dirname(path)), basename(path));
   }
 }

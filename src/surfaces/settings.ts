@@ -1,144 +1,153 @@
 /**
- * The settings of one invocation: what a flag says goes before the environment, that before the project's config, that
- * before the default. Nothing is read here but what is handed in.
+ * Resolves the settings of one invocation. A flag takes precedence over an environment variable, that over the project's
+ * config, and that over the default. The functions here read no files.
  */
 import { join, resolve } from 'node:path';
 import type { PermitLists } from '../base/permits.js';
 
-/** Somebody asked for something that there is not; nothing was done. */
+/** An invalid invocation of the command line. Nothing was done. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** What a person may say on the command line about where things are. */
+/** The flags that every verb accepts: locations, and permissions of the operator. */
 export interface Flags {
   readonly data?: string;
   readonly loops?: string;
   readonly config?: string;
   readonly store?: string;
   readonly engine?: string;
-  /** Directories that may run code. */
+  /** Directories whose code may run. */
   readonly trust?: readonly string[];
-  /** `VARIABLE=HOST`: environment variables that may be sent to a host. */
+  /** Environment variables that may be sent to a host, as `VARIABLE=HOST`. */
   readonly send?: readonly string[];
-  /** Hosts that are not public and may be reached. */
+  /** Hosts in private networks that may be reached. */
   readonly reach?: readonly string[];
 }
 
+/** Where the operator declared the trust: a flag, an environment variable or trust.toml. */
 export type TrustSource = '--trust' | 'RONDO_TRUST' | 'file';
 
-/** A directory that may run code, and where the operator said so. */
+/** A directory whose code may run. */
 export interface TrustedDirectory {
   readonly directory: string;
   readonly source: TrustSource;
 }
 
-/** What the operator allows. */
+/** The permissions that the operator has given. */
 export interface Authority extends PermitLists {
   readonly directories: readonly TrustedDirectory[];
 }
 
 const NO_AUTHORITY: Authority = { directories: [], send: new Map(), destinations: [] };
 
+/** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What was asked for, before the project's config is known. */
-export interface Asked {
+/** The flags, environment and working directory of an invocation. */
+export interface SettingsInput {
   readonly flags: Flags;
   readonly env: Environment;
   readonly cwd: string;
 }
 
-/** The part of a config that settings are made of; its paths are absolute. */
-export interface Configured {
+/** The part of a project's config that determines settings. Its paths are absolute. */
+export interface SettingsConfig {
   readonly data?: string;
   readonly loops?: string;
   readonly store?: string;
   readonly engine?: string;
 }
 
-export type StoreChoice = { readonly kind: 'memory' } | { readonly kind: 'sqlite'; readonly path: string };
+/** The store that the settings select. */
+type StoreChoice = { readonly kind: 'memory' } | { readonly kind: 'sqlite'; readonly path: string };
 
-export interface Settings<C extends Configured = Configured> {
-  readonly data: string;
-  readonly loops: string;
-  /** Whether somebody named the directory of definitions: then it must be there. */
-  readonly loopsNamed: boolean;
+/** The resolved settings of an invocation. */
+export interface Settings<C extends SettingsConfig = SettingsConfig> {
+  readonly dataDirectory: string;
+  readonly loopsDirectory: string;
+  /** True if a flag, a variable or the config names the directory of definitions. It must exist then. */
+  readonly hasExplicitLoops: boolean;
   readonly store: StoreChoice;
-  /** What the operator allows; nothing of it comes from the config. */
+  /** The permissions of the operator. None of them come from the project's config. */
   readonly authority: Authority;
-  /** For tests: makes ids and chance repeatable. */
+  /** For tests: the seed of ids and random numbers. */
   readonly seed: string | undefined;
-  /** For tests: what the clock shows at the start, in milliseconds. */
-  readonly now: number | undefined;
+  /** For tests: the time at which the clock starts, in milliseconds since 1970. */
+  readonly clockStartAt: number | undefined;
   readonly env: Environment;
   readonly cwd: string;
   readonly config: C;
 }
 
-/** The config file that was named; undefined if none was. */
-export function configNamed({ flags, env }: Asked): string | undefined {
-  return flags.config ?? given(env, 'RONDO_CONFIG');
+/** Returns the config file that a flag or a variable names; undefined if none does. */
+export function explicitConfigFile({ flags, env }: SettingsInput): string | undefined {
+  return flags.config ?? envValue(env, 'RONDO_CONFIG');
 }
 
-export function settle<C extends Configured>(
-  asked: Asked,
+/** Resolves the settings. Throws a UsageError if one is invalid or not supported. */
+export function resolveSettings<C extends SettingsConfig>(
+  input: SettingsInput,
   config: C,
   authority: Authority = NO_AUTHORITY,
 ): Settings<C> {
-  const { flags, env, cwd } = asked;
-  const named = (flag: string | undefined, variable: string): string | undefined => flag ?? given(env, variable);
-  const place = (path: string | undefined): string | undefined => (path === undefined ? undefined : resolve(cwd, path));
-  const data = place(named(flags.data, 'RONDO_DATA')) ?? config.data ?? resolve(cwd, '.rondo');
-  const loops = place(named(flags.loops, 'RONDO_LOOPS')) ?? config.loops;
-  assertEngine(named(flags.engine, 'RONDO_ENGINE') ?? config.engine ?? 'local');
+  const { flags, env, cwd } = input;
+  const explicit = (flag: string | undefined, variable: string): string | undefined => flag ?? envValue(env, variable);
+  const absolute = (path: string | undefined): string | undefined =>
+    path === undefined ? undefined : resolve(cwd, path);
+  const data = absolute(explicit(flags.data, 'RONDO_DATA')) ?? config.data ?? resolve(cwd, '.rondo');
+  const loops = absolute(explicit(flags.loops, 'RONDO_LOOPS')) ?? config.loops;
+  assertEngine(explicit(flags.engine, 'RONDO_ENGINE') ?? config.engine ?? 'local');
   return {
-    data,
-    loops: loops ?? resolve(cwd, 'loops'),
-    loopsNamed: loops !== undefined,
-    store: storeOf(named(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
+    dataDirectory: data,
+    loopsDirectory: loops ?? resolve(cwd, 'loops'),
+    hasExplicitLoops: loops !== undefined,
+    store: parseStoreUrl(explicit(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
     authority,
-    seed: given(env, 'RONDO_SEED'),
-    now: timeOf(given(env, 'RONDO_NOW')),
+    seed: envValue(env, 'RONDO_SEED'),
+    clockStartAt: parseTime(envValue(env, 'RONDO_NOW')),
     env,
     cwd,
     config,
   };
 }
 
-/** What a flag or a variable says of the places that a config may name. */
-export function placesNamed({ flags, env }: Asked): { readonly [key in 'data' | 'loops' | 'store']: boolean } {
-  const isNamed = (flag: string | undefined, variable: string): boolean => (flag ?? given(env, variable)) !== undefined;
+/** Returns, for each location that a config may set, true if a flag or a variable sets it. */
+export function explicitLocations({ flags, env }: SettingsInput): {
+  readonly [key in 'data' | 'loops' | 'store']: boolean;
+} {
+  const isExplicit = (flag: string | undefined, variable: string): boolean =>
+    (flag ?? envValue(env, variable)) !== undefined;
   return {
-    data: isNamed(flags.data, 'RONDO_DATA'),
-    loops: isNamed(flags.loops, 'RONDO_LOOPS'),
-    store: isNamed(flags.store, 'RONDO_STORE'),
+    data: isExplicit(flags.data, 'RONDO_DATA'),
+    loops: isExplicit(flags.loops, 'RONDO_LOOPS'),
+    store: isExplicit(flags.store, 'RONDO_STORE'),
   };
 }
 
-/** A variable that is set to nothing is not set. */
-function given(env: Environment, name: string): string | undefined {
+/** Returns the value of a variable. An empty variable counts as unset. */
+function envValue(env: Environment, name: string): string | undefined {
   return env[name] || undefined;
 }
 
 function assertEngine(engine: string): void {
   if (engine === 'local') return;
-  if (engine === 'restate') throw new UsageError('The engine "restate" is not in this version; use "local".');
-  throw new UsageError(`There is no engine "${engine}"; use "local".`);
+  if (engine === 'restate') throw new UsageError('The engine "restate" is not supported in this version; use "local".');
+  throw new UsageError(`Unknown engine "${engine}"; use "local".`);
 }
 
-function storeOf(url: string, data: string, cwd: string): StoreChoice {
+function parseStoreUrl(url: string, data: string, cwd: string): StoreChoice {
   if (url === 'memory:') return { kind: 'memory' };
   if (url === 'sqlite:') return { kind: 'sqlite', path: join(data, 'journal.db') };
   if (url.startsWith('sqlite:')) return { kind: 'sqlite', path: resolve(cwd, url.slice('sqlite:'.length)) };
   if (/^postgres(?:ql)?:/.test(url)) {
-    throw new UsageError('A store in PostgreSQL is not in this version; use sqlite: or sqlite:PATH.');
+    throw new UsageError('PostgreSQL stores are not supported in this version; use sqlite: or sqlite:PATH.');
   }
-  // The address is not repeated: it may hold a password.
-  throw new UsageError('A store is sqlite: (in the data directory), sqlite:PATH or memory:.');
+  // The message omits the URL, which may contain a password.
+  throw new UsageError('Unknown store; use sqlite: (in the data directory), sqlite:PATH or memory:.');
 }
 
-function timeOf(text: string | undefined): number | undefined {
+function parseTime(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const time = /^\d{1,16}$/.test(text) ? Number(text) : Date.parse(text);
   if (Number.isFinite(time)) return time;

@@ -1,21 +1,28 @@
+/** Tools for tests: journal cases, the conformance suite, a crashing store, a manual clock and an effect sink. */
+export { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 export type {
   CodeBody,
   CodeScope,
   LsemDriver,
+  LsemProfile,
   LsemResult,
   LsemRuntime,
-  Profile,
   PromptPiece,
+  SuiteToolContext,
   ToolBody,
-  ToolVoice,
-} from './conformance/driver.js';
-export { type JudgeOptions, judge } from './conformance/judge.js';
-export { renderConformance } from './conformance/render.js';
-export type { CheckResult, ConformanceReport, PointResult } from './conformance/report.js';
-export { type RondoParts, rondoDriver } from './conformance/rondo.js';
-export { type CrashingStore, type CrashPoint, crashingStore } from './crashing-journal.js';
+} from '../conformance/driver.js';
+export { renderConformance } from '../conformance/render.js';
+export type { CheckResult, ConformanceReport, PointResult } from '../conformance/report.js';
+export { type RondoDriverOptions, rondoDriver } from '../conformance/rondo.js';
+export { type ConformanceOptions, checkConformance } from '../conformance/run-suite.js';
+export { type CrashingStore, type CrashPoint, crashingStore } from './crashing-store.js';
+export { type EffectSink, type ReportedEffect, reportEffect, startEffectSink, wasReported } from './effect-sink.js';
 export { type JournalCase, journalCases, type StoreUnderTest } from './journal-cases.js';
 export { ManualClock } from './manual-clock.js';
-export { answerOf, loopOf, type Outside, randomProgram, type Step } from './programs.js';
-export { seededIds, seededRandom } from './seeded-ids.js';
-export { reportTo, type Sighting, type Sink, seenBy, startSink } from './sink.js';
+export {
+  type OutsideWorld,
+  type ProgramStep,
+  programEffectResult,
+  programLoop,
+  randomProgram,
+} from './random-programs.js';

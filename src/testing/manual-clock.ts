@@ -1,43 +1,51 @@
 /**
- * A clock that moves only when a test moves it, so that years pass in a test and nothing is ever early. The wall clock and the
- * monotonic clock advance together; `setWall` sets the wall clock alone, as an operator or a time server does.
+ * A clock that only a test advances: years pass at once, and every sleeper wakes at its exact time. The wall clock and
+ * the monotonic clock advance together; `setWallClock` sets the wall clock alone, like an operator or a time server.
  */
 import type { Clock } from '../journal/clock.js';
 
 interface Sleeper {
-  /** By the monotonic clock. */
-  readonly due: number;
+  /** When it wakes, by the monotonic clock. */
+  readonly dueAtElapsed: number;
   readonly wake: () => void;
 }
 
+/**
+ * A clock for tests.
+ *
+ * @example
+ * const clock = new ManualClock(Date.parse('2030-01-01'));
+ * await clock.advance(60_000);
+ */
 export class ManualClock implements Clock {
-  private wall: number;
-  private passed = 0;
+  private wallMs: number;
+  private elapsedMs = 0;
   private sleepers: Sleeper[] = [];
 
-  constructor(start = 0) {
-    this.wall = start;
+  /** @param startMs The first reading of the wall clock, in milliseconds since the epoch. */
+  constructor(startMs = 0) {
+    this.wallMs = startMs;
   }
 
   now(): number {
-    return this.wall;
+    return this.wallMs;
   }
 
   elapsed(): number {
-    return this.passed;
+    return this.elapsedMs;
   }
 
-  /** What the wall clock will show when the earliest sleeper wakes; undefined if nobody sleeps. */
-  get next(): number | undefined {
+  /** When the next sleeper wakes, by the wall clock; undefined if there is none. */
+  get nextWakeAt(): number | undefined {
     const [first] = this.sleepers;
-    return first === undefined ? undefined : this.wall + first.due - this.passed;
+    return first === undefined ? undefined : this.wallMs + first.dueAtElapsed - this.elapsedMs;
   }
 
   sleep(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       if (ms <= 0) return resolve();
-      const due = this.passed + ms;
+      const dueAtElapsed = this.elapsedMs + ms;
       const abort = (): void => {
         this.sleepers = this.sleepers.filter((other) => other !== sleeper);
         reject(signal.reason);
@@ -46,38 +54,38 @@ export class ManualClock implements Clock {
         signal.removeEventListener('abort', abort);
         resolve();
       };
-      const sleeper = { due, wake };
+      const sleeper: Sleeper = { dueAtElapsed, wake };
       signal.addEventListener('abort', abort, { once: true });
-      const place = this.sleepers.findIndex((other) => other.due > due);
-      this.sleepers.splice(place < 0 ? this.sleepers.length : place, 0, sleeper);
+      const index = this.sleepers.findIndex((other) => other.dueAtElapsed > dueAtElapsed);
+      this.sleepers.splice(index < 0 ? this.sleepers.length : index, 0, sleeper);
     });
   }
 
-  /** Lets time pass, waking those who are due one after another, each at its own time. */
+  /** Advances both clocks. Sleepers wake one after another, each at its own time. */
   async advance(ms: number): Promise<void> {
-    const end = this.passed + ms;
-    for (let first = this.sleepers[0]; first !== undefined && first.due <= end; first = this.sleepers[0]) {
+    const end = this.elapsedMs + ms;
+    for (let first = this.sleepers[0]; first !== undefined && first.dueAtElapsed <= end; first = this.sleepers[0]) {
       this.sleepers.shift();
-      this.pass(first.due);
+      this.passUntil(first.dueAtElapsed);
       first.wake();
       await new Promise((resolve) => setImmediate(resolve));
     }
-    this.pass(end);
+    this.passUntil(end);
   }
 
-  /** Lets time pass until the wall clock shows this. */
-  advanceTo(time: number): Promise<void> {
-    return this.advance(time - this.wall);
+  /** Advances both clocks until the wall clock reaches this time. */
+  advanceTo(wallMs: number): Promise<void> {
+    return this.advance(wallMs - this.wallMs);
   }
 
-  /** Sets the wall clock, forward or back; no time passes, and nobody wakes. */
-  setWall(time: number): void {
-    this.wall = time;
+  /** Sets the wall clock forward or back. No time passes, and no sleeper wakes. */
+  setWallClock(wallMs: number): void {
+    this.wallMs = wallMs;
   }
 
-  private pass(until: number): void {
-    if (until <= this.passed) return;
-    this.wall += until - this.passed;
-    this.passed = until;
+  private passUntil(elapsedMs: number): void {
+    if (elapsedMs <= this.elapsedMs) return;
+    this.wallMs += elapsedMs - this.elapsedMs;
+    this.elapsedMs = elapsedMs;
   }
 }

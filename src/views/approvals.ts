@@ -1,137 +1,115 @@
 /**
- * The approvals of a session: what waits for an answer, what was answered, and what is over without one. While a turn
- * goes on everything is known of its approvals; of those of turns that ended, only how they ended, and not for ever.
+ * The view of a session's approvals: pending, answered and abandoned. Approvals of open turns are held in full. For
+ * turns that have ended only the final state is held, and only for a bounded number of approvals.
  */
-import { targetIn } from '../base/target.js';
-import type { Approval, ApprovalTarget } from '../protocol/approval.js';
+
+import { parseTarget } from '../base/approval-target.js';
+import { ownProperty, ownText } from '../base/own-property.js';
+import type { Approval, ApprovalState, StandingGrant } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
-import type { Json } from '../protocol/json.js';
-import { Calls, type OpenCall } from './conversation/calls.js';
-import { type Answered, Gate } from './conversation/gate.js';
-import { memberOf, textOf } from './conversation/member.js';
+import { ApprovalTracker } from './conversation/approval-tracker.js';
+import { type OpenCall, OpenCalls } from './conversation/open-calls.js';
 
-export type { Answered } from './conversation/gate.js';
-
-/** What is known of an approval: it waits unless it was answered or is over. */
-export interface KnownApproval {
-  /** Absent once its turn has ended. */
-  readonly approval?: Approval;
-  readonly answered?: Answered;
-  /** Nobody waits for an answer any more, and none was given. */
-  readonly over: boolean;
-}
-
-/** A person's word that calls of one tool need no further answer, where their arguments fit a schema. */
-export interface StandingGrant {
-  readonly tool: string;
-  /** The digest of the definition that it holds for. */
-  readonly definition: string;
-  /** A JSON Schema document for the arguments. */
-  readonly schema: Json;
-  /** The arguments that the schema limits, as JSON arrays of member names; absent in grants of earlier versions. */
-  readonly limits?: readonly string[] | undefined;
-  /** What the call acted on that it was given with. */
-  readonly target?: ApprovalTarget | undefined;
-  readonly by: string;
-  /** On whose behalf the turn ran that it was given in. */
-  readonly principal?: string | undefined;
-  /** The approval that it was given with. */
-  readonly approval: string;
-  readonly at: number;
-}
-
-/** How many approvals of ended turns are remembered. */
-const REMEMBERED = 10_000;
+/** The number of approvals of ended turns that are remembered. */
+const MAX_ENDED_APPROVALS = 10_000;
 
 /** Folds the entries of a session into its approvals. */
 export class Approvals {
-  private readonly calls = new Calls<OpenCall>();
-  private readonly gate: Gate;
-  /** Of turns that have not ended. */
-  private readonly known = new Map<string, KnownApproval & { readonly approval: Approval }>();
-  private readonly ended = new Map<string, KnownApproval>();
-  private readonly given: StandingGrant[] = [];
+  private readonly calls = new OpenCalls<OpenCall>();
+  private readonly tracker: ApprovalTracker;
+  /** The approvals of turns that have not ended, by id. */
+  private readonly openStates = new Map<string, ApprovalState & { readonly approval: Approval }>();
+  private readonly endedStates = new Map<string, ApprovalState>();
+  private readonly givenGrants: StandingGrant[] = [];
 
   constructor(sessionId: string) {
-    this.gate = new Gate(sessionId, this.calls, {
-      asked: (approval) => void this.known.set(approval.id, { approval, over: false }),
-      answered: (approval, answered) => void this.known.set(approval.id, { approval, answered, over: false }),
-      over: (approval) => void this.known.set(approval.id, { approval, over: true }),
+    this.tracker = new ApprovalTracker(sessionId, this.calls, {
+      onRequested: (approval) => void this.openStates.set(approval.id, { approval, isAbandoned: false }),
+      onAnswered: (approval, answer) => void this.openStates.set(approval.id, { approval, answer, isAbandoned: false }),
+      onAbandoned: (approval) => void this.openStates.set(approval.id, { approval, isAbandoned: true }),
     });
   }
 
+  /** Applies the next entry of the session. */
   apply(entry: Entry): void {
-    this.gate.apply(entry);
+    this.tracker.apply(entry);
     const { type } = entry;
-    if (type === 'call.started') this.begin(entry);
-    else if (type === 'call.completed' || type === 'call.errored') this.end(entry.key);
-    else if (type === 'race.won') this.leave(entry.key, `${entry.key}/${entry.winner}`);
-    else if (type === 'rondo.grant.given') this.grant(entry);
+    if (type === 'call.started') this.startCall(entry);
+    else if (type === 'call.completed' || type === 'call.errored') this.endCall(entry.key);
+    else if (type === 'race.won') this.endCallsBelow(entry.key, `${entry.key}/${entry.winnerIndex}`);
+    else if (type === 'rondo.grant.given') this.addGrant(entry);
   }
 
-  /** What waits for an answer, in the order of the calls that it is for. */
+  /** Returns the pending approvals in the order of their calls. */
   pending(): readonly Approval[] {
-    return this.gate.pending();
+    return this.tracker.pending();
   }
 
-  get(id: string): KnownApproval | undefined {
-    return this.known.get(id) ?? this.ended.get(id);
+  /** Returns the state of an approval; undefined if the id is unknown or no longer remembered. */
+  get(id: string): ApprovalState | undefined {
+    return this.openStates.get(id) ?? this.endedStates.get(id);
   }
 
-  grants(): readonly StandingGrant[] {
-    return this.given;
+  /** Returns the standing grants of the session, oldest first. */
+  standingGrants(): readonly StandingGrant[] {
+    return this.givenGrants;
   }
 
-  private begin({ key, name = '' }: Entry): void {
-    const parent = this.calls.around(key);
-    if (parent !== undefined || !key.includes('/')) this.calls.begin({ key, name, parent, open: 0, asked: 0 });
+  private startCall({ key, name = '' }: Entry): void {
+    const parent = this.calls.enclosing(key);
+    if (parent !== undefined || !key.includes('/'))
+      this.calls.add({ key, name, parent, openChildren: 0, openEffects: 0 });
   }
 
-  private end(key: string): void {
+  private endCall(key: string): void {
     const call = this.calls.get(key);
     if (call === undefined) return;
-    if (call.open > 0) this.leave(key);
-    this.calls.end(call);
-    if (call.parent === undefined && this.known.size > 0) this.forget(key);
+    if (call.openChildren > 0) this.endCallsBelow(key);
+    this.calls.remove(call);
+    if (call.parent === undefined && this.openStates.size > 0) this.forgetTurn(key);
   }
 
-  private leave(key: string, but?: string): void {
-    if (but !== undefined && (this.calls.around(key)?.open ?? 0) === 0) return;
-    for (const call of this.calls.below(key, but)) this.calls.end(call);
+  /** Ends the calls below a key, except those below `exceptKey`. */
+  private endCallsBelow(key: string, exceptKey?: string): void {
+    if (exceptKey !== undefined && (this.calls.enclosing(key)?.openChildren ?? 0) === 0) return;
+    for (const call of this.calls.descendantsOf(key, exceptKey)) this.calls.remove(call);
   }
 
-  /** A turn has ended: how its approvals ended is enough from now on. */
-  private forget(turnId: string): void {
-    for (const [id, { approval, ...end }] of this.known) {
+  /** Reduces the approvals of an ended turn to their final state. */
+  private forgetTurn(turnId: string): void {
+    for (const [id, { approval, ...finalState }] of this.openStates) {
       if (approval.turnId !== turnId) continue;
-      this.known.delete(id);
-      this.ended.set(id, end);
+      this.openStates.delete(id);
+      this.endedStates.set(id, finalState);
     }
-    for (const id of this.ended.keys()) {
-      if (this.ended.size <= REMEMBERED) break;
-      this.ended.delete(id);
+    for (const id of this.endedStates.keys()) {
+      if (this.endedStates.size <= MAX_ENDED_APPROVALS) break;
+      this.endedStates.delete(id);
     }
   }
 
-  /** Only a note from outside counts: what a body records lies under its call, and nobody grants anything to himself. */
-  private grant({ key, value, at }: Entry): void {
+  /**
+   * Adds a grant that was recorded from outside a turn. Entries that a body records have the key of its call and are
+   * ignored.
+   */
+  private addGrant({ key, value, at }: Entry): void {
     // guard: grant-only-from-outside
     if (!key.startsWith('#')) return;
-    const schema = memberOf(value, 'schema');
-    const given = memberOf(value, 'at');
-    const tool = textOf(value, 'tool');
-    const limits = memberOf(value, 'limits');
+    const schema = ownProperty(value, 'schema');
+    const givenAt = ownProperty(value, 'at');
+    const tool = ownText(value, 'tool');
+    const limitedPaths = ownProperty(value, 'limitedPaths');
     if (tool === '' || schema === undefined) return;
-    this.given.push({
+    this.givenGrants.push({
       tool,
-      definition: textOf(value, 'definition'),
+      definitionDigest: ownText(value, 'definition'),
       schema,
-      limits: Array.isArray(limits) ? limits.map(String) : undefined,
-      target: targetIn(memberOf(value, 'target')),
-      by: textOf(value, 'by'),
-      principal: textOf(value, 'principal') || undefined,
-      approval: textOf(value, 'approval'),
-      at: typeof given === 'number' ? given : at,
+      limitedPaths: Array.isArray(limitedPaths) ? limitedPaths.map(String) : undefined,
+      target: parseTarget(ownProperty(value, 'target')),
+      by: ownText(value, 'by'),
+      principal: ownText(value, 'principal') || undefined,
+      approvalId: ownText(value, 'approval'),
+      givenAt: typeof givenAt === 'number' ? givenAt : at,
     });
   }
 }

@@ -1,42 +1,43 @@
 /**
- * When a call of a turn ran and what happened in it, folded from the entries. All of it comes from the call's own trace, so a
- * resumed or replayed turn, which has the same entries, gets the same values.
+ * The times and the trace of completed calls, folded from the entries of a turn. All values come from the trace of the
+ * call, so a resumed or replayed turn, which has the same entries, gets the same values.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { LoopResult, TraceEvent } from '../protocol/trace.js';
-import { Tracing } from './trace.js';
+import { TraceBuilder } from './trace.js';
 
-/** The members of a LoopResult that only the entries of the call can tell. */
+/** The members of a LoopResult that are derived from the entries of the call. */
 export type CallTimes = Pick<LoopResult, 'startedAt' | 'endedAt' | 'durationMs' | 'trace'>;
 
 /** The positions of the first and the last entry of a call. */
-interface Span {
-  readonly first: number;
-  last: number | undefined;
+interface EntryRange {
+  readonly firstIndex: number;
+  lastIndex: number | undefined;
 }
 
+/** Looks up the times and traces of completed calls. */
 export class CallResults {
   private readonly entries: readonly Entry[];
-  private readonly spans = new Map<string, Span>();
-  /** How many entries the spans cover. */
-  private indexed = 0;
+  private readonly ranges = new Map<string, EntryRange>();
+  /** The number of entries that `ranges` covers. */
+  private indexedCount = 0;
 
-  /** `entries` may grow afterwards; those of other turns are ignored. */
+  /** `entries` may grow later. Entries of other turns are ignored. */
   constructor(entries: readonly Entry[]) {
     this.entries = entries;
   }
 
-  /** What the entries say of a call that ended well, `parent` being the call that it is a step of; undefined if it has not. */
-  of(callId: string, parent: string): CallTimes | undefined {
-    this.index();
-    const { first, last } = this.spans.get(callId) ?? {};
-    if (first === undefined || last === undefined) return undefined;
+  /** Returns the times and the trace of a step of the call `parent`; undefined if the step has not completed. */
+  timesOf(callId: string, parent: string): CallTimes | undefined {
+    this.indexNewEntries();
+    const { firstIndex, lastIndex } = this.ranges.get(callId) ?? {};
+    if (firstIndex === undefined || lastIndex === undefined) return undefined;
     const trace: TraceEvent[] = [];
-    const tracing = new Tracing(callId, (event) => trace.push(event), parent);
-    const below = `${callId}/`;
-    for (let i = first; i <= last; i++) {
+    const traceBuilder = new TraceBuilder(callId, (event) => trace.push(event), parent);
+    const prefix = `${callId}/`;
+    for (let i = firstIndex; i <= lastIndex; i++) {
       const entry = this.entries[i] as Entry;
-      if (entry.key === callId || entry.key.startsWith(below)) tracing.apply(entry);
+      if (entry.key === callId || entry.key.startsWith(prefix)) traceBuilder.apply(entry);
     }
     const end = trace.at(-1);
     const { totalDurationMs } = (end?.payload ?? {}) as { readonly totalDurationMs?: number };
@@ -44,14 +45,14 @@ export class CallResults {
     return { startedAt: trace[0]?.ts ?? end.ts, endedAt: end.ts, durationMs: totalDurationMs, trace };
   }
 
-  private index(): void {
-    const { entries, spans } = this;
-    for (; this.indexed < entries.length; this.indexed++) {
-      const { key, type } = entries[this.indexed] as Entry;
-      if (type === 'call.started') spans.set(key, { first: this.indexed, last: undefined });
+  private indexNewEntries(): void {
+    const { entries, ranges } = this;
+    for (; this.indexedCount < entries.length; this.indexedCount++) {
+      const { key, type } = entries[this.indexedCount] as Entry;
+      if (type === 'call.started') ranges.set(key, { firstIndex: this.indexedCount, lastIndex: undefined });
       else if (type === 'call.completed') {
-        const span = spans.get(key);
-        if (span !== undefined) span.last ??= this.indexed;
+        const range = ranges.get(key);
+        if (range !== undefined) range.lastIndex ??= this.indexedCount;
       }
     }
   }

@@ -1,141 +1,168 @@
 /**
- * The conversation: a session as front ends see it, folded from its entries, live and on replay alike. A call with a
- * round is an agent, and its key the generation. An envelope's id is the place of the entry that it was made of; one
- * that comes again under its id replaces the earlier. Nothing is remembered of calls that ended.
+ * The conversation view: folds the entries of a session into the envelopes that front ends display. The same entries
+ * give the same envelopes, live and on replay. A call with a round is an agent; its key is the generation id. The id of
+ * an envelope is the sequence number of its entry and a zero-based index. An envelope with the id of an earlier one
+ * replaces it. Ended calls are dropped.
  */
+import { ownProperty, ownText } from '../base/own-property.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { EventContents, EventEnvelope, EventEnvelopeOf, EventType, ToolCallContent } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
+import { ApprovalTracker } from './conversation/approval-tracker.js';
+import { summaryOf, toolCallsOf, triggerOf, truncateToSummary, userTextOf } from './conversation/content.js';
 import {
-  type Agent,
-  agentAbove,
-  type Call,
-  generationAbove,
-  rootOf,
-  toolAround,
-  toolAt,
-  type Use,
-} from './conversation/call.js';
-import { above, Calls } from './conversation/calls.js';
-import { beginning, messageOf, summaryOf, toolCallsOf, triggerOf } from './conversation/content.js';
-import { returnedEffect, settledEffect, type Told, watchEffect } from './conversation/effects.js';
-import { Gate } from './conversation/gate.js';
-import { memberOf, textOf } from './conversation/member.js';
-import { REFUSED, ROUND } from './history.js';
-import { isRejection, promptOf } from './messages.js';
-import { iso } from './time.js';
+  type AgentState,
+  type ConversationCall,
+  enclosingAgent,
+  enclosingGenerationId,
+  enclosingToolUse,
+  rootCallOf,
+  type ToolUse,
+  toolUseAt,
+} from './conversation/conversation-call.js';
+import { OpenCalls, parentKeyOf } from './conversation/open-calls.js';
+import { applyReturned, applySettled, type EffectResult, trackEffect } from './conversation/tracked-effects.js';
+import { ROUND_BEGUN, TOOL_REFUSED } from './history.js';
+import { isoTime } from './iso-time.js';
+import { isUserRejection, promptOf } from './messages.js';
 
-/** Why a call of a tool was refused before it began, and with which arguments: said beside its envelope. */
-export interface Refusal {
+/** The error code and the arguments of a tool call that was refused before it started; emitted with its envelope. */
+export interface ToolRefusal {
   readonly code: string;
   readonly args?: Json;
 }
 
-const LEFT: ErrorRecord = { code: 'CANCELLED', message: 'What this call was part of ended before it.' };
-const FAILED: ErrorRecord = { code: 'EXECUTION_FAILED', message: '' };
+const PARENT_ENDED: ErrorRecord = { code: 'CANCELLED', message: 'The enclosing call ended before this call.' };
+const UNKNOWN_FAILURE: ErrorRecord = { code: 'EXECUTION_FAILED', message: '' };
 
+/** Emits the envelopes of a session, entry by entry. */
 export class Conversation {
   private readonly sessionId: string;
-  private readonly emit: (envelope: EventEnvelope, refusal?: Refusal) => void;
-  private readonly calls = new Calls<Call>();
-  private readonly gate: Gate;
-  /** Approvals that wait, by id, and what they are shown on. */
-  private readonly asking = new Map<string, Use>();
-  /** How many envelopes the present entry has made. */
-  private made = 0;
+  private readonly emit: (envelope: EventEnvelope, refusal?: ToolRefusal) => void;
+  private readonly calls = new OpenCalls<ConversationCall>();
+  private readonly approvalTracker: ApprovalTracker;
+  /** The tool use that displays each pending approval, by approval id. */
+  private readonly pendingApprovals = new Map<string, ToolUse>();
+  /** The number of envelopes that the current entry has emitted. */
+  private envelopesOfEntry = 0;
 
-  constructor(sessionId: string, emit: (envelope: EventEnvelope, refusal?: Refusal) => void) {
+  constructor(sessionId: string, emit: (envelope: EventEnvelope, refusal?: ToolRefusal) => void) {
     this.sessionId = sessionId;
     this.emit = emit;
-    this.gate = new Gate(sessionId, this.calls, {
-      asked: (approval, entry) => this.asked(approval, entry),
-      answered: (approval, { approved }) => this.answered(approval, approved),
-      // What nobody answered did not run: it must look neither open nor approved.
-      over: (approval) => this.answered(approval, false),
+    this.approvalTracker = new ApprovalTracker(sessionId, this.calls, {
+      onRequested: (approval, entry) => this.emitApprovalRequest(approval, entry),
+      onAnswered: (approval, { approved }) => this.emitApprovalAnswer(approval, approved),
+      // An abandoned approval did not run, so it is displayed as rejected.
+      onAbandoned: (approval) => this.emitApprovalAnswer(approval, false),
     });
   }
 
+  /** Applies the next entry of the session and emits its envelopes. */
   apply(entry: Entry): void {
     const { type } = entry;
-    this.made = 0;
-    this.gate.apply(entry);
-    if (type === 'call.started') this.begin(entry);
-    else if (type === 'call.completed' || type === 'call.errored') this.end(entry);
-    else if (type === 'effect.asked' || type === 'effect.requested') watchEffect(this.calls, entry);
-    else if (type === 'effect.returned') this.tell(returnedEffect(this.calls, entry), entry);
-    else if (type === 'effect.settled') this.tell(settledEffect(this.calls, entry), entry);
-    else if (type === ROUND) this.round(entry);
-    else if (type === REFUSED) this.refused(entry);
-    else if (type === 'signal.received') this.heard(entry);
-    else if (type === 'cancel.requested') this.cancelled(entry);
-    else if (type === 'race.won') this.lost(entry);
+    this.envelopesOfEntry = 0;
+    this.approvalTracker.apply(entry);
+    if (type === 'call.started') this.startCall(entry);
+    else if (type === 'call.completed' || type === 'call.errored') this.endCall(entry);
+    else if (type === 'effect.opened' || type === 'effect.requested') trackEffect(this.calls, entry);
+    else if (type === 'effect.returned') this.applyEffectResult(applyReturned(this.calls, entry), entry);
+    else if (type === 'effect.settled') this.applyEffectResult(applySettled(this.calls, entry), entry);
+    else if (type === ROUND_BEGUN) this.beginRound(entry);
+    else if (type === TOOL_REFUSED) this.emitRefusal(entry);
+    else if (type === 'signal.received') this.emitUserMessage(entry);
+    else if (type === 'cancel.requested') this.emitAbort(entry);
+    else if (type === 'race.won') this.endRaceLosers(entry);
   }
 
-  private begin({ key, name = '', value, at, took = 0 }: Entry): void {
-    const parent = this.calls.around(key);
+  private startCall({ key, name = '', value, at, validationMs = 0 }: Entry): void {
+    const parent = this.calls.enclosing(key);
     if (parent === undefined && key.includes('/')) return;
-    this.calls.begin({
+    this.calls.add({
       key,
       name,
       parent,
-      open: 0,
-      asked: 0,
-      at: at - took,
+      openChildren: 0,
+      openEffects: 0,
+      startedAt: at - validationMs,
       input: value,
       agent: undefined,
-      use: toolAt(parent, key),
-      effect: undefined,
-      said: '',
-      talks: false,
+      toolUse: toolUseAt(parent, key),
+      trackedEffect: undefined,
+      streamedOutput: '',
+      hasAgent: false,
     });
   }
 
-  private end(entry: Entry): void {
+  private endCall(entry: Entry): void {
     const call = this.calls.get(entry.key);
     if (call === undefined) return;
-    if (call.open > 0) for (const left of this.calls.below(call.key)) this.close(left, entry, LEFT);
-    this.close(call, entry, entry.type === 'call.errored' ? (entry.error ?? FAILED) : undefined);
+    if (call.openChildren > 0)
+      for (const descendant of this.calls.descendantsOf(call.key)) this.closeCall(descendant, entry, PARENT_ENDED);
+    this.closeCall(call, entry, entry.type === 'call.errored' ? (entry.error ?? UNKNOWN_FAILURE) : undefined);
   }
 
-  /** Branches that lost a race end without a word of their own. */
-  private lost(entry: Entry): void {
-    const { key, winner } = entry;
-    if ((this.calls.around(key)?.open ?? 0) === 0) return;
-    for (const left of this.calls.below(key, `${key}/${winner}`)) this.close(left, entry, LEFT);
+  /** Closes the calls in the branches that lost a race: their ends are not journaled. */
+  private endRaceLosers(entry: Entry): void {
+    const { key, winnerIndex } = entry;
+    if ((this.calls.enclosing(key)?.openChildren ?? 0) === 0) return;
+    for (const loser of this.calls.descendantsOf(key, `${key}/${winnerIndex}`))
+      this.closeCall(loser, entry, PARENT_ENDED);
   }
 
-  private close(call: Call, entry: Entry, error: ErrorRecord | undefined): void {
-    const { agent, use, parent } = call;
+  private closeCall(call: ConversationCall, entry: Entry, error: ErrorRecord | undefined): void {
+    const { agent, toolUse, parent } = call;
     const output = error === undefined ? entry.value : undefined;
-    if (agent !== undefined && parent !== undefined) this.childEnded(call, agent, entry, error, output);
-    if (use !== undefined) this.toolEnded(call, use, entry, error, output);
+    if (agent !== undefined && parent !== undefined) this.emitChildEnd(call, agent, entry, error, output);
+    if (toolUse !== undefined) this.emitToolEnd(call, toolUse, entry, error, output);
     if (agent !== undefined && parent === undefined && error !== undefined && error.code !== 'CANCELLED')
-      this.say(entry, call.key, 'generation-failure', { error: `${error.code}: ${error.message}` });
-    this.calls.end(call);
+      this.emitEnvelope(entry, call.key, 'generation-failure', { error: `${error.code}: ${error.message}` });
+    this.calls.remove(call);
   }
 
-  private toolEnded(call: Call, { envelope }: Use, entry: Entry, error?: ErrorRecord, result: Json = null): void {
-    const { generationId, content } = envelope;
-    const { toolCallId, toolName } = content;
+  private emitToolEnd(
+    call: ConversationCall,
+    { envelope }: ToolUse,
+    entry: Entry,
+    error?: ErrorRecord,
+    result: Json = null,
+  ): void {
+    const { generationId } = envelope;
+    const { toolCallId, toolName } = envelope.content;
     if (error === undefined) {
-      const told = { toolCallId, toolName, result };
-      this.say(entry, generationId, 'tool-result', call.said === '' ? told : { ...told, output: call.said });
+      const content = { toolCallId, toolName, result };
+      this.emitEnvelope(
+        entry,
+        generationId,
+        'tool-result',
+        call.streamedOutput === '' ? content : { ...content, output: call.streamedOutput },
+      );
       return;
     }
-    const told = { toolCallId, toolName, error: error.message };
-    this.say(entry, generationId, 'tool-error', isRejection(error) ? { ...told, isUserRejection: true } : told);
+    const content = { toolCallId, toolName, error: error.message };
+    this.emitEnvelope(
+      entry,
+      generationId,
+      'tool-error',
+      isUserRejection(error) ? { ...content, isUserRejection: true } : content,
+    );
   }
 
-  private childEnded(call: Call, agent: Agent, entry: Entry, error?: ErrorRecord, output?: Json): void {
-    const { index, total } = toolAround(call) ?? { index: 0, total: 1 };
-    const parentGenerationId = generationAbove(call);
-    const summary = summaryOf(output, agent.said);
-    this.say(entry, parentGenerationId, 'child-generation', {
+  private emitChildEnd(
+    call: ConversationCall,
+    agent: AgentState,
+    entry: Entry,
+    error?: ErrorRecord,
+    output?: Json,
+  ): void {
+    const { index, total } = enclosingToolUse(call) ?? { index: 0, total: 1 };
+    const parentGenerationId = enclosingGenerationId(call);
+    const summary = summaryOf(output, agent.lastText);
+    this.emitEnvelope(entry, parentGenerationId, 'child-generation', {
       item: call.name,
       index,
       total,
-      durationMs: Math.max(0, entry.at - call.at),
+      durationMs: Math.max(0, entry.at - call.startedAt),
       parentGenerationId,
       childGenerationId: call.key,
       status: error === undefined ? 'ok' : 'error',
@@ -143,135 +170,147 @@ export class Conversation {
     });
   }
 
-  /** The first round of a call makes it an agent. */
-  private round(entry: Entry): void {
-    const call = this.calls.get(above(entry.key));
+  /** Marks a call as an agent at its first round and emits what started it. */
+  private beginRound(entry: Entry): void {
+    const call = this.calls.get(parentKeyOf(entry.key));
     if (call === undefined || call.agent !== undefined) return;
-    call.agent = { said: '', uses: [] };
-    rootOf(call).talks = true;
+    call.agent = { lastText: '', toolUses: [] };
+    rootCallOf(call).hasAgent = true;
     if (call.parent !== undefined) {
-      const triggeredBy = (agentAbove(call) ?? call.parent).name;
-      const parentGenerationId = generationAbove(call);
+      const triggeredBy = (enclosingAgent(call) ?? call.parent).name;
+      const parentGenerationId = enclosingGenerationId(call);
       const instructions = promptOf(call.input);
-      this.say(entry, call.key, 'loop-triggered', { triggeredBy, parentGenerationId, instructions });
+      this.emitEnvelope(entry, call.key, 'loop-triggered', { triggeredBy, parentGenerationId, instructions });
       return;
     }
     const trigger = triggerOf(call.input);
-    if (trigger !== undefined) this.say(entry, call.key, 'trigger', trigger);
-    if (trigger === undefined || typeof memberOf(call.input, 'prompt') === 'string')
-      this.say(entry, call.key, 'user-message', { text: promptOf(call.input) });
+    if (trigger !== undefined) this.emitEnvelope(entry, call.key, 'trigger', trigger);
+    if (trigger === undefined || typeof ownProperty(call.input, 'prompt') === 'string')
+      this.emitEnvelope(entry, call.key, 'user-message', { text: promptOf(call.input) });
   }
 
-  private heard(entry: Entry): void {
+  private emitUserMessage(entry: Entry): void {
     const { name, value } = entry;
     if (name !== 'steer' && name !== 'queue') return;
-    this.say(entry, this.calls.latest()?.key ?? '', 'user-message', { text: messageOf(value) });
+    this.emitEnvelope(entry, this.calls.latestRoot()?.key ?? '', 'user-message', { text: userTextOf(value) });
   }
 
-  private cancelled(entry: Entry): void {
+  private emitAbort(entry: Entry): void {
     const { key } = entry;
-    if (this.calls.get(key)?.talks === true) this.say(entry, key, 'user-abort', { generationId: key });
+    if (this.calls.get(key)?.hasAgent === true) this.emitEnvelope(entry, key, 'user-abort', { generationId: key });
   }
 
-  private tell(told: Told | undefined, entry: Entry): void {
-    if (told === undefined) return;
-    const { call, value } = told;
-    if (call.agent === undefined) call.said = textOf(value, 'said');
-    else this.reply(call, call.agent, entry, value);
+  private applyEffectResult(result: EffectResult | undefined, entry: Entry): void {
+    if (result === undefined) return;
+    const { call, value } = result;
+    if (call.agent === undefined) call.streamedOutput = ownText(value, 'said');
+    else this.emitReply(call, call.agent, entry, value);
   }
 
-  private reply({ key, name, parent }: Call, agent: Agent, entry: Entry, reply: Json | undefined): void {
-    const reasoning = textOf(reply, 'reasoning');
-    const durationMs = memberOf(reply, 'reasoningMs');
-    const text = textOf(reply, 'text');
-    const timed = typeof durationMs === 'number' ? { text: reasoning, durationMs } : { text: reasoning };
-    if (reasoning !== '') this.say(entry, key, 'reasoning', timed);
-    if (text !== '') agent.said = beginning(text);
-    if (text !== '' && parent === undefined) this.say(entry, key, 'assistant-message', { text });
-    else if (text !== '') this.say(entry, key, 'other-agent-message', { text, agent: name });
+  private emitReply(
+    { key, name, parent }: ConversationCall,
+    agent: AgentState,
+    entry: Entry,
+    reply: Json | undefined,
+  ): void {
+    const reasoning = ownText(reply, 'reasoning');
+    const durationMs = ownProperty(reply, 'reasoningMs');
+    const text = ownText(reply, 'text');
+    const reasoningContent = typeof durationMs === 'number' ? { text: reasoning, durationMs } : { text: reasoning };
+    if (reasoning !== '') this.emitEnvelope(entry, key, 'reasoning', reasoningContent);
+    if (text !== '') agent.lastText = truncateToSummary(text);
+    if (text !== '' && parent === undefined) this.emitEnvelope(entry, key, 'assistant-message', { text });
+    else if (text !== '') this.emitEnvelope(entry, key, 'other-agent-message', { text, agent: name });
     const contents = toolCallsOf(reply);
-    agent.uses = contents.map((content, index) => {
-      return { envelope: this.say(entry, key, 'tool-call', content), index, total: contents.length };
+    agent.toolUses = contents.map((content, index) => {
+      return { envelope: this.emitEnvelope(entry, key, 'tool-call', content), index, total: contents.length };
     });
   }
 
-  /** A tool that there is not, or whose arguments cannot be read, has no call of its own. */
-  private refused(entry: Entry): void {
+  /** Emits the error of a tool call without a call entry: the tool is unknown or its arguments are invalid. */
+  private emitRefusal(entry: Entry): void {
     const { key, value } = entry;
-    const call = this.calls.around(key);
+    const call = this.calls.enclosing(key);
     if (call?.agent === undefined) return;
-    const code = textOf(value, 'code');
-    const args = toolAt(call, key)?.envelope.content.args;
+    const code = ownText(value, 'code');
+    const args = toolUseAt(call, key)?.envelope.content.args;
     const content = {
-      toolCallId: textOf(value, 'id'),
-      toolName: textOf(value, 'name'),
-      error: textOf(value, 'message'),
+      toolCallId: ownText(value, 'id'),
+      toolName: ownText(value, 'name'),
+      error: ownText(value, 'message'),
     };
-    this.say(entry, call.key, 'tool-error', content, args === undefined ? { code } : { code, args });
+    this.emitEnvelope(entry, call.key, 'tool-error', content, args === undefined ? { code } : { code, args });
   }
 
-  /** Shows an approval on the call that the model made, or, if the action lies deeper, as that very action. */
-  private asked(approval: Approval, entry: Entry): void {
+  /** Displays an approval on the tool call of the model, or as a tool call of its own if a deeper call requests it. */
+  private emitApprovalRequest(approval: Approval, entry: Entry): void {
     const call = this.calls.get(approval.callId);
-    const agent = call?.agent === undefined ? call && agentAbove(call) : call;
+    const agent = call?.agent === undefined ? call && enclosingAgent(call) : call;
     if (call === undefined || agent === undefined) return;
     const status = { approvalStatus: 'pending_approval', approvalDescription: approval.description } as const;
     const { id: approvalId, callId: toolCallId, tool: toolName, arguments: args } = approval;
-    const own = call.agent === undefined ? toolAt(call.parent, call.key) : undefined;
-    const shown = own?.envelope.content;
-    if (own !== undefined && shown?.toolName === toolName && shown.approvalId === undefined) {
-      own.envelope = this.again(own.envelope, { ...shown, args, ...status, approvalId });
-      this.asking.set(approvalId, own);
+    const toolUse = call.agent === undefined ? toolUseAt(call.parent, call.key) : undefined;
+    const displayed = toolUse?.envelope.content;
+    if (toolUse !== undefined && displayed?.toolName === toolName && displayed.approvalId === undefined) {
+      toolUse.envelope = this.replaceEnvelope(toolUse.envelope, { ...displayed, args, ...status, approvalId });
+      this.pendingApprovals.set(approvalId, toolUse);
       return;
     }
     const content = { toolCallId, toolName, args, ...status, approvalId };
-    const leaf = { envelope: this.say(entry, agent.key, 'tool-call', content), index: 0, total: 1 };
-    this.asking.set(approvalId, leaf);
-    if (call.agent !== undefined || own !== undefined) return;
-    // The action is told like any other from here on, with what it says and how it ends.
-    call.use = leaf;
-    call.effect = { key: above(entry.key), attempts: undefined };
+    const deepUse = { envelope: this.emitEnvelope(entry, agent.key, 'tool-call', content), index: 0, total: 1 };
+    this.pendingApprovals.set(approvalId, deepUse);
+    if (call.agent !== undefined || toolUse !== undefined) return;
+    // From here on the deeper call emits its output and its end like a tool call of the model.
+    call.toolUse = deepUse;
+    call.trackedEffect = { key: parentKeyOf(entry.key), attemptResults: undefined };
   }
 
-  private answered({ id }: Approval, approved: boolean): void {
-    const use = this.asking.get(id);
-    if (use === undefined) return;
-    this.asking.delete(id);
-    const { approvalId: _, ...content } = use.envelope.content;
-    use.envelope = this.again(use.envelope, { ...content, approvalStatus: approved ? 'approved' : 'rejected' });
+  private emitApprovalAnswer({ id }: Approval, approved: boolean): void {
+    const toolUse = this.pendingApprovals.get(id);
+    if (toolUse === undefined) return;
+    this.pendingApprovals.delete(id);
+    const { approvalId: _, ...content } = toolUse.envelope.content;
+    toolUse.envelope = this.replaceEnvelope(toolUse.envelope, {
+      ...content,
+      approvalStatus: approved ? 'approved' : 'rejected',
+    });
   }
 
-  private again(earlier: EventEnvelopeOf<'tool-call'>, content: ToolCallContent): EventEnvelopeOf<'tool-call'> {
+  private replaceEnvelope(
+    earlier: EventEnvelopeOf<'tool-call'>,
+    content: ToolCallContent,
+  ): EventEnvelopeOf<'tool-call'> {
     const envelope = { ...earlier, content };
     this.emit(envelope);
     return envelope;
   }
 
-  private say<T extends EventType>(
+  private emitEnvelope<T extends EventType>(
     entry: Entry,
     generationId: string,
     type: T,
     content: EventContents[T],
-    refusal?: Refusal,
+    refusal?: ToolRefusal,
   ): EventEnvelopeOf<T> {
     const { sessionId } = this;
-    const id = `${entry.seq}.${this.made++}`;
-    const envelope = { id, sessionId, generationId, type, content, createdAt: iso(entry.at) };
+    const id = `${entry.seq}.${this.envelopesOfEntry++}`;
+    const envelope = { id, sessionId, generationId, type, content, createdAt: isoTime(entry.at) };
     this.emit(envelope as EventEnvelope, refusal);
     return envelope;
   }
 }
 
-/** The envelopes of entries that are all there, each as it stands at the end. */
+/** Returns the envelopes of a session, each in its last version. */
 export function conversationOf(sessionId: string, entries: Iterable<Entry>): EventEnvelope[] {
-  const list: EventEnvelope[] = [];
-  const places = new Map<string, number>();
+  const envelopes: EventEnvelope[] = [];
+  /** The index of each tool call: only tool calls are replaced. */
+  const toolCallIndexes = new Map<string, number>();
   const conversation = new Conversation(sessionId, (envelope) => {
-    const place = places.get(envelope.id);
-    if (place !== undefined) list[place] = envelope;
-    else if (envelope.type === 'tool-call') places.set(envelope.id, list.push(envelope) - 1);
-    else list.push(envelope);
+    const index = toolCallIndexes.get(envelope.id);
+    if (index !== undefined) envelopes[index] = envelope;
+    else if (envelope.type === 'tool-call') toolCallIndexes.set(envelope.id, envelopes.push(envelope) - 1);
+    else envelopes.push(envelope);
   });
   for (const entry of entries) conversation.apply(entry);
-  return list;
+  return envelopes;
 }

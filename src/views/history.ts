@@ -1,147 +1,163 @@
 /**
- * What earlier turns of a session said, as messages for the next one: folded from the entries, turn by turn. A turn that
- * stands in the middle of a round (paused, stopped, dead) is told with what is missing said to be missing, because no
- * provider takes a call of a tool without its result. What sub-agents said among themselves is not part of it.
+ * The messages of earlier turns of a session, which an agent receives as context; folded from the entries, turn by
+ * turn. A turn that is paused, cancelled or interrupted in a round gets placeholder results, because providers reject a
+ * tool call without a result. Messages of sub-agents are left out.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { ModelMessage } from '../protocol/model.js';
 import {
-  type AskedCall,
+  type AssistantReply,
   assistantMessage,
   promptOf,
-  type Said,
-  type ToolEnd,
+  type RecordedToolCall,
+  type ToolCallOutcome,
   toolMessage,
   toolResult,
   userMessage,
 } from './messages.js';
 
-/** The type that each round of an agent begins with; a call that has one is an agent. */
-export const ROUND = 'rondo.round.begun';
-/** The type under which a call of a tool is recorded that could not even be begun. */
-export const REFUSED = 'rondo.tool.refused';
+/** The entry type that starts each round of an agent. A call with such an entry is an agent. */
+export const ROUND_BEGUN = 'rondo.round.begun';
+/** The entry type of a tool call that was refused before it started. */
+export const TOOL_REFUSED = 'rondo.tool.refused';
 
-/** One turn of an agent. */
-interface Told {
+/** The messages of one turn, and the state of its last round. */
+interface TurnTranscript {
   readonly input: Entry;
-  agent: boolean;
+  isAgent: boolean;
   readonly messages: ModelMessage[];
-  /** The calls of the last reply, where they run, and how they ended; while they do. */
-  calls: readonly AskedCall[];
-  group: string | undefined;
-  readonly ends: Map<number, ToolEnd>;
-  /** The last answer of a model, of a step with layers, until the layers have settled it. */
-  passing: { readonly key: string; readonly value: Entry['value'] } | undefined;
-  readonly models: Set<string>;
+  /** The tool calls of the last reply, until all of them have ended. */
+  openToolCalls: readonly RecordedToolCall[];
+  /** The key of the group in which several tool calls run. */
+  groupKey: string | undefined;
+  /** The outcomes of the ended tool calls, by their index in the reply. */
+  readonly outcomes: Map<number, ToolCallOutcome>;
+  /** The last answer of a model call with layers, until the layers have settled the call. */
+  lastAttempt: { readonly key: string; readonly value: Entry['value'] } | undefined;
+  readonly modelEffectKeys: Set<string>;
 }
 
+/** Folds the entries of a session into the messages of its agents. */
 export class History {
-  private readonly turns = new Map<string, Told>();
+  private readonly turns = new Map<string, TurnTranscript>();
 
+  /** Applies the next entry of the session. */
   apply(entry: Entry): void {
     const { key, type } = entry;
     const slash = key.indexOf('/');
     const root = slash === -1 ? key : key.slice(0, slash);
-    const told = this.turns.get(root);
-    if (told === undefined) {
-      if (slash === -1 && type === 'call.started') this.turns.set(root, begun(entry));
+    const transcript = this.turns.get(root);
+    if (transcript === undefined) {
+      if (slash === -1 && type === 'call.started') this.turns.set(root, newTranscript(entry));
       return;
     }
-    if (slash !== -1) this.step(told, root, entry);
+    if (slash !== -1) this.applyStep(transcript, root, entry);
   }
 
-  /** All that was said so far. */
+  /** Returns the messages of all turns so far. */
   messages(): ModelMessage[] {
-    return [...this.turns.values()].flatMap((told) => (told.agent ? closed(told) : []));
+    return [...this.turns.values()].flatMap((transcript) => (transcript.isAgent ? completeMessages(transcript) : []));
   }
 
-  private step(told: Told, root: string, entry: Entry): void {
+  private applyStep(transcript: TurnTranscript, root: string, entry: Entry): void {
     const { key, type, value } = entry;
-    const own = key.lastIndexOf('/') === root.length;
-    if (own && type === ROUND) this.round(told);
-    else if (own && type === 'wait.settled') told.messages.push(userMessage(textOf(value)));
-    else if (entry.kind === 'model' && (type === 'effect.requested' || type === 'effect.asked')) told.models.add(key);
-    else if (type === 'effect.returned' && told.models.has(key)) this.returned(told, own, entry);
-    else if (own && type === 'effect.settled' && told.models.has(key)) this.settled(told, entry);
-    else if (own && type === 'group.opened' && told.calls.length > 0) told.group = key;
-    else if (own && told.calls.length === 1) this.ended(told, 0, entry);
-    else if (told.group !== undefined && key.startsWith(`${told.group}/`))
-      this.ended(told, placeIn(told.group, key), entry);
+    const isOwnStep = key.lastIndexOf('/') === root.length;
+    if (isOwnStep && type === ROUND_BEGUN) this.beginRound(transcript);
+    else if (isOwnStep && type === 'wait.settled') transcript.messages.push(userMessage(messageTextOf(value)));
+    else if (entry.kind === 'model' && (type === 'effect.requested' || type === 'effect.opened'))
+      transcript.modelEffectKeys.add(key);
+    else if (type === 'effect.returned' && transcript.modelEffectKeys.has(key))
+      this.applyReturned(transcript, isOwnStep, entry);
+    else if (isOwnStep && type === 'effect.settled' && transcript.modelEffectKeys.has(key))
+      this.applySettled(transcript, entry);
+    else if (isOwnStep && type === 'group.opened' && transcript.openToolCalls.length > 0) transcript.groupKey = key;
+    else if (isOwnStep && transcript.openToolCalls.length === 1) this.applyToolCallEnd(transcript, 0, entry);
+    else if (transcript.groupKey !== undefined && key.startsWith(`${transcript.groupKey}/`))
+      this.applyToolCallEnd(transcript, indexInGroup(transcript.groupKey, key), entry);
   }
 
-  private round(told: Told): void {
-    if (told.agent) return;
-    told.agent = true;
-    told.messages.push(userMessage(promptOf(told.input.value)));
+  private beginRound(transcript: TurnTranscript): void {
+    if (transcript.isAgent) return;
+    transcript.isAgent = true;
+    transcript.messages.push(userMessage(promptOf(transcript.input.value)));
   }
 
-  private returned(told: Told, own: boolean, { key, value }: Entry): void {
-    if (own) reply(told, value);
-    else told.passing = { key, value };
+  private applyReturned(transcript: TurnTranscript, isOwnStep: boolean, { key, value }: Entry): void {
+    if (isOwnStep) addReply(transcript, value);
+    else transcript.lastAttempt = { key, value };
   }
 
-  private settled(told: Told, { from, value, error }: Entry): void {
+  private applySettled(transcript: TurnTranscript, { attemptKey, value, error }: Entry): void {
     if (error !== undefined) return;
-    reply(told, from === undefined ? value : told.passing?.value);
-    told.passing = undefined;
+    addReply(transcript, attemptKey === undefined ? value : transcript.lastAttempt?.value);
+    transcript.lastAttempt = undefined;
   }
 
-  /** Something about a call of the last reply, which may be its end; a call alone is no branch of a group. */
-  private ended(told: Told, index: number | undefined, { type, value, error }: Entry): void {
+  /**
+   * Records the end of a tool call, and adds the results once all calls of the reply have ended. Other entries are
+   * ignored.
+   */
+  private applyToolCallEnd(transcript: TurnTranscript, index: number | undefined, { type, value, error }: Entry): void {
     if (index === undefined) return;
-    if (type === 'call.completed') told.ends.set(index, { value });
-    else if (type === 'call.errored' && error !== undefined) told.ends.set(index, { error });
-    else if (type === REFUSED) {
+    if (type === 'call.completed') transcript.outcomes.set(index, { value });
+    else if (type === 'call.errored' && error !== undefined) transcript.outcomes.set(index, { error });
+    else if (type === TOOL_REFUSED) {
       const { code = '', message = '' } = value as { readonly code?: string; readonly message?: string };
-      told.ends.set(index, { error: { code, message } });
+      transcript.outcomes.set(index, { error: { code, message } });
     } else return;
-    if (told.ends.size < told.calls.length) return;
-    told.messages.push(resultsOf(told));
-    told.calls = [];
-    told.group = undefined;
-    told.ends.clear();
+    if (transcript.outcomes.size < transcript.openToolCalls.length) return;
+    transcript.messages.push(toolResultsOf(transcript));
+    transcript.openToolCalls = [];
+    transcript.groupKey = undefined;
+    transcript.outcomes.clear();
   }
 }
 
-/** Which call of a group this is the step of, if it is the step of one. */
-function placeIn(group: string, key: string): number | undefined {
+/** Returns the index of the branch whose first step has this key; undefined for other keys. */
+function indexInGroup(group: string, key: string): number | undefined {
   const [index, step, ...deeper] = key.slice(group.length + 1).split('/');
   return step === '0' && deeper.length === 0 ? Number(index) : undefined;
 }
 
-function begun(input: Entry): Told {
+function newTranscript(input: Entry): TurnTranscript {
   return {
     input,
-    agent: false,
+    isAgent: false,
     messages: [],
-    calls: [],
-    group: undefined,
-    ends: new Map(),
-    passing: undefined,
-    models: new Set(),
+    openToolCalls: [],
+    groupKey: undefined,
+    outcomes: new Map(),
+    lastAttempt: undefined,
+    modelEffectKeys: new Set(),
   };
 }
 
-function reply(told: Told, value: Entry['value']): void {
-  const said = (value ?? { text: '' }) as unknown as Said;
-  told.messages.push(assistantMessage(said));
-  told.calls = said.toolCalls ?? [];
-  told.models.clear();
+function addReply(transcript: TurnTranscript, value: Entry['value']): void {
+  const reply = (value ?? { text: '' }) as unknown as AssistantReply;
+  transcript.messages.push(assistantMessage(reply));
+  transcript.openToolCalls = reply.toolCalls ?? [];
+  transcript.modelEffectKeys.clear();
 }
 
-function textOf(value: Entry['value']): string {
+function messageTextOf(value: Entry['value']): string {
   const { text } = (value ?? {}) as { readonly text?: unknown };
   return typeof text === 'string' ? text : '';
 }
 
-const MISSING: ToolEnd = {
+/**
+ * The placeholder result of an open tool call. The digests of recorded prompts cover the text: a change breaks the
+ * replay of open turns.
+ */
+const MISSING_RESULT: ToolCallOutcome = {
   error: { code: 'CANCELLED', message: 'This call has no result: the turn was stopped, or still waits.' },
 };
 
-function resultsOf({ calls, ends }: Told): ModelMessage {
-  return toolMessage(calls.map((call, index) => toolResult(call, ends.get(index) ?? MISSING)));
+function toolResultsOf({ openToolCalls, outcomes }: TurnTranscript): ModelMessage {
+  return toolMessage(openToolCalls.map((call, index) => toolResult(call, outcomes.get(index) ?? MISSING_RESULT)));
 }
 
-function closed(told: Told): ModelMessage[] {
-  return told.calls.length === 0 ? told.messages : [...told.messages, resultsOf(told)];
+function completeMessages(transcript: TurnTranscript): ModelMessage[] {
+  return transcript.openToolCalls.length === 0
+    ? transcript.messages
+    : [...transcript.messages, toolResultsOf(transcript)];
 }

@@ -1,92 +1,95 @@
 /**
- * The messages that a model is shown, made of what was journaled. Live and for a later turn the same facts make the same
- * messages, so nothing of a conversation is stored twice. Thinking is left out: providers take it back only as they signed it.
+ * The messages of a model prompt, derived from journaled values. A running turn and a later turn derive the same
+ * messages, so no message is stored twice. Reasoning is left out: providers accept it only with their own signature.
  */
-import { snapshot } from '../journal/value.js';
+import { copyAsJson } from '../json/value.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { ModelMessage, PromptToolResult, ProviderJson } from '../protocol/model.js';
 import { toolNameOf } from './tool-name.js';
 
-/** A call of a tool as a reply holds it: the input is JSON as text, and may not parse. */
-export interface AskedCall {
+/** A tool call of a reply. The input is JSON text, and may be invalid. */
+export interface RecordedToolCall {
   readonly id: string;
-  /** The id of the loop, whatever the model calls it; of a tool that does not exist, what the model said. */
+  /** The loop id of the tool, or the name that the model used if there is no such tool. */
   readonly name: string;
   readonly input: string;
-  /** The tool says that it changes nothing. */
+  /** True if the tool declares that it changes nothing. */
   readonly readOnly?: boolean;
 }
 
-/** What a reply says to those who come after it. */
-export interface Said {
+/** The parts of a model's reply that later prompts contain. */
+export interface AssistantReply {
   readonly text: string;
-  readonly toolCalls?: readonly AskedCall[];
+  readonly toolCalls?: readonly RecordedToolCall[];
 }
 
-/** How a call of a tool ended. */
-export type ToolEnd = { readonly value: Json | undefined } | { readonly error: ErrorRecord };
+/** The outcome of a tool call. */
+export type ToolCallOutcome = { readonly value: Json | undefined } | { readonly error: ErrorRecord };
 
+/** Returns a user message. */
 export function userMessage(text: string): ModelMessage {
   return { role: 'user', content: [{ type: 'text', text }] };
 }
 
-/** A reply as a message; who has read the arguments of its calls already hands them in. */
+/** Returns a reply as a message. `args` are the parsed arguments of its tool calls, for a caller that has them. */
 export function assistantMessage(
-  { text, toolCalls = [] }: Said,
-  given = toolCalls.map(({ input }) => argumentsOf(input)),
+  { text, toolCalls = [] }: AssistantReply,
+  args = toolCalls.map(({ input }) => parseArgumentsOrText(input)),
 ): ModelMessage {
   const content: Extract<ModelMessage, { role: 'assistant' }>['content'] = text === '' ? [] : [{ type: 'text', text }];
   toolCalls.forEach(({ id, name }, index) => {
-    content.push({ type: 'tool-call', toolCallId: id, toolName: toolNameOf(name), input: given[index] });
+    content.push({ type: 'tool-call', toolCallId: id, toolName: toolNameOf(name), input: args[index] });
   });
   return { role: 'assistant', content };
 }
 
+/** Returns the message with the results of a reply's tool calls. */
 export function toolMessage(results: PromptToolResult[]): ModelMessage {
   return { role: 'tool', content: results };
 }
 
-/** What the model is told of a call of a tool. */
-export function toolResult({ id, name }: AskedCall, end: ToolEnd): PromptToolResult {
-  return { type: 'tool-result', toolCallId: id, toolName: toolNameOf(name), output: outputOf(end) };
+/** Returns the outcome of a tool call as part of a prompt. */
+export function toolResult({ id, name }: RecordedToolCall, outcome: ToolCallOutcome): PromptToolResult {
+  return { type: 'tool-result', toolCallId: id, toolName: toolNameOf(name), output: toolOutputOf(outcome) };
 }
 
-/** Arguments as the model wrote them: as a value if they are one that could be journaled, else the very text. */
-export function argumentsOf(input: string): Json {
+/** Returns the arguments of a tool call as a JSON value, or as the text itself if they are invalid. */
+export function parseArgumentsOrText(input: string): Json {
   try {
-    return readArguments(input);
+    return parseArguments(input);
   } catch {
     return input;
   }
 }
 
-/** The value that arguments are; throws what is wrong with them. */
-export function readArguments(input: string): Json {
-  return snapshot(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
+/** Parses the arguments of a tool call. Throws if they are not a JSON value that can be journaled. */
+export function parseArguments(input: string): Json {
+  return copyAsJson(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
 }
 
-function outputOf(end: ToolEnd): PromptToolResult['output'] {
-  if ('error' in end) return isRejection(end.error) ? denied(end.error) : failed(end.error);
-  const { value = null } = end;
+function toolOutputOf(outcome: ToolCallOutcome): PromptToolResult['output'] {
+  if ('error' in outcome)
+    return isUserRejection(outcome.error) ? deniedOutput(outcome.error) : errorOutput(outcome.error);
+  const { value = null } = outcome;
   return typeof value === 'string' ? { type: 'text', value } : { type: 'json', value: value as ProviderJson };
 }
 
-function failed({ code, message }: ErrorRecord): PromptToolResult['output'] {
+function errorOutput({ code, message }: ErrorRecord): PromptToolResult['output'] {
   return { type: 'error-text', value: `${code}: ${message}` };
 }
 
-function denied({ message, data }: ErrorRecord): PromptToolResult['output'] {
+function deniedOutput({ message, data }: ErrorRecord): PromptToolResult['output'] {
   const { reason } = data as { readonly reason?: Json };
   return { type: 'execution-denied', reason: typeof reason === 'string' ? reason : message };
 }
 
-/** Whether a person refused the call, and not the machinery. */
-export function isRejection({ code, data }: ErrorRecord): boolean {
+/** Returns true if a person denied the call, as opposed to an expired or blocked one. */
+export function isUserRejection({ code, data }: ErrorRecord): boolean {
   return code === 'APPROVAL_DENIED' && (data as { readonly rejected?: Json } | undefined)?.rejected === true;
 }
 
-/** The words that an agent is given: its prompt, or all of its input when it has none. */
+/** Returns the prompt of an agent's input; without a prompt, its trigger or the whole input as text. */
 export function promptOf(input: Json | undefined): string {
   const { prompt, trigger } = (input ?? {}) as { readonly prompt?: Json; readonly trigger?: Json };
   if (typeof prompt === 'string') return prompt;

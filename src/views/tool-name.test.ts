@@ -3,10 +3,10 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { toolNameOf } from './tool-name.js';
 
-const FITS = /^[A-Za-z0-9_-]{1,64}$/;
+const VALID_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Texts of few characters, most of which the encoding itself uses, so that two of them are often nearly the same name. */
-const near = fc
+/** Texts from the characters that the escaping itself uses, so that different ids have similar names. */
+const similarIds = fc
   .array(fc.constantFrom('_', '__', '/', '.', '2F', '_2F_', '5F', 'a', '-', ' ', 'é', '😀'), {
     maxLength: 8,
   })
@@ -34,28 +34,28 @@ verifies('agent.names', 'the name of an id is the same in every version', () => 
   expect(names.map(([id]) => [id, toolNameOf(id)])).toEqual(names);
 });
 
-verifies('agent.names', 'every name is one that providers take, and an id that is one is its own name', () => {
-  for (const text of [near, fc.string({ maxLength: 300 }), fc.string({ unit: 'binary', maxLength: 300 })]) {
+verifies('agent.names', 'every name is valid for providers, and a valid id is its own name', () => {
+  for (const text of [similarIds, fc.string({ maxLength: 300 }), fc.string({ unit: 'binary', maxLength: 300 })]) {
     fc.assert(
       fc.property(text, (id) => {
         const name = toolNameOf(id);
-        expect(name).toMatch(FITS);
+        expect(name).toMatch(VALID_NAME);
         expect(toolNameOf(id)).toBe(name);
-        if (FITS.test(id)) expect(name).toBe(id);
+        if (VALID_NAME.test(id)) expect(name).toBe(id);
       }),
       { numRuns: 500 },
     );
   }
 });
 
-verifies('agent.names', 'two ids that are not names themselves never have one name', () => {
+verifies('agent.names', 'different ids that need escaping have different names', () => {
   fc.assert(
-    fc.property(fc.array(near, { minLength: 2, maxLength: 40 }), (ids) => {
-      const others = [...new Set(ids)].filter((id) => !FITS.test(id));
-      expect(new Set(others.map(toolNameOf)).size).toBe(others.length);
+    fc.property(fc.array(similarIds, { minLength: 2, maxLength: 40 }), (ids) => {
+      const escapedIds = [...new Set(ids)].filter((id) => !VALID_NAME.test(id));
+      expect(new Set(escapedIds.map(toolNameOf)).size).toBe(escapedIds.length);
     }),
     { numRuns: 1000 },
   );
-  const long = Array.from({ length: 1000 }, (_, nth) => `${'x'.repeat(80)}${nth}/${'y'.repeat(80)}`);
-  expect(new Set(long.map(toolNameOf)).size).toBe(1000);
+  const longIds = Array.from({ length: 1000 }, (_, index) => `${'x'.repeat(80)}${index}/${'y'.repeat(80)}`);
+  expect(new Set(longIds.map(toolNameOf)).size).toBe(1000);
 });

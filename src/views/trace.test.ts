@@ -4,22 +4,32 @@ import { verifies } from '../../spec/verifies.js';
 import type { Entry } from '../protocol/entry.js';
 import { traceOf } from './trace.js';
 
-/** The events of these entries as `callId type`, without those of the input. */
-function told(entries: readonly Omit<Entry, 'seq' | 'at'>[]): readonly string[] {
-  const placed = entries.map((entry, seq) => ({ ...entry, seq, at: 1000 + seq }) as Entry);
-  return traceOf('t', placed)
+/** Returns the events of these entries as `callId type`, without the validation of inputs. */
+function eventsOf(drafts: readonly Omit<Entry, 'seq' | 'at'>[]): readonly string[] {
+  const entries = drafts.map((draft, seq) => ({ ...draft, seq, at: 1000 + seq }) as Entry);
+  return traceOf('t', entries)
     .filter(({ type }) => type !== 'call.input.validated')
     .map(({ callId, type }) => `${callId} ${type}`);
 }
 
-const started = (key: string) => ({ type: 'call.started', key, name: 'x', version: '1.0.0' });
-const asked = (key: string) => ({ type: 'effect.requested', key, kind: 'tool', name: 'x' });
-const answered = (key: string) => ({ type: 'effect.returned', key, value: { output: 1, notes: [{ type: 'a.b' }] } });
+const callStarted = (key: string) => ({ type: 'call.started', key, name: 'x', version: '1.0.0' });
+const toolRequested = (key: string) => ({ type: 'effect.requested', key, kind: 'tool', name: 'x' });
+const toolReturned = (key: string) => ({
+  type: 'effect.returned',
+  key,
+  value: { output: 1, notes: [{ type: 'a.b' }] },
+});
 
-verifies('lsem.5.tool', 'the late answer of a call that lost a race becomes an answer of the call around it', () => {
+verifies('lsem.5.tool', 'the late response of a call that lost a race has no event', () => {
   const call = 't/0/0/0';
-  const late = { type: 'race.won', key: 't/0', winner: 1 };
-  const events = told([started('t'), started(call), asked(`${call}/0`), late, answered(`${call}/0`)]);
+  const raceWon = { type: 'race.won', key: 't/0', winnerIndex: 1 };
+  const events = eventsOf([
+    callStarted('t'),
+    callStarted(call),
+    toolRequested(`${call}/0`),
+    raceWon,
+    toolReturned(`${call}/0`),
+  ]);
   expect(events).toEqual([
     't call.started',
     't child.started',
@@ -30,9 +40,14 @@ verifies('lsem.5.tool', 'the late answer of a call that lost a race becomes an a
   ]);
 });
 
-verifies('lsem.5.transition', 'a call that ends before the child it did not wait for has no last event', () => {
-  const failed = { type: 'call.errored', error: { code: 'SCOPE_BUSY', message: 'm' } };
-  const events = told([started('t'), started('t/0'), { ...failed, key: 't' }, { ...failed, key: 't/0' }]);
+verifies('lsem.5.transition', 'a call that ends before its child first ends the child', () => {
+  const callErrored = { type: 'call.errored', error: { code: 'SCOPE_BUSY', message: 'm' } };
+  const events = eventsOf([
+    callStarted('t'),
+    callStarted('t/0'),
+    { ...callErrored, key: 't' },
+    { ...callErrored, key: 't/0' },
+  ]);
   expect(events).toEqual([
     't call.started',
     't child.started',
@@ -43,16 +58,22 @@ verifies('lsem.5.transition', 'a call that ends before the child it did not wait
   ]);
 });
 
-const begun = (key: string, form: string, name = 'x') => ({ ...started(key), name, form });
-const model = (key: string) => ({ type: 'effect.requested', key, kind: 'model', name: 'mock', value: {} });
+const callOfKind = (key: string, bodyKind: string, name = 'x') => ({ ...callStarted(key), name, bodyKind });
+const modelRequested = (key: string) => ({ type: 'effect.requested', key, kind: 'model', name: 'mock', value: {} });
 
 verifies('lsem.5.body', 'an effect of a code body is traced as rondo.effect, whatever kind and name it has', () => {
   const effects = ['tool', 'model', 'http'].flatMap((kind, index) => [
     { type: 'effect.requested', key: `t/${index}`, kind, name: 'x' },
     { type: 'effect.returned', key: `t/${index}`, value: { notes: 7 } },
   ]);
-  const failed = { type: 'effect.failed', key: 't/3', error: { code: 'E', message: 'm' } };
-  const events = told([begun('t', 'code'), ...effects, asked('t/3'), failed, { type: 'call.completed', key: 't' }]);
+  const effectFailed = { type: 'effect.failed', key: 't/3', error: { code: 'E', message: 'm' } };
+  const events = eventsOf([
+    callOfKind('t', 'code'),
+    ...effects,
+    toolRequested('t/3'),
+    effectFailed,
+    { type: 'call.completed', key: 't' },
+  ]);
   expect(events).toEqual([
     't call.started',
     ...Array(3).fill(['t rondo.effect.requested', 't rondo.effect.returned']).flat(),
@@ -65,9 +86,14 @@ verifies('lsem.5.body', 'an effect of a code body is traced as rondo.effect, wha
 
 verifies(
   'lsem.5.body',
-  'a prompt that passes an approval gate first has no tool events, and its request is the first one',
+  'the gate of a prompt has no tool events, and the first model request is the request of the prompt',
   () => {
-    const events = told([begun('t', 'prompt'), asked('t/0'), answered('t/0'), model('t/1')]);
+    const events = eventsOf([
+      callOfKind('t', 'prompt'),
+      toolRequested('t/0'),
+      toolReturned('t/0'),
+      modelRequested('t/1'),
+    ]);
     expect(events).toEqual([
       't call.started',
       't rondo.effect.requested',
@@ -77,48 +103,54 @@ verifies(
   },
 );
 
-verifies('lsem.5.body', 'a call that an earlier version recorded is traced as a tool or as a prompt, as it was', () => {
-  const late = { type: 'effect.requested', key: 't/1', kind: 'tool', name: 'other' };
-  expect(told([started('t'), asked('t/0'), answered('t/0'), late])).toEqual([
+verifies('lsem.5.body', 'a call that an earlier version recorded is traced as a tool or a prompt', () => {
+  const otherEffect = { type: 'effect.requested', key: 't/1', kind: 'tool', name: 'other' };
+  expect(eventsOf([callStarted('t'), toolRequested('t/0'), toolReturned('t/0'), otherEffect])).toEqual([
     't call.started',
     't call.tool.invoked',
     't a.b',
     't call.tool.returned',
     't rondo.effect.requested',
   ]);
-  expect(told([started('t'), model('t/0')])).toEqual(['t call.started', 't call.backend.requested']);
+  expect(eventsOf([callStarted('t'), modelRequested('t/0')])).toEqual(['t call.started', 't call.backend.requested']);
 });
 
-verifies('lsem.5.body', 'an effect that ends after its call was given up leaves no event', () => {
+verifies('lsem.5.body', 'an effect that ends after its call has no event', () => {
   const call = 't/0/0/0';
-  const late = { type: 'race.won', key: 't/0', winner: 1 };
-  const failed = { type: 'effect.failed', key: `${call}/0`, error: { code: 'E', message: 'm' } };
-  const events = told([begun('t', 'code'), begun(call, 'code'), asked(`${call}/0`), late, failed]);
+  const raceWon = { type: 'race.won', key: 't/0', winnerIndex: 1 };
+  const effectFailed = { type: 'effect.failed', key: `${call}/0`, error: { code: 'E', message: 'm' } };
+  const events = eventsOf([
+    callOfKind('t', 'code'),
+    callOfKind(call, 'code'),
+    toolRequested(`${call}/0`),
+    raceWon,
+    effectFailed,
+  ]);
   expect(events.filter((event) => event.includes('effect'))).toEqual([`${call} rondo.effect.requested`]);
 });
 
-verifies('lsem.6.call.started', 'each event tells of its own call, whichever call came before it', () => {
+verifies('lsem.6.call.started', 'the payload of each event describes its own call, even if payloads are shared', () => {
   const child = fc.record({
     loop: fc.constantFrom('a', 'b'),
     version: fc.constantFrom('1.0.0', '2.0.0'),
-    checked: fc.nat(1),
-    lasted: fc.nat(2),
+    validationMs: fc.nat(1),
+    runMs: fc.nat(2),
     deep: fc.boolean(),
   });
   fc.assert(
     fc.property(fc.array(child, { maxLength: 12 }), (children) => {
       let at = 1000;
-      const entries: Entry[] = [{ ...started('t'), seq: 0, at }];
-      const expected = children.map(({ loop, version, checked, lasted, deep }, index) => {
+      const entries: Entry[] = [{ ...callStarted('t'), seq: 0, at }];
+      const expected = children.map(({ loop, version, validationMs, runMs, deep }, index) => {
         const key = deep ? `t/${index}/0/${index}` : `t/${index}`;
-        entries.push({ ...started(key), name: loop, version, took: checked, seq: 0, at: at + checked });
-        at += checked + lasted;
-        entries.push({ type: 'call.completed', key, took: 0, seq: 0, at });
+        entries.push({ ...callStarted(key), name: loop, version, validationMs, seq: 0, at: at + validationMs });
+        at += validationMs + runMs;
+        entries.push({ type: 'call.completed', key, validationMs: 0, seq: 0, at });
         return [
           { loopId: loop, loopVersion: version, parentCallId: 't' },
-          { durationMs: checked },
+          { durationMs: validationMs },
           { durationMs: 0 },
-          { totalDurationMs: checked + lasted },
+          { totalDurationMs: validationMs + runMs },
         ];
       });
       const events = traceOf('t', entries).filter(({ callId }) => callId !== 't');

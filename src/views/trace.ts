@@ -1,302 +1,358 @@
 /**
- * The trace: LSEM's events, folded from the entries of one turn. A call's own events carry its key as callId, a
- * composite's trace holds those of its children in order, framed by child.started and child.completed. Live and on
- * replay the same entries make the same events; after the last event of a call there is none for it. LSEM knows one
- * request and one answer of a prompt or a tool: further attempts (retries, fallbacks, a repair) and every effect that is
- * not the one of a prompt or a tool (a code body's own) are events in our own namespace.
+ * The trace view: folds the entries of one turn into events of LSEM, the Loop Stack Execution Model. The call id of an
+ * event is the key of its call. The events of a child call lie between `child.started` and `child.completed` of its
+ * parent. The same entries give the same events, live and on replay. A call has no event after its end. LSEM defines
+ * one request and one response per prompt or tool: further attempts (retries, fallbacks, repairs) and the effects of
+ * code bodies are events in the `rondo` namespace.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trace.js';
-import { iso } from './time.js';
-import { ChildCompleted, ChildStarted, Event, SharedPayloads } from './trace-events.js';
+import { isoTime } from './iso-time.js';
+import { ChildCompletedPayload, ChildStartedPayload, PlainTraceEvent, SharedPayloads } from './trace-events.js';
 
-/** The type under which a body's log lines are recorded. */
-export const LOG = 'log.written';
+/** The entry type of a body's log lines. */
+export const LOG_WRITTEN = 'log.written';
 
-/** Types that only LSEM's own events may have, whoever records them. */
-const CORE = /^(?:call|child)\.|^log$/;
-/** Facts of ours that are no events. */
-const SILENT: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
-const KERNEL = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
+/** Event types that are reserved for LSEM. */
+const CORE_TYPES = /^(?:call|child)\.|^log$/;
+/** Entry types of the runtime that are not traced. */
+const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
+/** Entry types of the kernel. */
+const KERNEL_TYPES = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
-/** A call that has begun. */
-class Open {
+/** A call that has started. */
+class TracedCall {
   readonly id: string;
-  readonly started: Entry;
-  readonly at: number;
-  readonly parent: Open | undefined;
-  /** Children begun so far, and those that have not ended. */
-  begun = 0;
-  open = 0;
-  /** Whether it is among those that are found by name. */
-  parked = false;
-  /** Whether its one request, the one answer to it, and its end were told. */
-  asked = false;
-  answered = false;
-  over = false;
+  readonly startedEntry: Entry;
+  readonly startedAt: number;
+  readonly parent: TracedCall | undefined;
+  /** The number of children that have started, and of those that have not ended. */
+  childCount = 0;
+  openChildren = 0;
+  /** True if the call is in `TraceBuilder.indexedCalls`. */
+  isIndexed = false;
+  /** True if the LSEM event of its request, of its response and of its end was emitted. */
+  hasRequest = false;
+  hasResponse = false;
+  hasEnded = false;
 
-  constructor(started: Entry, at: number, parent: Open | undefined) {
-    this.id = started.key;
-    this.started = started;
-    this.at = at;
+  constructor(startedEntry: Entry, startedAt: number, parent: TracedCall | undefined) {
+    this.id = startedEntry.key;
+    this.startedEntry = startedEntry;
+    this.startedAt = startedAt;
     this.parent = parent;
   }
 }
 
-type Payloads = TracePayloads & VendorPayloads;
+type EventPayloads = TracePayloads & VendorPayloads;
 
-/** Something that a tool had to say: a log line, or a fact of a vendor's type. */
-export interface Note {
+/** A note of a tool: a log line, or an event of a vendor's type. */
+export interface ToolNote {
   readonly type: string;
   readonly value?: Json;
 }
 
-type Emit = (event: TraceEvent) => void;
+type EmitEvent = (event: TraceEvent) => void;
 
-/** An effect under way. `as`: in which of LSEM's terms it is traced; `body` is none of them, `gate` leaves no events. */
-interface Effect {
-  readonly at: number;
+/**
+ * An effect in progress. `tracedAs`: the events that it emits; those of an LSEM backend or tool, of a code body, or
+ * none (`gate`).
+ */
+interface TracedEffect {
+  readonly requestedAt: number;
   readonly kind: string;
   readonly name: string;
-  readonly as: 'backend' | 'tool' | 'body' | 'gate';
-  readonly call: Open;
+  readonly tracedAs: 'backend' | 'tool' | 'body' | 'gate';
+  readonly call: TracedCall;
 }
 
-/** Whether a body may record facts of this type as events of its own: a namespace, and none that has a meaning already. */
+/** Returns true if a body may record events of this type: it has a namespace that is not reserved. */
 export function isVendorType(type: string): boolean {
-  return type.includes('.') && !CORE.test(type) && !KERNEL.test(type) && !SILENT.has(type) && type !== LOG;
+  return (
+    type.includes('.') &&
+    !CORE_TYPES.test(type) &&
+    !KERNEL_TYPES.test(type) &&
+    !UNTRACED_TYPES.has(type) &&
+    type !== LOG_WRITTEN
+  );
 }
 
 /** Folds the entries of one turn into events, one entry at a time. */
-export class Tracing {
-  private readonly root: string;
-  private readonly emit: Emit;
-  /** The call that the root is a step of, when the root is not a turn. */
-  private readonly parent: string | undefined;
+export class TraceBuilder {
+  private readonly rootId: string;
+  private readonly emit: EmitEvent;
+  /** The parent of the root, if the root is not a turn. */
+  private readonly parentCallId: string | undefined;
   private readonly payloads = new SharedPayloads();
-  private parked: Map<string, Open> | undefined;
-  private effects: Map<string, Effect> | undefined;
-  /** The call that began last and is open, the end of a chain up to the root; only calls beside it need to be found by name. */
-  private tip: Open | undefined;
-  /** The time of the last entry, and of the events that tell of it. */
-  private last = 0;
+  private indexedCalls: Map<string, TracedCall> | undefined;
+  private effects: Map<string, TracedEffect> | undefined;
+  /**
+   * The latest open call. Its ancestors are found through `parent`; only open calls outside of this chain need the
+   * index.
+   */
+  private currentCall: TracedCall | undefined;
+  /** The time of the last entry and its events. */
+  private lastAt = 0;
 
-  constructor(root: string, emit: Emit, parent?: string) {
-    this.root = root;
+  /** `rootId` is the turn or call to trace, `parentCallId` the parent of a call that is not a turn. */
+  constructor(rootId: string, emit: EmitEvent, parentCallId?: string) {
+    this.rootId = rootId;
     this.emit = emit;
-    this.parent = parent;
+    this.parentCallId = parentCallId;
   }
 
+  /** Applies the next entry and emits its events. Entries of other turns are ignored. */
   apply(entry: Entry): void {
     const { type } = entry;
-    // Across a restart the wall clock may have been set back: no event is told to be older than the one before it.
-    const at = Math.max(entry.at, this.last);
-    this.last = at;
-    if (type === 'call.started') this.started(entry, at);
-    else if (type === 'call.completed' || type === 'call.errored') this.ended(entry, at);
-    else if (type === 'effect.requested') this.requested(entry, at);
-    else if (type === 'effect.returned') this.returned(entry, at);
-    else if (type === 'effect.failed') this.failed(entry, at);
-    else if (type === 'race.won') this.lost(entry, at);
-    else this.recorded(entry, at);
+    // The wall clock can be set back across a restart; the times of events must not decrease.
+    const at = Math.max(entry.at, this.lastAt);
+    this.lastAt = at;
+    if (type === 'call.started') this.callStarted(entry, at);
+    else if (type === 'call.completed' || type === 'call.errored') this.callEnded(entry, at);
+    else if (type === 'effect.requested') this.effectRequested(entry, at);
+    else if (type === 'effect.returned') this.effectReturned(entry, at);
+    else if (type === 'effect.failed') this.effectFailed(entry, at);
+    else if (type === 'race.won') this.raceWon(entry, at);
+    else this.entryRecorded(entry, at);
   }
 
-  private started(entry: Entry, at: number): void {
-    const { key, name = '', version = '', took = 0, refused } = entry;
-    const parent = this.owner(key);
-    if (parent === undefined && key !== this.root) return;
-    const call = new Open(entry, at - took, parent);
-    const ts = iso(call.at);
-    if (this.tip !== parent) this.park();
-    this.tip = call;
+  private callStarted(entry: Entry, at: number): void {
+    const { key, name = '', version = '', validationMs = 0, isInputInvalid } = entry;
+    const parent = this.enclosingCall(key);
+    if (parent === undefined && key !== this.rootId) return;
+    const call = new TracedCall(entry, at - validationMs, parent);
+    const ts = isoTime(call.startedAt);
+    if (this.currentCall !== parent) this.indexOpenCalls();
+    this.currentCall = call;
     if (parent === undefined) {
       this.emit({ callId: key, ts, type: 'call.started', payload: this.rootPayload(name, version) });
     } else {
-      const frame = new ChildStarted(key, name, parent.begun++);
-      parent.open += 1;
-      this.emit(new Event(parent.id, ts, 'child.started', frame));
-      this.emit(new Event(key, ts, 'call.started', this.payloads.started(name, version, parent.id)));
+      const payload = new ChildStartedPayload(key, name, parent.childCount++);
+      parent.openChildren += 1;
+      this.emit(new PlainTraceEvent(parent.id, ts, 'child.started', payload));
+      this.emit(new PlainTraceEvent(key, ts, 'call.started', this.payloads.started(name, version, parent.id)));
     }
-    if (refused === true) return;
-    this.emit(new Event(key, took === 0 ? ts : iso(at), 'call.input.validated', this.payloads.validated(took)));
+    if (isInputInvalid === true) return;
+    this.emit(
+      new PlainTraceEvent(
+        key,
+        validationMs === 0 ? ts : isoTime(at),
+        'call.input.validated',
+        this.payloads.validated(validationMs),
+      ),
+    );
   }
 
   private rootPayload(loopId: string, loopVersion: string): TracePayloads['call.started'] {
-    const { parent } = this;
-    return parent === undefined ? { loopId, loopVersion } : { loopId, loopVersion, parentCallId: parent };
+    const { parentCallId } = this;
+    return parentCallId === undefined ? { loopId, loopVersion } : { loopId, loopVersion, parentCallId };
   }
 
-  private ended({ key, type, took = 0, error }: Entry, at: number): void {
-    const call = this.opened(key);
+  private callEnded({ key, type, validationMs = 0, error }: Entry, at: number): void {
+    const call = this.openCall(key);
     if (call === undefined) return;
-    if (call.open > 0) this.abandonChildren(call, at);
+    if (call.openChildren > 0) this.abandonChildren(call, at);
     if (type === 'call.completed') {
-      this.emit(new Event(key, iso(at - took), 'call.output.validated', this.payloads.validated(took)));
-      this.say(call, at, 'call.completed', this.payloads.completed(at - call.at));
+      this.emit(
+        new PlainTraceEvent(
+          key,
+          isoTime(at - validationMs),
+          'call.output.validated',
+          this.payloads.validated(validationMs),
+        ),
+      );
+      this.emitEvent(call, at, 'call.completed', this.payloads.completed(at - call.startedAt));
     } else {
       const { code = 'EXECUTION_FAILED', message = '', data } = error ?? {};
-      this.say(call, at, 'call.errored', data === undefined ? { code, message } : { code, message, details: data });
+      this.emitEvent(
+        call,
+        at,
+        'call.errored',
+        data === undefined ? { code, message } : { code, message, details: data },
+      );
     }
-    this.close(call, at, type === 'call.completed' ? 'ok' : 'error');
+    this.closeCall(call, at, type === 'call.completed' ? 'ok' : 'error');
   }
 
-  private close(call: Open, at: number, status: 'ok' | 'error'): void {
-    call.over = true;
-    if (this.tip === call) this.tip = call.parent;
-    if (call.parked) this.parked?.delete(call.id);
+  private closeCall(call: TracedCall, at: number, status: 'ok' | 'error'): void {
+    call.hasEnded = true;
+    if (this.currentCall === call) this.currentCall = call.parent;
+    if (call.isIndexed) this.indexedCalls?.delete(call.id);
     const { parent } = call;
     if (parent === undefined) return;
-    parent.open -= 1;
-    this.say(parent, at, 'child.completed', new ChildCompleted(call.id, status));
+    parent.openChildren -= 1;
+    this.emitEvent(parent, at, 'child.completed', new ChildCompletedPayload(call.id, status));
   }
 
-  /** Calls that ended without a word, because a race was lost or a body was left where it was, end here; innermost first. */
-  private abandon(around: Open, at: number, left: (id: string) => boolean): void {
-    this.park();
-    const open = [...(this.parked?.values() ?? [])].sort((a, b) => b.id.length - a.id.length);
+  /**
+   * Ends open calls whose end is not journaled, because a race was lost or the enclosing body has ended; innermost
+   * first.
+   */
+  private abandonCalls(enclosing: TracedCall, at: number, isAbandoned: (id: string) => boolean): void {
+    this.indexOpenCalls();
+    const open = [...(this.indexedCalls?.values() ?? [])].sort((a, b) => b.id.length - a.id.length);
     for (const call of open) {
-      if (call === around || !left(call.id)) continue;
-      this.say(call, at, 'call.errored', { code: 'CANCELLED', message: 'What this call was part of ended before it.' });
-      this.close(call, at, 'error');
+      if (call === enclosing || !isAbandoned(call.id)) continue;
+      this.emitEvent(call, at, 'call.errored', {
+        code: 'CANCELLED',
+        message: 'The enclosing call ended before this call.',
+      });
+      this.closeCall(call, at, 'error');
     }
   }
 
-  /** Apart from `ended`: the function it passes on would cost every end of a call an allocation. */
-  private abandonChildren(call: Open, at: number): void {
-    this.abandon(call, at, (id) => id.startsWith(`${call.id}/`));
+  /** A separate method: a closure inside `callEnded` would be allocated for every call. */
+  private abandonChildren(call: TracedCall, at: number): void {
+    this.abandonCalls(call, at, (id) => id.startsWith(`${call.id}/`));
   }
 
-  private lost({ key, winner }: Entry, at: number): void {
-    const owner = this.owner(key);
-    if (owner === undefined || owner.open === 0) return;
-    const won = `${key}/${winner}/`;
-    this.abandon(owner, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(won));
+  private raceWon({ key, winnerIndex }: Entry, at: number): void {
+    const racingCall = this.enclosingCall(key);
+    if (racingCall === undefined || racingCall.openChildren === 0) return;
+    const winnerPrefix = `${key}/${winnerIndex}/`;
+    this.abandonCalls(racingCall, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(winnerPrefix));
   }
 
-  private requested({ key, kind = '', name = '', value }: Entry, at: number): void {
-    const call = this.owner(key);
+  private effectRequested({ key, kind = '', name = '', value }: Entry, at: number): void {
+    const call = this.enclosingCall(key);
     if (call === undefined) return;
-    const as = traceOfEffect(call, kind, name);
+    const tracedAs = tracedAsOf(call, kind, name);
     this.effects ??= new Map();
-    this.effects.set(key, { at, kind, name, as, call });
-    if (as === 'tool') this.sayAsked(call, at, 'tool.invoked', { toolName: name });
-    else if (as === 'body') this.say(call, at, 'rondo.effect.requested', { kind, name });
-    if (as !== 'backend') return;
+    this.effects.set(key, { requestedAt: at, kind, name, tracedAs, call });
+    if (tracedAs === 'tool') this.emitRequest(call, at, 'tool.invoked', { toolName: name });
+    else if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.requested', { kind, name });
+    if (tracedAs !== 'backend') return;
     const { model = '', promptLength = 0 } = (value ?? {}) as { model?: string; promptLength?: number };
-    this.sayAsked(call, at, 'backend.requested', { backendId: name, model, promptLength });
+    this.emitRequest(call, at, 'backend.requested', { backendId: name, model, promptLength });
   }
 
-  private returned({ key, value }: Entry, at: number): void {
-    const effect = this.endedEffect(key);
+  private effectReturned({ key, value }: Entry, at: number): void {
+    const effect = this.takeEffect(key);
     if (effect === undefined) return;
-    const { call, as, kind, name } = effect;
-    const durationMs = at - effect.at;
-    if (as === 'body') this.say(call, at, 'rondo.effect.returned', { kind, name, durationMs });
-    if (as === 'tool') {
+    const { call, tracedAs, kind, name } = effect;
+    const durationMs = at - effect.requestedAt;
+    if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.returned', { kind, name, durationMs });
+    if (tracedAs === 'tool') {
       const { notes } = (value ?? {}) as { notes?: unknown };
-      if (Array.isArray(notes)) for (const note of notes as readonly Note[]) this.note(call, at, note);
-      this.sayAnswered(call, at, 'tool.returned', { durationMs });
+      if (Array.isArray(notes)) for (const note of notes as readonly ToolNote[]) this.emitNote(call, at, note);
+      this.emitResponse(call, at, 'tool.returned', { durationMs });
     }
-    if (as !== 'backend') return;
+    if (tracedAs !== 'backend') return;
     const { inputTokens = 0, outputTokens = 0 } = (value ?? {}) as { inputTokens?: number; outputTokens?: number };
-    this.sayAnswered(call, at, 'backend.responded', { durationMs, inputTokens, outputTokens });
+    this.emitResponse(call, at, 'backend.responded', { durationMs, inputTokens, outputTokens });
   }
 
-  /** A failed attempt of a prompt or a tool has no event of its own: the call errors, or tries again. */
-  private failed({ key, error }: Entry, at: number): void {
-    const effect = this.endedEffect(key);
-    if (effect?.as !== 'body') return;
+  /**
+   * Emits the failure of a body's effect. LSEM has no event for a failed attempt of a prompt or tool: the call errors
+   * or retries.
+   */
+  private effectFailed({ key, error }: Entry, at: number): void {
+    const effect = this.takeEffect(key);
+    if (effect?.tracedAs !== 'body') return;
     const { call, kind, name } = effect;
     const { code = 'EXECUTION_FAILED', message = '' } = error ?? {};
-    this.say(call, at, 'rondo.effect.failed', { kind, name, durationMs: at - effect.at, code, message });
+    this.emitEvent(call, at, 'rondo.effect.failed', { kind, name, durationMs: at - effect.requestedAt, code, message });
   }
 
-  /** The effect that ends here; an end that comes when its call is over belongs to no call, least of all to the one around it. */
-  private endedEffect(key: string): Effect | undefined {
+  /**
+   * Removes and returns an effect that ends; undefined if its call has ended, because such an end belongs to no call.
+   */
+  private takeEffect(key: string): TracedEffect | undefined {
     const effect = this.effects?.get(key);
     this.effects?.delete(key);
-    return effect?.call.over === false ? effect : undefined;
+    return effect?.call.hasEnded === false ? effect : undefined;
   }
 
-  private recorded({ key, type, value, error }: Entry, at: number): void {
-    const call = this.owner(key);
+  private entryRecorded({ key, type, value, error }: Entry, at: number): void {
+    const call = this.enclosingCall(key);
     if (call !== undefined && error === undefined)
-      this.note(call, at, value === undefined ? { type } : { type, value });
+      this.emitNote(call, at, value === undefined ? { type } : { type, value });
   }
 
-  private note(call: Open, at: number, { type, value }: Note): void {
-    if (type === LOG) this.say(call, at, 'log', value as unknown as TracePayloads['log']);
+  private emitNote(call: TracedCall, at: number, { type, value }: ToolNote): void {
+    if (type === LOG_WRITTEN) this.emitEvent(call, at, 'log', value as unknown as TracePayloads['log']);
     if (!isVendorType(type)) return;
-    const event = { callId: call.id, ts: iso(at), type };
+    const event = { callId: call.id, ts: isoTime(at), type };
     this.emit(value === undefined ? event : { ...event, payload: value });
   }
 
-  /** The innermost open call that this key is a step of. */
-  private owner(key: string): Open | undefined {
-    for (let end = slashBefore(key, key.length); end > 0; end = slashBefore(key, end)) {
-      const found = this.opened(key.slice(0, end));
-      if (found !== undefined) return found;
+  /** Returns the innermost open call that contains this key. */
+  private enclosingCall(key: string): TracedCall | undefined {
+    for (let end = lastSlashBefore(key, key.length); end > 0; end = lastSlashBefore(key, end)) {
+      const call = this.openCall(key.slice(0, end));
+      if (call !== undefined) return call;
     }
     return undefined;
   }
 
-  /** The open call of this id, in the present chain or beside it. */
-  private opened(id: string): Open | undefined {
-    let call = this.tip;
+  /** Returns the open call with this id, from the current chain or from the index. */
+  private openCall(id: string): TracedCall | undefined {
+    let call = this.currentCall;
     while (call !== undefined && call.id.length > id.length) call = call.parent;
-    return call?.id === id ? call : this.parked?.get(id);
+    return call?.id === id ? call : this.indexedCalls?.get(id);
   }
 
-  /** The calls of the present chain can be found by name from now on. */
-  private park(): void {
-    for (let call = this.tip; call !== undefined && !call.parked; call = call.parent) {
-      call.parked = true;
-      this.parked ??= new Map();
-      this.parked.set(call.id, call);
+  /** Adds the calls of the current chain to the index. */
+  private indexOpenCalls(): void {
+    for (let call = this.currentCall; call !== undefined && !call.isIndexed; call = call.parent) {
+      call.isIndexed = true;
+      this.indexedCalls ??= new Map();
+      this.indexedCalls.set(call.id, call);
     }
   }
 
-  private sayAsked(call: Open, at: number, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: iso(at), type: `${call.asked ? 'rondo' : 'call'}.${type}`, payload });
-    call.asked = true;
+  private emitRequest(call: TracedCall, at: number, type: string, payload: object): void {
+    this.emit({ callId: call.id, ts: isoTime(at), type: `${call.hasRequest ? 'rondo' : 'call'}.${type}`, payload });
+    call.hasRequest = true;
   }
 
-  private sayAnswered(call: Open, at: number, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: iso(at), type: `${call.answered ? 'rondo' : 'call'}.${type}`, payload });
-    call.answered = true;
+  private emitResponse(call: TracedCall, at: number, type: string, payload: object): void {
+    this.emit({ callId: call.id, ts: isoTime(at), type: `${call.hasResponse ? 'rondo' : 'call'}.${type}`, payload });
+    call.hasResponse = true;
   }
 
-  private say<T extends keyof Payloads>(call: Open, at: number, type: T, payload: Payloads[T]): void {
-    this.emit(new Event(call.id, iso(at), type, payload));
+  private emitEvent<T extends keyof EventPayloads>(
+    call: TracedCall,
+    at: number,
+    type: T,
+    payload: EventPayloads[T],
+  ): void {
+    this.emit(new PlainTraceEvent(call.id, isoTime(at), type, payload));
   }
 }
 
 /**
- * In which terms an effect is traced. LSEM's are those of a prompt that asks its backend and of a tool that does its one
- * effect. Agents ask models too, in the same terms until each request is a call of its own. A call of an earlier version does not
- * tell what it is: its effect is taken for a tool's when it has the tool's name.
+ * Returns how an effect is traced. LSEM defines the model request of a prompt and the one effect of a tool; model
+ * requests of agents are traced like those of prompts. Calls that earlier versions recorded have no `bodyKind`: their
+ * effect counts as the effect of a tool if it has the name of the loop.
  */
-function traceOfEffect({ started }: Open, kind: string, name: string): Effect['as'] {
+function tracedAsOf({ startedEntry }: TracedCall, kind: string, name: string): TracedEffect['tracedAs'] {
   if (kind === 'gate') return 'gate';
-  if (kind === 'model') return /* guard: code-effect-is-no-backend */ started.form === 'code' ? 'body' : 'backend';
-  return kind === 'tool' && /* guard: code-effect-is-no-tool */ started.form === undefined && name === started.name
+  if (kind === 'model')
+    return /* guard: code-effect-is-no-backend */ startedEntry.bodyKind === 'code' ? 'body' : 'backend';
+  return kind === 'tool' &&
+    /* guard: code-effect-is-no-tool */ startedEntry.bodyKind === undefined &&
+    name === startedEntry.name
     ? 'tool'
     : 'body';
 }
 
-const SLASH = 47;
+const SLASH_CODE = 47;
 
-/** The last slash before this place, or -1. The numbers of steps are short, and `lastIndexOf` is slow to call. */
-function slashBefore(key: string, place: number): number {
-  for (let at = place - 1; at >= 0; at--) if (key.charCodeAt(at) === SLASH) return at;
+/**
+ * Returns the index of the last slash before `end`, or -1. Step numbers are short, so this is faster than
+ * `lastIndexOf`.
+ */
+function lastSlashBefore(key: string, end: number): number {
+  for (let index = end - 1; index >= 0; index--) if (key.charCodeAt(index) === SLASH_CODE) return index;
   return -1;
 }
 
-/** The events of one turn, of entries that are all there. */
-export function traceOf(root: string, entries: Iterable<Entry>): TraceEvent[] {
+/** Returns the trace of one turn. */
+export function traceOf(turnId: string, entries: Iterable<Entry>): TraceEvent[] {
   const events: TraceEvent[] = [];
-  const tracing = new Tracing(root, (event) => events.push(event));
-  for (const entry of entries) tracing.apply(entry);
+  const builder = new TraceBuilder(turnId, (event) => events.push(event));
+  for (const entry of entries) builder.apply(entry);
   return events;
 }

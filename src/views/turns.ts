@@ -1,147 +1,156 @@
-/** The turns of a session: what each was begun with, how it ended, or what it waits for. */
+/** The view of a session's turns: the start of each, and its end or what it waits for. */
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, TurnStatus } from '../protocol/trace.js';
-import { byStep } from './conversation/calls.js';
-import { iso } from './time.js';
+import { compareByStep } from './conversation/open-calls.js';
+import { isoTime } from './iso-time.js';
 
-/** A turn as its entries tell it; `started` holds its loop and its input. */
-export interface Turn {
-  readonly started: Entry;
-  readonly ended: Entry | undefined;
-  /** Why somebody asked it to stop. */
-  readonly cancelled: string | undefined;
-  /** On whose behalf it runs; undefined if that was not recorded, or its record is read without its value. */
+/** A turn, folded from its entries. */
+export interface TurnSummary {
+  /** The `call.started` entry of the turn, with its loop and its input. */
+  readonly startedEntry: Entry;
+  readonly endedEntry: Entry | undefined;
+  /** The principal of the turn; undefined if it has none, or if the entry was read without its value. */
   readonly principal: string | undefined;
-  /** In the order of its steps. */
+  /** What the turn waits for, in the order of its steps. */
   readonly pending: readonly PendingItem[];
 }
 
-interface Standing {
-  started: Entry;
-  ended: Entry | undefined;
-  cancelled: string | undefined;
+interface TurnState {
+  startedEntry: Entry;
+  endedEntry: Entry | undefined;
   readonly principal: string | undefined;
   readonly pending: Map<string, PendingItem>;
 }
 
-/** Records, under `#` and the id of a turn, on whose behalf it runs and who may answer for it. */
-export const OPENED = 'rondo.turn.opened';
+/** The entry type that records the principals of a turn. Its key is `#` and the turn id. */
+export const TURN_OPENED = 'rondo.turn.opened';
 
-/** True for the key of a turn and for the keys below it; the id of one turn may begin with the id of another. */
-export function isOfTurn(key: string, turnId: string): boolean {
+/**
+ * Returns true for the key of a turn and the keys below it. A prefix test is not enough: `s.1` is a prefix of `s.10`.
+ */
+export function isKeyOfTurn(key: string, turnId: string): boolean {
   return key.startsWith(turnId) && (key.length === turnId.length || key[turnId.length] === '/');
 }
 
-/** What stands before the id of an approval in the name of the signal that answers it. */
-const APPROVAL = 'approval ';
+/** The name of the signal that answers an approval is this prefix and the approval id. */
+const APPROVAL_SIGNAL_PREFIX = 'approval ';
 
 /** Folds the entries of a session into its turns. */
 export class Turns {
-  private readonly turns = new Map<string, Standing>();
+  private readonly turns = new Map<string, TurnState>();
   private readonly principals = new Map<string, string>();
 
+  /** Applies the next entry of the session. */
   apply(entry: Entry): void {
     const { key, type } = entry;
     const slash = key.indexOf('/');
     const root = slash === -1 ? key : key.slice(0, slash);
     const turn = this.turns.get(root);
     if (type === 'signal.received') {
-      this.received(entry);
+      this.applySignal(entry);
       return;
     }
     if (turn === undefined) {
-      if (type === 'call.started' && slash === -1) this.turns.set(root, opened(entry, this.principals.get(root)));
-      else if (type === OPENED && key.startsWith('#')) this.opened(entry);
+      if (type === 'call.started' && slash === -1) this.turns.set(root, newTurnState(entry, this.principals.get(root)));
+      else if (type === TURN_OPENED && key.startsWith('#')) this.recordPrincipal(entry);
       return;
     }
-    if (slash !== -1) wait(turn.pending, entry);
-    else if (type === 'call.completed' || type === 'call.errored') turn.ended = entry;
-    else if (type === 'cancel.requested') turn.cancelled = entry.reason ?? '';
+    if (slash !== -1) updatePending(turn.pending, entry);
+    else if (type === 'call.completed' || type === 'call.errored') turn.endedEntry = entry;
   }
 
-  /** An approval that was answered waits for nobody any more, whether or not its turn has gone on. */
-  private received({ name = '' }: Entry): void {
-    if (!name.startsWith(APPROVAL)) return;
+  /** Removes an answered approval from the pending items, even if its turn has not continued yet. */
+  private applySignal({ name = '' }: Entry): void {
+    if (!name.startsWith(APPROVAL_SIGNAL_PREFIX)) return;
     for (const { pending } of this.turns.values())
-      for (const { key, id } of pending.values()) if (id === name.slice(APPROVAL.length)) pending.delete(key);
+      for (const { key, id } of pending.values())
+        if (id === name.slice(APPROVAL_SIGNAL_PREFIX.length)) pending.delete(key);
   }
 
-  /** A turn is opened before it starts. */
-  private opened({ key, value }: Entry): void {
+  /** Records the principal of a turn. This entry precedes the start of the turn. */
+  private recordPrincipal({ key, value }: Entry): void {
     const { principal } = (value ?? {}) as { readonly principal?: unknown };
     if (typeof principal === 'string') this.principals.set(key.slice(1), principal);
   }
 
-  get(root: string): Turn | undefined {
+  /** Returns the turn with this id; undefined if it has not started. */
+  get(root: string): TurnSummary | undefined {
     const turn = this.turns.get(root);
-    return turn && { ...turn, pending: [...turn.pending.values()].sort((a, b) => byStep(a.key, b.key)) };
+    return turn && { ...turn, pending: [...turn.pending.values()].sort((a, b) => compareByStep(a.key, b.key)) };
   }
 
-  roots(): readonly string[] {
+  /** Returns the ids of all turns, oldest first. */
+  turnIds(): readonly string[] {
     return [...this.turns.keys()];
   }
 }
 
-function opened(started: Entry, principal: string | undefined): Standing {
-  return { started, ended: undefined, cancelled: undefined, principal, pending: new Map() };
+function newTurnState(startedEntry: Entry, principal: string | undefined): TurnState {
+  return { startedEntry, endedEntry: undefined, principal, pending: new Map() };
 }
 
-/** What an entry adds to, or takes from, what a turn waits for. */
-function wait(pending: Map<string, PendingItem>, { key, type, name, until = 0, safety, value, winner }: Entry): void {
-  if (type === 'wait.opened') pending.set(key, signalOf(key, name ?? ''));
-  else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: iso(until) });
-  else if (type === 'effect.requested' && safety === 'once') pending.set(plain(key), doubt(plain(key), name, value));
+/** Adds the item that an entry makes pending, or removes the one that it settles. */
+function updatePending(
+  pending: Map<string, PendingItem>,
+  { key, type, name, until = 0, safety, value, winnerIndex }: Entry,
+): void {
+  if (type === 'wait.opened') pending.set(key, pendingSignalOf(key, name ?? ''));
+  else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: isoTime(until) });
+  else if (type === 'effect.requested' && safety === 'once')
+    pending.set(withoutAttemptSuffix(key), inDoubtItem(withoutAttemptSuffix(key), name, value));
   else if (type === 'race.won') {
-    for (const other of pending.keys())
-      if (other.startsWith(`${key}/`) && !other.startsWith(`${key}/${winner}/`)) pending.delete(other);
+    for (const pendingKey of pending.keys())
+      if (pendingKey.startsWith(`${key}/`) && !pendingKey.startsWith(`${key}/${winnerIndex}/`))
+        pending.delete(pendingKey);
   } else if (/^(?:wait\.settled|timer\.fired|effect\.(?:returned|failed))$/.test(type)) pending.delete(key);
 }
 
-/** A wait for a signal; what waits for an approval says for which. */
-export function signalOf(key: string, name: string): PendingItem {
-  if (!name.startsWith(APPROVAL)) return { kind: 'signal', key, name };
-  return { kind: 'approval', key, id: name.slice(APPROVAL.length) };
+/** Returns the pending item of a wait: an approval if the signal answers one, else a signal. */
+export function pendingSignalOf(key: string, name: string): PendingItem {
+  if (!name.startsWith(APPROVAL_SIGNAL_PREFIX)) return { kind: 'signal', key, name };
+  return { kind: 'approval', key, id: name.slice(APPROVAL_SIGNAL_PREFIX.length) };
 }
 
-/** Why a turn stopped short, if that is how it ended: of an error that says so. */
-export function stopOf({ code, message, data }: ErrorRecord): string | undefined {
+/** Returns the reason of an error that reports a stop condition; undefined for other errors. */
+export function stopReasonOf({ code, message, data }: ErrorRecord): string | undefined {
   if (code !== 'BUDGET_EXHAUSTED') return undefined;
   const { reason } = (data ?? {}) as { readonly reason?: unknown };
   return typeof reason === 'string' ? `${reason}: ${message}` : message;
 }
 
-function doubt(key: string, name: string | undefined, input: PendingItem['input']): PendingItem {
+function inDoubtItem(key: string, name: string | undefined, input: PendingItem['input']): PendingItem {
   const item = { kind: 'doubt', key, name: name ?? '' } as const;
   return input === undefined ? item : { ...item, input };
 }
 
-/** The key of an effect, without the count of its repetitions. */
-function plain(key: string): string {
-  const mark = key.indexOf('~');
-  return mark === -1 ? key : key.slice(0, mark);
+/** Returns the key of an effect without the suffix of its retries after a doubt. */
+function withoutAttemptSuffix(key: string): string {
+  const tilde = key.indexOf('~');
+  return tilde === -1 ? key : key.slice(0, tilde);
 }
 
-/** What a turn is shown as; `runner` is the process that works on it, if one does. */
-export function statusOf(
+/** Returns the status of a turn. `runner` is the process that runs it; undefined if none does. */
+export function turnStatusOf(
   sessionId: string,
   turnId: string,
-  turn: Turn,
+  turn: TurnSummary,
   runner: { readonly pid?: number } | undefined,
 ): TurnStatus {
-  const { started, ended, principal, pending } = turn;
-  const begun = started.at - (started.took ?? 0);
-  const status = ended === undefined ? openStatus(pending, runner !== undefined) : endStatus(ended);
-  const reason = status === 'stopped' && ended?.error !== undefined ? stopOf(ended.error) : undefined;
-  const { code, message, data } = reason === undefined ? (ended?.error ?? {}) : {};
+  const { startedEntry, endedEntry, principal, pending } = turn;
+  const startedAt = startedEntry.at - (startedEntry.validationMs ?? 0);
+  const status =
+    endedEntry === undefined ? statusOfOpenTurn(pending, runner !== undefined) : statusOfEndedTurn(endedEntry);
+  const reason = status === 'stopped' && endedEntry?.error !== undefined ? stopReasonOf(endedEntry.error) : undefined;
+  const { code, message, data } = reason === undefined ? (endedEntry?.error ?? {}) : {};
   return {
     turnId,
     sessionId,
-    loopId: started.name ?? '',
-    loopVersion: started.version ?? '',
+    loopId: startedEntry.name ?? '',
+    loopVersion: startedEntry.version ?? '',
     status,
     ...(principal !== undefined && { principal }),
-    startedAt: iso(begun),
-    ...(ended !== undefined && ending(begun, ended.at)),
+    startedAt: isoTime(startedAt),
+    ...(endedEntry !== undefined && endTimes(startedAt, endedEntry.at)),
     ...(code !== undefined && {
       error: { code, message: message ?? '', ...(data !== undefined && { details: data }) },
     }),
@@ -151,18 +160,18 @@ export function statusOf(
   };
 }
 
-/** Across a restart the wall clock may have been set back: nothing ends before it began. */
-function ending(begun: number, at: number): { readonly endedAt: string; readonly durationMs: number } {
-  const ended = Math.max(begun, at);
-  return { endedAt: iso(ended), durationMs: ended - begun };
+/** Returns the end and duration of a turn. The wall clock can be set back; an end must not precede its start. */
+function endTimes(startedAt: number, at: number): { readonly endedAt: string; readonly durationMs: number } {
+  const endedAt = Math.max(startedAt, at);
+  return { endedAt: isoTime(endedAt), durationMs: endedAt - startedAt };
 }
 
-function openStatus(pending: readonly PendingItem[], running: boolean): TurnStatus['status'] {
-  if (running) return 'running';
+function statusOfOpenTurn(pending: readonly PendingItem[], isRunning: boolean): TurnStatus['status'] {
+  if (isRunning) return 'running';
   return pending.length > 0 ? 'paused' : 'interrupted';
 }
 
-function endStatus({ type, error }: Entry): TurnStatus['status'] {
+function statusOfEndedTurn({ type, error }: Entry): TurnStatus['status'] {
   if (type === 'call.completed') return 'ok';
-  return error === undefined || stopOf(error) === undefined ? 'error' : 'stopped';
+  return error === undefined || stopReasonOf(error) === undefined ? 'error' : 'stopped';
 }

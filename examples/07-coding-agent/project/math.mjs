@@ -1,4 +1,4 @@
-/** The middle one of some numbers, or the mean of two. @param {readonly number[]} numbers */
+/** Returns the median of a list of numbers. @param {readonly number[]} numbers */
 export function median(numbers) {
   const sorted = [...numbers].sort();
   const middle = sorted.slice((sorted.length - 1) / 2, sorted.length / 2 + 1);

@@ -1,16 +1,16 @@
-// Answers to approvals: by the wrong people, to the wrong ids, twice, at once, too late, and in copies of a journal.
+// Answers to approvals: by unauthorized names, to wrong ids, repeated, concurrent, late, and in copies of a journal.
 
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, handOf, hostOf, outcome, toolsLibrary } from './world.mjs';
+import { createHost, expect, outcome, singleToolAgent, toolsLibrary } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
 const DAY = 86_400_000;
 
-/** An agent whose call waits, in this process. @param {object} [request] @param {string} [id] */
-async function waiting(request = {}, id = 'boss') {
+/** Runs an agent in this process until its call waits for approval. @param {object} [request] @param {string} [id] */
+async function runUntilApproval(request = {}, id = 'boss') {
   const { loopsTool } = await toolsLibrary();
   const ran = [];
   const schema = {
@@ -22,26 +22,31 @@ async function waiting(request = {}, id = 'boss') {
     },
   };
   const pay = loopsTool({ name: 'pay', inputSchema: schema, execute: (input) => ran.push(input) }).withApproval('ask');
-  const { host, clock } = await hostOf();
-  const loop = await handOf(pay, { id });
+  const { host, clock } = await createHost();
+  const loop = await singleToolAgent(pay, { id });
   const turn = await host.run({ loop, input: { amount: 5 }, sessionId: 's', ...request });
   const [approval] = await host.archive.approvals('s');
   return { host, clock, ran, turn, approval };
 }
 
-/** Gives a bad answer, then goes on: nothing may run, and the good answer must still be possible. @param {any} staged @param {object} bad @param {string} good */
-async function refused({ host, ran, turn, approval }, bad, good) {
-  const given = await outcome(host.answer({ id: approval.id, approved: true, ...bad }));
+/**
+ * An invalid answer is refused, and a valid answer is accepted afterwards.
+ * @param {any} pendingCall
+ * @param {object} invalidAnswer
+ * @param {string} validName
+ */
+async function assertAnswerRefused({ host, ran, turn, approval }, invalidAnswer, validName) {
+  const result = await outcome(host.answer({ id: approval.id, approved: true, ...invalidAnswer }));
   await host.resume(turn.turnId);
-  expect(given.code === 'DECISION_REFUSED' || given.code === 'TypeError', 'the answer to be refused', given);
+  expect(result.code === 'ANSWER_REFUSED' || result.code === 'TypeError', 'the answer to be refused', result);
   expect(ran.length === 0, 'nothing to run', ran);
-  await host.answer({ id: approval.id, approved: true, by: good });
+  await host.answer({ id: approval.id, approved: true, by: validName });
   await host.resume(turn.turnId);
-  expect(ran.length === 1, 'the good answer to be taken afterwards', ran);
+  expect(ran.length === 1, 'the valid answer to be accepted afterwards', ran);
 }
 
-/** Names under which the agent itself must not answer: as it reads, it is the agent. */
-const AGENTS = {
+/** Names that look like the agent or the tool, under which no one may answer. */
+const AGENT_NAMES = {
   exact: 'boss',
   case: 'BosS',
   blanks: '  boss\t',
@@ -69,7 +74,7 @@ const AGENTS = {
   'tag-character': 'boss\u{e0062}',
   'the-tool': 'pay',
   'the-tool-case': 'PAY',
-  'agent-prefix': 'agent:somebody',
+  'agent-prefix': 'agent:mallory',
   'agent-prefix-case': 'Agent:boss',
   'agent-prefix-full-width': 'ａｇｅｎｔ：boss',
   'agent-prefix-hidden': 'agent\u200b:boss',
@@ -77,8 +82,8 @@ const AGENTS = {
   'agent-prefix-selector': 'agent\ufe0f:boss',
 };
 
-/** Names that are not the approver `josé`. */
-const STRANGERS = {
+/** Names that differ from the approver `josé`. */
+const OTHER_NAMES = {
   case: 'José',
   blank: 'josé ',
   decomposed: 'jose\u0301',
@@ -89,19 +94,20 @@ const STRANGERS = {
   star: '*',
   prototype: 'constructor',
   nul: 'josé\u0000',
-  nobody: 'somebody else',
+  nobody: 'mallory',
   'the-runtime': 'rondo',
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function people() {
-  const agents = Object.entries(AGENTS).map(([name, by]) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function answererCases() {
+  const agents = Object.entries(AGENT_NAMES).map(([name, by]) => ({
     id: `approvals.by-agent.${name}`,
-    run: async () => refused(await waiting(), { by }, 'ada'),
+    run: async () => assertAnswerRefused(await runUntilApproval(), { by }, 'ada'),
   }));
-  const strangers = Object.entries(STRANGERS).map(([name, by]) => ({
+  const otherNames = Object.entries(OTHER_NAMES).map(([name, by]) => ({
     id: `approvals.by-stranger.${name}`,
-    run: async () => refused(await waiting({ approvers: ['josé'], principal: 'ada' }), { by }, 'josé'),
+    run: async () =>
+      assertAnswerRefused(await runUntilApproval({ approvers: ['josé'], principal: 'ada' }), { by }, 'josé'),
   }));
   const others = [
     ['the-principal', { by: 'ada' }],
@@ -114,22 +120,26 @@ function people() {
     ['nobody', { by: ' ' }],
     ['by-a-list', { by: ['josé'] }],
     ['by-an-object', { by: { toString: () => 'josé' } }],
-  ].map(([name, bad]) => ({
+  ].map(([name, invalidAnswer]) => ({
     id: `approvals.answer.${name}`,
     run: async () =>
-      refused(await waiting({ approvers: ['josé'], principal: 'ada' }), /** @type {any} */ (bad), 'josé'),
+      assertAnswerRefused(
+        await runUntilApproval({ approvers: ['josé'], principal: 'ada' }),
+        /** @type {any} */ (invalidAnswer),
+        'josé',
+      ),
   }));
-  return [...agents, ...strangers, ...others];
+  return [...agents, ...otherNames, ...others];
 }
 
-/** @param {World} world */
-function stage(world) {
-  world.write('loops/tool.sh', world.shell('A'), 0o755);
-  world.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
+/** Defines a tool that requires approval. @param {AuthorityFixture} fixture */
+function definePayTool(fixture) {
+  fixture.write('loops/tool.sh', fixture.shell('A'), 0o755);
+  fixture.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
 }
 
-/** Ids that are not the one, made of the one. @type {Record<string, (id: string) => string>} */
-const FORGED = {
+/** Forged ids, derived from the valid one. @type {Record<string, (id: string) => string>} */
+const FORGED_IDS = {
   'three-characters': (id) => id.slice(0, 3),
   upper: (id) => id.toUpperCase(),
   longer: (id) => `${id}0`,
@@ -144,76 +154,77 @@ const FORGED = {
   star: () => '****',
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function ids() {
-  const forged = Object.entries(FORGED).map(([name, forge]) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function idCases() {
+  const forged = Object.entries(FORGED_IDS).map(([name, forge]) => ({
     id: `approvals.id.${name}`,
-    run: async (/** @type {World} */ world) => {
-      stage(world);
-      const { id } = await world.ask('pay', { args: ['--session', 's'] });
-      const { code, stderr } = await world.rondo(['approve', forge(id), '--as', 'bob'], { trust: true });
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayTool(fixture);
+      const { id } = await fixture.requestApproval('pay', { args: ['--session', 's'] });
+      const { code, stderr } = await fixture.rondo(['approve', forge(id), '--as', 'bob'], { trust: true });
       expect(code !== 0, 'the id to be refused', stderr);
-      world.expectNothing('nothing to run');
+      fixture.assertNothingExecuted('nothing to run');
     },
   }));
-  return [...forged, ...meant()];
+  return [...forged, ...ambiguousIdCases()];
 }
 
-/** Ids that could mean several approvals, or another one. @returns {import('../authority.mjs').Case[]} */
-function meant() {
+/** Ids that match several approvals, or another approval. @returns {import('../runner.mjs').Case[]} */
+function ambiguousIdCases() {
   return [
     {
       id: 'approvals.id.ambiguous-session',
-      run: async (world) => {
-        stage(world);
-        for (const given of [1, 2]) await world.ask('pay', { args: ['--session', 'same'], given: { given } });
-        const { code, stderr } = await world.rondo(['approve', 'same'], { trust: true });
-        expect(code === 64 && world.executed().length === 0, 'an ambiguous name to be refused', stderr);
+      run: async (fixture) => {
+        definePayTool(fixture);
+        for (const n of [1, 2])
+          await fixture.requestApproval('pay', { args: ['--session', 'same'], loopInput: { given: n } });
+        const { code, stderr } = await fixture.rondo(['approve', 'same'], { trust: true });
+        expect(code === 64 && fixture.executed().length === 0, 'an ambiguous name to be refused', stderr);
       },
     },
     {
       id: 'approvals.id.session-named-like-a-digest',
-      run: async (world) => {
-        stage(world);
-        const { id } = await world.ask('pay', { args: ['--session', 'honest'] });
-        const typed = id.slice(id.lastIndexOf(':') + 1).slice(0, 6);
-        await world.ask('pay', { args: ['--session', `${typed}x`], given: { evil: 1 } });
-        const { code } = await world.rondo(['approve', typed], { trust: true });
-        expect(code === 64 && world.executed().length === 0, 'an ambiguous name to be refused', {
+      run: async (fixture) => {
+        definePayTool(fixture);
+        const { id } = await fixture.requestApproval('pay', { args: ['--session', 'honest'] });
+        const prefix = id.slice(id.lastIndexOf(':') + 1).slice(0, 6);
+        await fixture.requestApproval('pay', { args: ['--session', `${prefix}x`], loopInput: { evil: 1 } });
+        const { code } = await fixture.rondo(['approve', prefix], { trust: true });
+        expect(code === 64 && fixture.executed().length === 0, 'an ambiguous name to be refused', {
           code,
-          ran: world.executed(),
+          ran: fixture.executed(),
         });
       },
     },
     {
       id: 'approvals.id.of-another-session',
-      run: async (world) => {
-        stage(world);
-        const one = await world.ask('pay', { args: ['--session', 'one'] });
-        const two = await world.ask('pay', { args: ['--session', 'two'] });
-        await world.rondo(['approve', one.id], { trust: true });
-        await world.rondo(['resume', two.turnId], { trust: true });
-        expect(world.count('A') === 1, 'one approval to let one call pass', world.executed());
-        const left = await world.json(['approvals']);
-        expect(left.length === 1 && left[0].id === two.id, 'the other call to wait', left);
+      run: async (fixture) => {
+        definePayTool(fixture);
+        const one = await fixture.requestApproval('pay', { args: ['--session', 'one'] });
+        const two = await fixture.requestApproval('pay', { args: ['--session', 'two'] });
+        await fixture.rondo(['approve', one.id], { trust: true });
+        await fixture.rondo(['resume', two.turnId], { trust: true });
+        expect(fixture.count('A') === 1, 'one approval to authorize one call only', fixture.executed());
+        const pending = await fixture.json(['approvals']);
+        expect(pending.length === 1 && pending[0].id === two.id, 'the other call to stay pending', pending);
       },
     },
     {
       id: 'approvals.id.of-the-same-call-later',
-      run: async (world) => {
-        stage(world);
-        const one = await world.ask('pay', { args: ['--session', 'one'] });
-        await world.rondo(['approve', one.id], { trust: true });
-        const two = await world.ask('pay', { args: ['--session', 'one'] });
-        const { code } = await world.rondo(['approve', one.id], { trust: true });
-        expect(code === 1 && two.id !== one.id, 'an id to be good once', code);
-        expect(world.count('A') === 1, 'the same call to be asked about again', world.executed());
+      run: async (fixture) => {
+        definePayTool(fixture);
+        const one = await fixture.requestApproval('pay', { args: ['--session', 'one'] });
+        await fixture.rondo(['approve', one.id], { trust: true });
+        const two = await fixture.requestApproval('pay', { args: ['--session', 'one'] });
+        const { code } = await fixture.rondo(['approve', one.id], { trust: true });
+        expect(code === 1 && two.id !== one.id, 'an id to be valid for one answer', code);
+        expect(fixture.count('A') === 1, 'the repeated call to require another approval', fixture.executed());
       },
     },
   ];
 }
 
-/** Answers one after another: what the first one says is what counts. */
+/** Verbs in sequence, and the number of runs: the first answer counts. */
 const SEQUENCES = {
   'approve-approve': [['approve', 'approve'], 1],
   'approve-deny': [['approve', 'deny'], 1],
@@ -227,8 +238,8 @@ const SEQUENCES = {
   'replay-before': [['replay', 'replay'], 0],
 };
 
-/** Several processes at the same moment. */
-const CROWDS = {
+/** Verbs of several processes at the same time. */
+const CONCURRENT = {
   'six-approve': ['approve', 'approve', 'approve', 'approve', 'approve', 'approve'],
   'approve-and-deny': ['approve', 'deny', 'approve', 'deny'],
   'approve-and-resume': ['approve', 'resume', 'resume', 'approve'],
@@ -236,102 +247,105 @@ const CROWDS = {
   'deny-and-resume': ['deny', 'resume', 'resume', 'resume'],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function times() {
-  const named = (/** @type {string} */ verb, /** @type {any} */ asked) => [
+/** @returns {import('../runner.mjs').Case[]} */
+function orderCases() {
+  const argsOf = (/** @type {string} */ verb, /** @type {any} */ pending) => [
     verb,
-    /approve|deny/.test(verb) ? asked.id : asked.turnId,
+    /approve|deny/.test(verb) ? pending.id : pending.turnId,
   ];
   const sequences = Object.entries(SEQUENCES).map(([name, [verbs, runs]]) => ({
     id: `approvals.sequence.${name}`,
-    run: async (/** @type {World} */ world) => {
-      stage(world);
-      const asked = await world.ask('pay');
-      for (const verb of /** @type {string[]} */ (verbs)) await world.rondo(named(verb, asked), { trust: true });
-      expect(world.count('A') === runs, `it to run ${runs} times`, world.executed());
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayTool(fixture);
+      const pending = await fixture.requestApproval('pay');
+      for (const verb of /** @type {string[]} */ (verbs)) await fixture.rondo(argsOf(verb, pending), { trust: true });
+      expect(fixture.count('A') === runs, `the tool to run ${runs} times`, fixture.executed());
     },
   }));
-  const crowds = Object.entries(CROWDS).map(([name, verbs]) => ({
+  const concurrent = Object.entries(CONCURRENT).map(([name, verbs]) => ({
     id: `approvals.at-once.${name}`,
-    run: async (/** @type {World} */ world) => {
-      stage(world);
-      const asked = await world.ask('pay');
-      // Each by somebody else: the same answer of the same person, repeated because its acknowledgement was lost, is one answer.
-      const by = (/** @type {string} */ verb, /** @type {number} */ n) =>
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayTool(fixture);
+      const pending = await fixture.requestApproval('pay');
+      // Each answer has another author: an answer that the same author repeats counts as one answer.
+      const authorArgs = (/** @type {string} */ verb, /** @type {number} */ n) =>
         /approve|deny/.test(verb) ? ['--as', `person ${n}`] : [];
-      const ends = await Promise.all(
-        verbs.map((verb, n) => world.rondo([...named(verb, asked), ...by(verb, n)], { trust: true })),
+      const results = await Promise.all(
+        verbs.map((verb, n) => fixture.rondo([...argsOf(verb, pending), ...authorArgs(verb, n)], { trust: true })),
       );
-      const taken = verbs.filter((verb, n) => /approve|deny/.test(verb) && ends[n]?.code === 0);
-      const runs = world.count('A');
-      expect(taken.length <= 1, 'one answer at most to be taken', taken);
-      expect(runs <= (taken[0] === 'approve' ? 1 : 0), 'it to run once at most, and only if approved', { taken, runs });
+      const accepted = verbs.filter((verb, n) => /approve|deny/.test(verb) && results[n]?.code === 0);
+      const runs = fixture.count('A');
+      expect(accepted.length <= 1, 'one answer at most to be accepted', accepted);
+      expect(runs <= (accepted[0] === 'approve' ? 1 : 0), 'the tool to run at most once, and only if approved', {
+        accepted,
+        runs,
+      });
     },
   }));
-  return [...sequences, ...crowds, ...expiries()];
+  return [...sequences, ...concurrent, ...expiries()];
 }
 
-/** @returns {import('../authority.mjs').Case[]} */
+/** @returns {import('../runner.mjs').Case[]} */
 function expiries() {
   const at = (/** @type {number} */ ms) => ({ RONDO_NOW: String(Date.now() + ms) });
   const late = [31, 365, 36_500].map((days) => ({
     id: `approvals.expiry.approved-after-${days}-days`,
-    run: async (/** @type {World} */ world) => {
-      stage(world);
-      const { id, turnId } = await world.ask('pay');
-      const { code } = await world.rondo(['approve', id], { trust: true, env: at(days * DAY) });
-      await world.rondo(['resume', turnId], { trust: true });
-      expect(code === 1 && world.count('A') === 0, 'a late answer to be refused', { code, ran: world.executed() });
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayTool(fixture);
+      const { id, turnId } = await fixture.requestApproval('pay');
+      const { code } = await fixture.rondo(['approve', id], { trust: true, env: at(days * DAY) });
+      await fixture.rondo(['resume', turnId], { trust: true });
+      expect(code === 1 && fixture.count('A') === 0, 'a late answer to be refused', { code, ran: fixture.executed() });
     },
   }));
   return [
     ...late,
     {
       id: 'approvals.expiry.resumed-late-then-approved',
-      run: async (world) => {
-        stage(world);
-        const { id, turnId } = await world.ask('pay');
-        await world.rondo(['resume', turnId], { trust: true, env: at(31 * DAY) });
-        const { code } = await world.rondo(['approve', id], { trust: true });
-        expect(code === 1 && world.count('A') === 0, 'what has expired to stay expired', world.executed());
+      run: async (fixture) => {
+        definePayTool(fixture);
+        const { id, turnId } = await fixture.requestApproval('pay');
+        await fixture.rondo(['resume', turnId], { trust: true, env: at(31 * DAY) });
+        const { code } = await fixture.rondo(['approve', id], { trust: true });
+        expect(code === 1 && fixture.count('A') === 0, 'an expired approval to stay expired', fixture.executed());
       },
     },
     {
       id: 'approvals.expiry.the-clock-goes-back',
-      run: async (world) => {
-        stage(world);
-        const { id } = await world.ask('pay', { env: at(-400 * DAY) });
-        const { code } = await world.rondo(['approve', id], { trust: true });
-        expect(code === 1 && world.count('A') === 0, 'an approval of last year to have expired', world.executed());
+      run: async (fixture) => {
+        definePayTool(fixture);
+        const { id } = await fixture.requestApproval('pay', { env: at(-400 * DAY) });
+        const { code } = await fixture.rondo(['approve', id], { trust: true });
+        expect(code === 1 && fixture.count('A') === 0, 'an approval of last year to have expired', fixture.executed());
       },
     },
   ];
 }
 
-/** A journal that was copied, with what lies beside it. @returns {import('../authority.mjs').Case[]} */
-function copies() {
-  const copied = (/** @type {World} */ world) => {
-    const copy = join(world.base, 'work', 'copy');
-    execFileSync('cp', ['-a', world.project, copy]);
-    writeFileSync(join(copy, 'loops/tool.sh'), world.shell('B'));
+/** Copies of a whole project with its journal. @returns {import('../runner.mjs').Case[]} */
+function copyCases() {
+  const copyProject = (/** @type {AuthorityFixture} */ fixture) => {
+    const copy = join(fixture.base, 'work', 'copy');
+    execFileSync('cp', ['-a', fixture.project, copy]);
+    writeFileSync(join(copy, 'loops/tool.sh'), fixture.shell('B'));
     return copy;
   };
   return ['copy', 'both', 'original'].flatMap((trusted) =>
     ['approve', 'resume'].map((verb) => ({
       id: `approvals.copied-journal.${verb}.trusts-${trusted}`,
-      run: async (/** @type {World} */ world) => {
-        stage(world);
-        const { id, turnId } = await world.ask('pay');
-        if (verb === 'resume') await world.rondo(['approve', id]);
-        const copy = copied(world);
-        const trust = { copy, both: `${copy}:${world.project}`, original: world.project }[trusted];
-        await world.rondo(verb === 'approve' ? ['approve', id] : ['resume', turnId], { trust, cwd: copy });
-        const left = world.executed();
-        expect(world.count('B') === 0, 'the program of the copy not to run', left);
-        if (trusted !== 'both') expect(left.length === 0, 'nothing to run', left);
+      run: async (/** @type {AuthorityFixture} */ fixture) => {
+        definePayTool(fixture);
+        const { id, turnId } = await fixture.requestApproval('pay');
+        if (verb === 'resume') await fixture.rondo(['approve', id]);
+        const copy = copyProject(fixture);
+        const trust = { copy, both: `${copy}:${fixture.project}`, original: fixture.project }[trusted];
+        await fixture.rondo(verb === 'approve' ? ['approve', id] : ['resume', turnId], { trust, cwd: copy });
+        const executed = fixture.executed();
+        expect(fixture.count('B') === 0, 'the program of the copy not to run', executed);
+        if (trusted !== 'both') expect(executed.length === 0, 'nothing to run', executed);
       },
     })),
   );
 }
 
-export const cases = () => [...people(), ...ids(), ...times(), ...copies()];
+export const cases = () => [...answererCases(), ...idCases(), ...orderCases(), ...copyCases()];

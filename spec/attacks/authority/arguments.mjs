@@ -1,11 +1,11 @@
-// Arguments that are shown and arguments that arrive: they must be the same, call by call, however odd they are.
+// The tool receives exactly the arguments that the approval displays, for each call and for any valid JSON.
 
 import { readFileSync } from 'node:fs';
-import { expect } from './world.mjs';
+import { expect } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
-/** Input as it is written on the command line. */
+/** The texts of the option --input. */
 const INPUTS = {
   'proto-member': '{"__proto__":{"command":"evil"},"a":1}',
   'constructor-member': '{"constructor":{"prototype":{"x":1}},"a":1}',
@@ -24,36 +24,43 @@ const INPUTS = {
   'deep-list': `{"a":${'['.repeat(200)}${']'.repeat(200)}}`,
 };
 
-/** @param {World} world */
-function stage(world) {
-  const got = `${world.mark}.stdin`;
-  world.write('loops/tool.sh', `#!/bin/sh\necho A >> '${world.mark}'\ncat >> '${got}'\necho '{}'\n`, 0o755);
-  world.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
-  return got;
+/** Defines a tool that records its stdin; returns the path of the record. @param {AuthorityFixture} fixture */
+function defineRecordingTool(fixture) {
+  const stdinFile = `${fixture.executionLog}.stdin`;
+  fixture.write(
+    'loops/tool.sh',
+    `#!/bin/sh\necho A >> '${fixture.executionLog}'\ncat >> '${stdinFile}'\necho '{}'\n`,
+    0o755,
+  );
+  fixture.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
+  return stdinFile;
 }
 
-/** @returns {import('../authority.mjs').Case[]} */
-function shownAndRun() {
+/** @returns {import('../runner.mjs').Case[]} */
+function inputCases() {
   return Object.entries(INPUTS).map(([name, input]) => ({
     id: `approvals.arguments.${name}`,
-    run: async (/** @type {World} */ world) => {
-      const got = stage(world);
-      const { code, stdout } = await world.rondo(['run', 'pay', '--input', input, '--json'], { trust: true });
-      world.expectNothing('nothing to run before it is approved');
-      // What cannot be kept exactly may be refused instead.
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      const stdinFile = defineRecordingTool(fixture);
+      const { code, stdout } = await fixture.rondo(['run', 'pay', '--input', input, '--json'], { trust: true });
+      fixture.assertNothingExecuted('nothing to run before the approval');
+      // Input that cannot be represented exactly may be refused.
       if (code !== 2) return expect(code === 64 || code === 1, 'a refusal', stdout);
-      const listed = (await world.rondo(['approvals', '--json'])).stdout;
+      const listed = (await fixture.rondo(['approvals', '--json'])).stdout;
       const [{ id }] = JSON.parse(listed);
-      await world.rondo(['approve', id], { trust: true });
-      const arrived = readFileSync(got, 'utf8').trim();
-      const same = listed.includes(`"arguments":${arrived},`);
-      expect(same && world.count('A') === 1, 'what was shown to arrive', { arrived, listed: listed.slice(0, 600) });
+      await fixture.rondo(['approve', id], { trust: true });
+      const received = readFileSync(stdinFile, 'utf8').trim();
+      const same = listed.includes(`"arguments":${received},`);
+      expect(same && fixture.count('A') === 1, 'the tool to receive the displayed arguments', {
+        received,
+        listed: listed.slice(0, 600),
+      });
     },
   }));
 }
 
-/** Several calls of one reply that look the same. @type {Record<string, object[]>} */
-const TWINS = {
+/** Several similar calls in one reply of the model. @type {Record<string, object[]>} */
+const SIMILAR_CALLS = {
   'same-arguments': [
     { name: 'pay', args: { n: 1 } },
     { name: 'pay', args: { n: 1 } },
@@ -69,22 +76,22 @@ const TWINS = {
   ],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function twins() {
-  return Object.entries(TWINS).map(([name, toolCalls]) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function similarCallCases() {
+  return Object.entries(SIMILAR_CALLS).map(([name, toolCalls]) => ({
     id: `approvals.twins.${name}`,
-    run: async (/** @type {World} */ world) => {
-      stage(world);
-      world.agent('desk', { tools: ['pay'] }, [{ toolCalls }, { text: 'done' }]);
-      const { ids } = await world.ask('desk', { given: { prompt: 'x' } });
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      defineRecordingTool(fixture);
+      fixture.agent('payer', { tools: ['pay'] }, [{ toolCalls }, { text: 'done' }]);
+      const { ids } = await fixture.requestApproval('payer', { loopInput: { prompt: 'x' } });
       expect(new Set(ids).size === toolCalls.length, 'one approval for each call', ids);
-      await world.rondo(['approve', ids[0]], { trust: true });
-      await world.rondo(['resume', '--all'], { trust: true });
-      expect(world.count('A') === 1, 'one approval to let one call pass', world.executed());
-      for (const id of ids.slice(1)) await world.rondo(['deny', id], { trust: true });
-      expect(world.count('A') === 1, 'what was denied not to run', world.executed());
+      await fixture.rondo(['approve', ids[0]], { trust: true });
+      await fixture.rondo(['resume', '--all'], { trust: true });
+      expect(fixture.count('A') === 1, 'one approval to authorize one call only', fixture.executed());
+      for (const id of ids.slice(1)) await fixture.rondo(['deny', id], { trust: true });
+      expect(fixture.count('A') === 1, 'denied calls not to run', fixture.executed());
     },
   }));
 }
 
-export const cases = () => [...shownAndRun(), ...twins()];
+export const cases = () => [...inputCases(), ...similarCallCases()];

@@ -1,15 +1,16 @@
-// Redirects, answers that repeat a key, names that resolve to this machine, and which host an entry of a list means.
+// Redirects, responses that contain a key, names that resolve to private addresses, and the hosts that a permit entry
+// matches.
 
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { expect, outcome, rondoLibrary, SECRETS } from './world.mjs';
+import { expect, outcome, rondoLibrary, SECRETS } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
-/** A second server, to which nothing was allowed. @param {World} world */
-async function second(world) {
+/** Starts a second server, for which there is no permit. @param {AuthorityFixture} fixture */
+async function startSecondServer(fixture) {
   const requests = /** @type {string[]} */ ([]);
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url} ${JSON.stringify(request.rawHeaders)}`);
@@ -17,18 +18,23 @@ async function second(world) {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  world.atEnd(() => server.close());
+  fixture.atEnd(() => server.close());
   return { requests, port: /** @type {import('node:net').AddressInfo} */ (server.address()).port };
 }
 
-/** @param {World} world @param {'tool' | 'model'} way @param {number} port */
-function define(world, way, port) {
-  if (way === 'tool') {
+/**
+ * Defines a loop that sends MY_TOKEN to a local port.
+ * @param {AuthorityFixture} fixture
+ * @param {'tool' | 'model'} sender
+ * @param {number} port
+ */
+function defineSender(fixture, sender, port) {
+  if (sender === 'tool') {
     const config = { headersFromEnv: { Authorization: 'MY_TOKEN' } };
-    world.define('go', { tool: { implementation: `http:http://127.0.0.1:${port}/a`, config, safety: 'idempotent' } });
+    fixture.define('go', { tool: { implementation: `http:http://127.0.0.1:${port}/a`, config, safety: 'idempotent' } });
   } else {
     const options = { baseURL: `http://127.0.0.1:${port}/v1`, apiKeyEnv: 'MY_TOKEN' };
-    world.define('go', {
+    fixture.define('go', {
       kind: 'prompt',
       prompt: { template: 'x' },
       backend: { id: 'openai-compatible', model: 'm', options },
@@ -36,21 +42,21 @@ function define(world, way, port) {
   }
 }
 
-/** @returns {import('../authority.mjs').Case[]} */
-function redirects() {
+/** @returns {import('../runner.mjs').Case[]} */
+function redirectCases() {
   return [301, 302, 303, 307, 308].flatMap((status) =>
-    /** @type {const} */ (['tool', 'model']).flatMap((way) =>
+    /** @type {const} */ (['tool', 'model']).flatMap((sender) =>
       ['trusted', 'allowed'].map((how) => ({
-        id: `sends.redirect.${way}.${how}.${status}`,
-        run: async (/** @type {World} */ world) => {
-          const other = await second(world);
-          const { port, requests } = await world.listen((_, response) => {
+        id: `sends.redirect.${sender}.${how}.${status}`,
+        run: async (/** @type {AuthorityFixture} */ fixture) => {
+          const other = await startSecondServer(fixture);
+          const { port, requests } = await fixture.listen((_, response) => {
             response.writeHead(status, { location: `http://127.0.0.1:${other.port}/b` }).end();
           });
-          define(world, way, port);
+          defineSender(fixture, sender, port);
           const flags = how === 'allowed' ? ['--send', `MY_TOKEN=127.0.0.1:${port}`] : [];
-          await world.rondo(['run', 'go', '--input', '{}', '--json', ...flags], { trust: how === 'trusted' });
-          expect(requests.length >= 1, 'the allowed server to be asked', requests);
+          await fixture.rondo(['run', 'go', '--input', '{}', '--json', ...flags], { trust: how === 'trusted' });
+          expect(requests.length >= 1, 'the allowed server to receive a request', requests);
           expect(other.requests.length === 0, 'a redirect not to be followed', other.requests);
         },
       })),
@@ -58,27 +64,30 @@ function redirects() {
   );
 }
 
-/** Every byte that the data directory holds. @param {World} world */
-function journalOf(world) {
-  const place = world.path('.rondo');
-  const files = readdirSync(place, { recursive: true, encoding: 'utf8' }).map((name) => join(place, name));
+/** Returns the content of all files of the data directory. @param {AuthorityFixture} fixture */
+function readDataDirectory(fixture) {
+  const directory = fixture.path('.rondo');
+  const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).map((name) => join(directory, name));
   return files
     .filter((file) => statSync(file).isFile())
     .map((file) => readFileSync(file, 'latin1'))
     .join('\n');
 }
 
-/** An answer as providers stream it, or whole. @param {string} text @param {boolean} streamed */
-function reply(text, streamed) {
+/** Returns the response of a model, streamed or complete. @param {string} text @param {boolean} isStreamed */
+function modelResponse(text, isStreamed) {
   const head = { id: '1', created: 1, model: 'm' };
   const choice = (/** @type {object} */ more) => ({ ...head, choices: [{ index: 0, ...more }] });
-  if (!streamed)
+  if (!isStreamed)
     return JSON.stringify(choice({ message: { role: 'assistant', content: text }, finish_reason: 'stop' }));
   const parts = [choice({ delta: { role: 'assistant', content: text } }), choice({ delta: {}, finish_reason: 'stop' })];
   return `${parts.map((part) => `data: ${JSON.stringify(part)}\n\n`).join('')}data: [DONE]\n\n`;
 }
 
-/** Servers that repeat what they were sent. @type {Record<string, (key: string, streamed: boolean) => [status: number, type: string, body: string]>} */
+/**
+ * Responses that contain the received key.
+ * @type {Record<string, (key: string, isStreamed: boolean) => [status: number, type: string, body: string]>}
+ */
 const ECHOES = {
   'failure-text': (key) => [400, 'text/plain', `bad key ${key}`],
   'failure-json': (key) => [
@@ -96,41 +105,45 @@ const ECHOES = {
     'text/plain',
     [...key].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''),
   ],
-  'success-text': (key, streamed) => [
+  'success-text': (key, isStreamed) => [
     200,
-    streamed ? 'text/event-stream' : 'application/json',
-    reply(`your key is ${key}`, streamed),
+    isStreamed ? 'text/event-stream' : 'application/json',
+    modelResponse(`your key is ${key}`, isStreamed),
   ],
   'success-not-json': (key) => [200, 'text/plain', `key=${key}`],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function echoes() {
+/** @returns {import('../runner.mjs').Case[]} */
+function echoCases() {
   return Object.entries(ECHOES).flatMap(([name, echo]) =>
-    /** @type {const} */ (['tool', 'model']).map((way) => ({
-      id: `sends.echo.${way}.${name}`,
-      run: async (/** @type {World} */ world) => {
-        const { port } = await world.listen((_, response) => {
-          const [status, type, body] = echo(SECRETS.MY_TOKEN, way === 'model');
+    /** @type {const} */ (['tool', 'model']).map((sender) => ({
+      id: `sends.echo.${sender}.${name}`,
+      run: async (/** @type {AuthorityFixture} */ fixture) => {
+        const { port } = await fixture.listen((_, response) => {
+          const [status, type, body] = echo(SECRETS.MY_TOKEN, sender === 'model');
           response.writeHead(status, { 'content-type': type }).end(body);
         });
-        define(world, way, port);
+        defineSender(fixture, sender, port);
         const flags = ['--send', `MY_TOKEN=127.0.0.1:${port}`];
-        const { stdout, stderr } = await world.rondo(['run', 'go', '--input', '{}', '--json', ...flags]);
-        const forms = Object.values(ECHOES).map((one) => one(SECRETS.MY_TOKEN, false)[2]);
-        const plain = (/** @type {string} */ text) =>
+        const { stdout, stderr } = await fixture.rondo(['run', 'go', '--input', '{}', '--json', ...flags]);
+        const forms = Object.values(ECHOES).map((respond) => respond(SECRETS.MY_TOKEN, false)[2]);
+        const containsKey = (/** @type {string} */ text) =>
           [SECRETS.MY_TOKEN, ...forms.filter((form) => !form.includes(SECRETS.MY_TOKEN))].some((form) =>
             text.includes(form),
           );
-        expect(!plain(stdout + stderr), 'the key not to be printed', stdout + stderr);
-        expect(!plain(journalOf(world)), 'the key not to be journaled', 'it is in a file of the data directory');
+        expect(!containsKey(stdout + stderr), 'the key not to be printed', stdout + stderr);
+        expect(
+          !containsKey(readDataDirectory(fixture)),
+          'the key not to be journaled',
+          'a file of the data directory contains it',
+        );
       },
     })),
   );
 }
 
-/** Names that resolve to addresses of this machine, by a resolver of the test. */
-const ADDRESSES = [
+/** Addresses that are not public. The resolver of the case returns them. */
+const PRIVATE_ADDRESSES = [
   '127.0.0.1',
   '::1',
   '0.0.0.0',
@@ -147,17 +160,17 @@ const ADDRESSES = [
   'fe80::1%lo',
 ];
 
-/** @returns {import('../authority.mjs').Case[]} */
-function resolved() {
-  return ADDRESSES.flatMap((address) =>
+/** @returns {import('../runner.mjs').Case[]} */
+function resolverCases() {
+  return PRIVATE_ADDRESSES.flatMap((address) =>
     ['alone', 'behind-a-public-one'].map((how) => ({
       id: `sends.resolved.${how}.${address}`,
-      run: async (/** @type {World} */ world) => {
-        const { port, requests } = await world.listen();
+      run: async (/** @type {AuthorityFixture} */ fixture) => {
+        const { port, requests } = await fixture.listen();
         const { httpTools } = await rondoLibrary();
         const resolve = async () => (how === 'alone' ? [address] : ['203.0.114.1', address]);
         const tools = httpTools({ environment: {}, resolve });
-        const origin = { directory: world.project, trusted: false };
+        const origin = { directory: fixture.project, trusted: false };
         const tool = await tools.open(`http://rebound.example:${port}/x`, origin, {});
         const call = {
           idempotencyKey: 'k',
@@ -168,20 +181,23 @@ function resolved() {
           emit() {},
           delta() {},
         };
-        const said = await outcome(Promise.resolve(tool({}, call)));
+        const result = await outcome(Promise.resolve(tool({}, call)));
         expect(
-          said.code === 'TOOL_FAILED' && /public/.test(said.message ?? ''),
-          'it to be refused as not public',
-          said,
+          result.code === 'TOOL_FAILED' && /public/.test(result.message ?? ''),
+          'the address to be refused as not public',
+          result,
         );
-        expect(requests.length === 0, 'nothing to be connected to', requests);
+        expect(requests.length === 0, 'no connection', requests);
       },
     })),
   );
 }
 
-/** An entry, an address, and whether a variable may be sent there. @type {[entry: string, url: string, may: boolean][]} */
-const ENTRIES = [
+/**
+ * An entry of a permit list, a URL, and whether a variable may be sent there.
+ * @type {[entry: string, url: string, isPermitted: boolean][]}
+ */
+const PERMIT_ENTRIES = [
   ['api.example.com', 'https://api.example.com/v1', true],
   ['api.example.com', 'https://API.EXAMPLE.com/v1', true],
   ['API.example.com', 'https://api.example.com/v1', true],
@@ -211,21 +227,21 @@ const ENTRIES = [
   ['[::1]', 'http://[::ffff:127.0.0.1]/', false],
 ];
 
-/** @returns {import('../authority.mjs').Case[]} */
-function entries() {
-  return ENTRIES.map(([entry, url, may], n) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function permitEntryCases() {
+  return PERMIT_ENTRIES.map(([entry, url, isPermitted], n) => ({
     id: `sends.entry.${n}.${entry.replace('://', ':')}`,
     run: async () => {
       const { permitsOf } = await rondoLibrary();
       const permits = permitsOf({}, { send: new Map([['KEY', [entry]]]), destinations: [] });
       expect(
-        permits.maySend('KEY', new URL(url)) === may,
-        `${url} ${may ? 'to be' : 'not to be'} meant by ${entry}`,
-        !may,
+        permits.canSend('KEY', new URL(url)) === isPermitted,
+        `${url} ${isPermitted ? 'to be' : 'not to be'} permitted by ${entry}`,
+        !isPermitted,
       );
-      expect(!permits.maySend('OTHER', new URL(url)), 'another variable not to be sent', true);
+      expect(!permits.canSend('OTHER', new URL(url)), 'another variable not to be sent', true);
     },
   }));
 }
 
-export const cases = () => [...redirects(), ...echoes(), ...resolved(), ...entries()];
+export const cases = () => [...redirectCases(), ...echoCases(), ...resolverCases(), ...permitEntryCases()];

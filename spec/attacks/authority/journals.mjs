@@ -1,45 +1,63 @@
-// Journals that a clone brings along: recorded definitions and answers that claim a directory which the operator trusts.
+// Journals in a clone: recorded definitions and answers that refer to a directory which the operator trusts.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, sleep } from './world.mjs';
+import { expect, sleep } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
-const ask = { policy: { approval: 'ask' } };
+const ASK_POLICY = { policy: { approval: 'ask' } };
 
-/** The directory that the operator trusts. At the attacker's it holds something else. @param {World} world @param {string} letter @param {object} [more] */
-function trustedDirectory(world, letter, more = {}) {
-  const place = join(world.base, 'tools');
-  rmSync(place, { recursive: true, force: true });
-  mkdirSync(place, { recursive: true });
-  world.write(join(place, 'tool.sh'), world.shell(letter), 0o755);
+/**
+ * Creates the directory that the operator trusts. On the attacker's machine it has other content.
+ * @param {AuthorityFixture} fixture
+ * @param {string} letter
+ * @param {object} [more]
+ */
+function createTrustedDirectory(fixture, letter, more = {}) {
+  const directory = join(fixture.base, 'tools');
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  fixture.write(join(directory, 'tool.sh'), fixture.shell(letter), 0o755);
   const definition = { id: 'pay', name: 'pay', version: '1.0.0', kind: 'tool', inputSchema: {}, outputSchema: true };
-  world.write(join(place, 'pay.json'), { ...definition, tool: { implementation: 'exec:./tool.sh' }, ...more });
-  return place;
+  fixture.write(join(directory, 'pay.json'), { ...definition, tool: { implementation: 'exec:./tool.sh' }, ...more });
+  return directory;
 }
 
-/** What the attacker has recorded. @type {Record<string, (world: World, place: string) => Promise<{ turnId: string, id?: string }>>} */
+/**
+ * The journals of the attacker.
+ * @type {Record<string, (fixture: AuthorityFixture, directory: string) => Promise<{ turnId: string, id?: string }>>}
+ */
 const RECORDED = {
-  waits: async (world, place) => world.ask('pay', { args: ['--session', 's', '--loops', place], trust: place }),
-  answered: async (world, place) => {
-    const asked = await world.ask('pay', { args: ['--session', 's', '--loops', place], trust: place });
-    await world.rondo(['approve', asked.id, '--loops', world.path('loops')], {});
-    return asked;
+  waits: async (fixture, directory) =>
+    fixture.requestApproval('pay', { args: ['--session', 's', '--loops', directory], trust: directory }),
+  answered: async (fixture, directory) => {
+    const turn = await fixture.requestApproval('pay', {
+      args: ['--session', 's', '--loops', directory],
+      trust: directory,
+    });
+    await fixture.rondo(['approve', turn.id, '--loops', fixture.path('loops')], {});
+    return turn;
   },
-  interrupted: async (world, place) => {
-    world.write(join(place, 'tool.sh'), `#!/bin/sh\necho started >> '${world.mark}'\nsleep 20\n`, 0o755);
-    const running = world.start(['run', 'pay', '--session', 's', '--input', '{}', '--loops', place], { trust: place });
-    while (world.executed().length === 0) await sleep(20);
+  interrupted: async (fixture, directory) => {
+    fixture.write(
+      join(directory, 'tool.sh'),
+      `#!/bin/sh\necho started >> '${fixture.executionLog}'\nsleep 20\n`,
+      0o755,
+    );
+    const running = fixture.start(['run', 'pay', '--session', 's', '--input', '{}', '--loops', directory], {
+      trust: directory,
+    });
+    while (fixture.executed().length === 0) await sleep(20);
     running.kill();
     await running.ended;
-    rmSync(world.mark);
-    const { runs } = await world.json(['runs']);
+    rmSync(fixture.executionLog);
+    const { runs } = await fixture.json(['runs']);
     return { turnId: runs[0].turnId };
   },
 };
 
-/** What the recorded definition says; the operator's says less. @type {Record<string, object>} */
+/** Members in which the recorded definition differs from the operator's. @type {Record<string, object>} */
 const DEFINITIONS = {
   'exec-args': { tool: { implementation: 'exec:./tool.sh', config: { args: ['--evil'] }, safety: 'idempotent' } },
   'exec-env': {
@@ -53,7 +71,10 @@ const DEFINITIONS = {
   'other-id': { id: 'deploy', tool: { implementation: 'exec:./tool.sh', safety: 'idempotent' } },
 };
 
-/** What the operator does in the clone. @type {Record<string, (turn: { turnId: string, id?: string }) => string[]>} */
+/**
+ * The verbs of the operator in the clone.
+ * @type {Record<string, (turn: { turnId: string, id?: string }) => string[]>}
+ */
 const VERBS = {
   'resume-all': () => ['resume', '--all'],
   resume: ({ turnId }) => ['resume', turnId],
@@ -62,7 +83,7 @@ const VERBS = {
   replay: ({ turnId }) => ['replay', turnId, '--now'],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
+/** @returns {import('../runner.mjs').Case[]} */
 export const cases = () => {
   const claims = Object.entries(RECORDED).flatMap(([kind, record]) =>
     Object.entries(DEFINITIONS).flatMap(([name, more]) =>
@@ -71,21 +92,21 @@ export const cases = () => {
         .filter((_, n) => name === 'exec-args' || n < 2)
         .map(([verb, args]) => ({
           id: `trust.journal.${kind}.${name}.${verb}`,
-          run: async (/** @type {World} */ world) => {
-            const guarded = kind === 'interrupted' ? more : { ...more, ...ask };
-            const place = trustedDirectory(world, 'evil', guarded);
+          run: async (/** @type {AuthorityFixture} */ fixture) => {
+            const definition = kind === 'interrupted' ? more : { ...more, ...ASK_POLICY };
+            const directory = createTrustedDirectory(fixture, 'evil', definition);
             const loop = /** @type {any} */ (more).id ?? 'pay';
             if (loop !== 'pay')
-              world.ask = (
-                (ask) => (_, setting) =>
-                  ask.call(world, loop, setting)
-              )(world.ask);
-            const turn = kind === 'interrupted' && loop !== 'pay' ? undefined : await record(world, place);
+              fixture.requestApproval = (
+                (original) => (_, setting) =>
+                  original.call(fixture, loop, setting)
+              )(fixture.requestApproval);
+            const turn = kind === 'interrupted' && loop !== 'pay' ? undefined : await record(fixture, directory);
             if (turn === undefined) return;
-            expect(world.executed().length === 0, 'nothing to run at the attacker’s', world.executed());
-            trustedDirectory(world, 'own');
-            await world.rondo(args(turn), { trust: place });
-            expect(world.executed().length === 0, 'nothing recorded by somebody else to run', world.executed());
+            expect(fixture.executed().length === 0, 'nothing to run on the attacker’s machine', fixture.executed());
+            createTrustedDirectory(fixture, 'own');
+            await fixture.rondo(args(turn), { trust: directory });
+            expect(fixture.executed().length === 0, 'nothing recorded by another user to run', fixture.executed());
           },
         })),
     ),

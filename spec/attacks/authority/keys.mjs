@@ -1,12 +1,12 @@
-// Identities of turns: keys, principals, sessions and call ids that must not be taken for one another.
+// Identities of turns: keys, principals, sessions and call ids that must not be confused with each other.
 
-import { aiSdkLibrary, expect, hostOf, outcome } from './world.mjs';
+import { aiSdkLibrary, createHost, expect, outcome } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
-/** @typedef {{ key?: string, principal?: string, sessionId?: string }} Who */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
+/** @typedef {{ key?: string, principal?: string, sessionId?: string }} TurnIdentity */
 
-/** Two requests that are not the same turn. @type {Record<string, [one: Who, other: Who]>} */
-const APART = {
+/** Pairs of requests for different turns. @type {Record<string, [one: TurnIdentity, other: TurnIdentity]>} */
+const DISTINCT_REQUESTS = {
   'separator-in-the-principal': [
     { principal: 'a:b', key: 'c' },
     { principal: 'a', key: 'b:c' },
@@ -67,32 +67,36 @@ const APART = {
   'long-keys': [{ key: 'k'.repeat(999) }, { key: 'k'.repeat(1000) }],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function apart() {
-  return Object.entries(APART).map(([name, [one, other]]) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function keyCases() {
+  return Object.entries(DISTINCT_REQUESTS).map(([name, [one, other]]) => ({
     id: `identity.key.${name}`,
     run: async () => {
-      const { host, rondo } = await hostOf();
-      const seen = /** @type {string[]} */ ([]);
+      const { host, rondo } = await createHost();
+      const inputs = /** @type {string[]} */ ([]);
       const loop = rondo.defineLoop({
         id: 'note',
         input: true,
         output: true,
-        tool: (/** @type {any} */ input) => ({ said: seen.push(input.text), text: input.text }),
+        tool: (/** @type {any} */ input) => ({ count: inputs.push(input.text), text: input.text }),
       });
       const first = await outcome(host.run({ loop, input: { text: 'secret of one' }, ...one }));
       const second = await outcome(host.run({ loop, input: { text: 'secret of one' }, ...other }));
       const [a, b] = /** @type {any[]} */ ([first.ok, second.ok]);
-      expect(a?.turnId !== undefined && a.turnId !== b?.turnId, 'two turns, or a refusal', {
+      expect(a?.turnId !== undefined && a.turnId !== b?.turnId, 'two turns, or an error', {
         first: a?.turnId,
         second: b?.turnId ?? second.code,
       });
-      expect(seen.length === (b === undefined ? 1 : 2), 'no answer of one to be told to the other', seen.length);
+      expect(
+        inputs.length === (b === undefined ? 1 : 2),
+        'no result of one request to answer the other',
+        inputs.length,
+      );
     },
   }));
 }
 
-/** Requests that cannot be anybody's. @type {Record<string, object>} */
+/** Malformed requests. @type {Record<string, object>} */
 const MALFORMED = {
   'principal-empty': { principal: '' },
   'principal-blank': { principal: ' \t' },
@@ -113,32 +117,35 @@ const MALFORMED = {
   'unknown-member': { trusted: true },
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function malformed() {
+/** @returns {import('../runner.mjs').Case[]} */
+function malformedCases() {
   return Object.entries(MALFORMED).map(([name, more]) => ({
     id: `identity.malformed.${name}`,
     run: async () => {
-      const { host, rondo } = await hostOf();
+      const { host, rondo } = await createHost();
       let ran = 0;
       const loop = rondo.defineLoop({ id: 'note', input: true, output: true, tool: () => ({ n: ++ran }) });
       const { code, ok } = await outcome(host.run({ loop, input: {}, ...more }));
-      expect(code === 'TypeError' && ran === 0, 'a TypeError, and no turn', { code, ok, ran });
+      expect(code === 'TypeError' && ran === 0, 'a TypeError and no turn', { code, ok, ran });
     },
   }));
 }
 
-/** Two calls of a tool of the AI SDK, and whether they are one turn. @type {Record<string, [options: object, one: any, other: any, same: boolean]>} */
-const list = [{ role: 'user', content: 'x' }];
+const messages = [{ role: 'user', content: 'x' }];
+/**
+ * Pairs of calls of an AI SDK tool, and whether they are the same turn.
+ * @type {Record<string, [options: object, one: any, other: any, isSame: boolean]>}
+ */
 const CALLS = {
   'same-call-of-one-session': [{ sessionId: 's' }, { toolCallId: 'call_0' }, { toolCallId: 'call_0' }, true],
-  'same-list': [{}, { toolCallId: 'call_0', messages: list }, { toolCallId: 'call_0', messages: list }, true],
+  'same-list': [{}, { toolCallId: 'call_0', messages }, { toolCallId: 'call_0', messages }, true],
   'equal-lists': [
     {},
-    { toolCallId: 'call_0', messages: [...list] },
-    { toolCallId: 'call_0', messages: [...list] },
+    { toolCallId: 'call_0', messages: [...messages] },
+    { toolCallId: 'call_0', messages: [...messages] },
     false,
   ],
-  'list-and-none': [{}, { toolCallId: 'call_0', messages: list }, { toolCallId: 'call_0' }, false],
+  'list-and-none': [{}, { toolCallId: 'call_0', messages }, { toolCallId: 'call_0' }, false],
   'other-call': [{ sessionId: 's' }, { toolCallId: 'call_0' }, { toolCallId: 'call_1' }, false],
   'separators-in-the-call': [{ sessionId: 's' }, { toolCallId: 'a:b' }, { toolCallId: 'a%3Ab' }, false],
   'principal-by-context': [
@@ -155,38 +162,41 @@ const CALLS = {
   ],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function calls() {
-  const pairs = Object.entries(CALLS).map(([name, [options, one, other, same]]) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function toolCallCases() {
+  const pairs = Object.entries(CALLS).map(([name, [options, one, other, isSame]]) => ({
     id: `identity.call.${name}`,
     run: async () => {
       const { toAISDKTool } = await aiSdkLibrary();
-      const { host, rondo } = await hostOf();
+      const { host, rondo } = await createHost();
       let ran = 0;
       const loop = rondo.defineLoop({ id: 'note', input: true, output: true, tool: () => ({ n: ++ran }) });
       const tool = toAISDKTool(loop, { host, ...options });
       await tool.execute({ text: 'x' }, one);
       await tool.execute({ text: 'x' }, other);
-      expect(ran === (same ? 1 : 2), same ? 'one turn' : 'two turns', ran);
+      expect(ran === (isSame ? 1 : 2), isSame ? 'one turn' : 'two turns', ran);
     },
   }));
-  const nobody = [undefined, null, 5, {}, ''].map((found, n) => ({
+  const invalidPrincipals = [undefined, null, 5, {}, ''].map((principal, n) => ({
     id: `identity.call.nobody-${n}`,
     run: async () => {
       const { toAISDKTool } = await aiSdkLibrary();
-      const { host, rondo } = await hostOf();
+      const { host, rondo } = await createHost();
       let ran = 0;
       const loop = rondo.defineLoop({ id: 'note', input: true, output: true, tool: () => ({ n: ++ran }) });
-      const tool = toAISDKTool(loop, { host, sessionId: 's', principal: () => found });
+      const tool = toAISDKTool(loop, { host, sessionId: 's', principal: () => principal });
       const { code } = await outcome(tool.execute({}, { toolCallId: 'c' }));
-      expect(code === 'TypeError' && ran === 0, 'a call of nobody to be refused', { code, ran });
+      expect(code === 'TypeError' && ran === 0, 'a call without a principal to be refused', { code, ran });
     },
   }));
-  return [...pairs, ...nobody];
+  return [...pairs, ...invalidPrincipals];
 }
 
-/** Keys on the command line belong to who is named there. @type {Record<string, [one: string[], other: string[]]>} */
-const LINES = {
+/**
+ * Options of two runs with the same key that are different turns.
+ * @type {Record<string, [one: string[], other: string[]]>}
+ */
+const OPTION_PAIRS = {
   'as-other': [
     ['--as', 'ada'],
     ['--as', 'eve'],
@@ -202,23 +212,23 @@ const LINES = {
   ],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function lines() {
-  return Object.entries(LINES).map(([name, [one, other]]) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function commandLineCases() {
+  return Object.entries(OPTION_PAIRS).map(([name, [one, other]]) => ({
     id: `identity.line.${name}`,
-    run: async (/** @type {World} */ world) => {
-      world.define('echo', { tool: { implementation: 'builtin:echo', safety: 'pure' } });
-      const first = await world.json(['run', 'echo', '--key', 'k', '--input', '{"of":"one"}', ...one]);
-      const second = await world.json(['run', 'echo', '--key', 'k', '--input', '{"of":"other"}', ...other]);
-      expect(first.status === 'ok' && second.output?.of !== 'one', 'no answer of one to be told to the other', second);
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      fixture.define('echo', { tool: { implementation: 'builtin:echo', safety: 'pure' } });
+      const first = await fixture.json(['run', 'echo', '--key', 'k', '--input', '{"of":"one"}', ...one]);
+      const second = await fixture.json(['run', 'echo', '--key', 'k', '--input', '{"of":"other"}', ...other]);
+      expect(first.status === 'ok' && second.output?.of !== 'one', 'no result of one run to answer the other', second);
       expect(second.turnId !== first.turnId, 'two turns', second.turnId);
     },
   }));
 }
 
-/** Approvers on the command line. @returns {import('../authority.mjs').Case[]} */
-function approvers() {
-  const table = /** @type {Record<string, string[]>} */ ({
+/** Options of `rondo approve` that do not name the approver `bob`. @returns {import('../runner.mjs').Case[]} */
+function approverCases() {
+  const answerers = /** @type {Record<string, string[]>} */ ({
     principal: ['--as', 'ada'],
     login: [],
     case: ['--as', 'Bob'],
@@ -227,18 +237,27 @@ function approvers() {
     agent: ['--as', 'pay'],
     empty: ['--as', ''],
   });
-  return Object.entries(table).map(([name, as]) => ({
+  return Object.entries(answerers).map(([name, as]) => ({
     id: `identity.approver.${name}`,
-    run: async (/** @type {World} */ world) => {
-      world.write('loops/tool.sh', world.shell('A'), 0o755);
-      world.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
-      const { id } = await world.ask('pay', { args: ['--as', 'ada', '--approver', 'bob'] });
-      const { code } = await world.rondo(['approve', id, ...as], { trust: true });
-      expect(code !== 0 && world.count('A') === 0, 'nobody but bob to answer', { code, ran: world.executed() });
-      await world.rondo(['approve', id, '--as', 'bob'], { trust: true });
-      expect(world.count('A') === 1, 'bob to answer', world.executed());
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      fixture.write('loops/tool.sh', fixture.shell('A'), 0o755);
+      fixture.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
+      const { id } = await fixture.requestApproval('pay', { args: ['--as', 'ada', '--approver', 'bob'] });
+      const { code } = await fixture.rondo(['approve', id, ...as], { trust: true });
+      expect(code !== 0 && fixture.count('A') === 0, 'only bob to be able to answer', {
+        code,
+        ran: fixture.executed(),
+      });
+      await fixture.rondo(['approve', id, '--as', 'bob'], { trust: true });
+      expect(fixture.count('A') === 1, 'bob to be able to answer', fixture.executed());
     },
   }));
 }
 
-export const cases = () => [...apart(), ...malformed(), ...calls(), ...lines(), ...approvers()];
+export const cases = () => [
+  ...keyCases(),
+  ...malformedCases(),
+  ...toolCallCases(),
+  ...commandLineCases(),
+  ...approverCases(),
+];

@@ -1,4 +1,4 @@
-// Programs behind exec: and module: that change between the request of an approval and each later step.
+// Programs of `exec:` and `module:` tools that change between the approval request and each later step.
 
 import { execFileSync } from 'node:child_process';
 import {
@@ -16,70 +16,95 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from './world.mjs';
+import { expect } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 /** @typedef {'exec' | 'module'} Scheme */
 
 const FILES = { exec: 'bin/tool.sh', module: 'bin/tool.mjs' };
 
-/** @param {World} world @param {Scheme} scheme @param {string} letter */
-const textOf = (world, scheme, letter) => (scheme === 'exec' ? world.shell(letter) : world.module(letter));
+/**
+ * Returns a program that logs a letter.
+ * @param {AuthorityFixture} fixture
+ * @param {Scheme} scheme
+ * @param {string} letter
+ */
+const programText = (fixture, scheme, letter) => (scheme === 'exec' ? fixture.shell(letter) : fixture.module(letter));
 
-/** @param {World} world @param {Scheme} scheme @param {object} [more] */
-function stage(world, scheme, more = {}) {
-  const file = world.write(`loops/${FILES[scheme]}`, textOf(world, scheme, 'A'), 0o755);
+/**
+ * Defines a tool that requires approval; returns the path of its program.
+ * @param {AuthorityFixture} fixture
+ * @param {Scheme} scheme
+ * @param {object} [more]
+ */
+function defineTool(fixture, scheme, more = {}) {
+  const file = fixture.write(`loops/${FILES[scheme]}`, programText(fixture, scheme, 'A'), 0o755);
   const implementation = scheme === 'exec' ? `exec:./${FILES.exec}` : `module:./${FILES.module}#run`;
   const { tool = {}, policy = {}, ...rest } = /** @type {any} */ (more);
-  world.define('pay', { tool: { implementation, ...tool }, policy: { approval: 'ask', ...policy }, ...rest });
+  fixture.define('pay', { tool: { implementation, ...tool }, policy: { approval: 'ask', ...policy }, ...rest });
   return file;
 }
 
-/** A hostile twin of the file, somewhere. @param {World} world @param {Scheme} scheme @param {string} path */
-const twin = (world, scheme, path) => world.write(path, textOf(world, scheme, 'B'), 0o755);
+/**
+ * Writes a hostile program, which logs B.
+ * @param {AuthorityFixture} fixture
+ * @param {Scheme} scheme
+ * @param {string} path
+ */
+const writeHostile = (fixture, scheme, path) => fixture.write(path, programText(fixture, scheme, 'B'), 0o755);
 
-/** @param {World} world @param {(definition: any) => void} edit */
-function edited(world, edit) {
-  const file = world.path('loops/pay.json');
+/** Edits the definition file of the tool. @param {AuthorityFixture} fixture @param {(definition: any) => void} edit */
+function editDefinition(fixture, edit) {
+  const file = fixture.path('loops/pay.json');
   const definition = JSON.parse(readFileSync(file, 'utf8'));
   edit(definition);
   writeFileSync(file, JSON.stringify(definition));
 }
 
-/** What is changed, and what may run afterwards: nothing, or the program that was approved. @type {Record<string, { may: '' | 'A' | 'A?', change: (world: World, file: string, scheme: Scheme) => void, only?: Scheme }>} */
+/**
+ * @typedef {object} Change
+ * @property {'' | 'A' | 'A?'} expected the program that runs afterwards: none, the approved one, or either
+ * @property {(fixture: AuthorityFixture, file: string, scheme: Scheme) => void} change
+ * @property {Scheme} [only] the only scheme that the change applies to
+ */
+
+/** Changes after the approval request. @type {Record<string, Change>} */
 const CHANGES = {
-  overwritten: { may: '', change: (world, file, scheme) => writeFileSync(file, textOf(world, scheme, 'B')) },
-  renamed: {
-    may: '',
-    change: (world, file, scheme) => renameSync(twin(world, scheme, 'loops/bin/.new'), file),
+  overwritten: {
+    expected: '',
+    change: (fixture, file, scheme) => writeFileSync(file, programText(fixture, scheme, 'B')),
   },
-  'one-byte': { may: '', change: (_, file) => appendFileSync(file, '\n') },
+  renamed: {
+    expected: '',
+    change: (fixture, file, scheme) => renameSync(writeHostile(fixture, scheme, 'loops/bin/.new'), file),
+  },
+  'one-byte': { expected: '', change: (_, file) => appendFileSync(file, '\n') },
   'same-size-and-time': {
-    may: '',
-    change: (world, file, scheme) => {
+    expected: '',
+    change: (fixture, file, scheme) => {
       const { atime, mtime } = statSync(file);
-      writeFileSync(file, textOf(world, scheme, 'B'));
+      writeFileSync(file, programText(fixture, scheme, 'B'));
       utimesSync(file, atime, mtime);
     },
   },
   'link-inside': {
-    may: '',
-    change: (world, file, scheme) => {
-      const evil = twin(world, scheme, `loops/bin/other${file.slice(file.lastIndexOf('.'))}`);
+    expected: '',
+    change: (fixture, file, scheme) => {
+      const hostile = writeHostile(fixture, scheme, `loops/bin/other${file.slice(file.lastIndexOf('.'))}`);
       rmSync(file);
-      symlinkSync(evil, file);
+      symlinkSync(hostile, file);
     },
   },
   'link-outside': {
-    may: '',
-    change: (world, file, scheme) => {
-      const evil = twin(world, scheme, join(world.outside, `tool${file.slice(file.lastIndexOf('.'))}`));
+    expected: '',
+    change: (fixture, file, scheme) => {
+      const hostile = writeHostile(fixture, scheme, join(fixture.outside, `tool${file.slice(file.lastIndexOf('.'))}`));
       rmSync(file);
-      symlinkSync(evil, file);
+      symlinkSync(hostile, file);
     },
   },
   'link-to-same-bytes': {
-    may: '',
+    expected: '',
     change: (_, file) => {
       const copy = file.replace('tool.', 'copy.');
       copyFileSync(file, copy);
@@ -88,202 +113,212 @@ const CHANGES = {
     },
   },
   'hard-link': {
-    may: '',
-    change: (world, file, scheme) => {
-      const evil = twin(world, scheme, join(world.outside, 'tool'));
+    expected: '',
+    change: (fixture, file, scheme) => {
+      const hostile = writeHostile(fixture, scheme, join(fixture.outside, 'tool'));
       rmSync(file);
-      linkSync(evil, file);
+      linkSync(hostile, file);
     },
   },
   'directory-replaced': {
-    may: '',
-    change: (world, file, scheme) => {
-      renameSync(world.path('loops/bin'), world.path('loops/old'));
-      twin(world, scheme, `loops/bin/${file.slice(file.lastIndexOf('/') + 1)}`);
+    expected: '',
+    change: (fixture, file, scheme) => {
+      renameSync(fixture.path('loops/bin'), fixture.path('loops/old'));
+      writeHostile(fixture, scheme, `loops/bin/${file.slice(file.lastIndexOf('/') + 1)}`);
     },
   },
   'directory-link': {
-    may: '',
-    change: (world, file, scheme) => {
-      renameSync(world.path('loops/bin'), world.path('loops/old'));
-      mkdirSync(world.path('loops/evil'));
-      twin(world, scheme, `loops/evil/${file.slice(file.lastIndexOf('/') + 1)}`);
-      symlinkSync('evil', world.path('loops/bin'));
+    expected: '',
+    change: (fixture, file, scheme) => {
+      renameSync(fixture.path('loops/bin'), fixture.path('loops/old'));
+      mkdirSync(fixture.path('loops/evil'));
+      writeHostile(fixture, scheme, `loops/evil/${file.slice(file.lastIndexOf('/') + 1)}`);
+      symlinkSync('evil', fixture.path('loops/bin'));
     },
   },
   'loops-link': {
-    may: '',
-    change: (world, _, scheme) => {
-      renameSync(world.path('loops'), world.path('was'));
-      copyTree(world.path('was'), join(world.outside, 'loops'));
-      twin(world, scheme, join(world.outside, 'loops', FILES[scheme]));
-      symlinkSync(join(world.outside, 'loops'), world.path('loops'));
+    expected: '',
+    change: (fixture, _, scheme) => {
+      renameSync(fixture.path('loops'), fixture.path('was'));
+      copyTree(fixture.path('was'), join(fixture.outside, 'loops'));
+      writeHostile(fixture, scheme, join(fixture.outside, 'loops', FILES[scheme]));
+      symlinkSync(join(fixture.outside, 'loops'), fixture.path('loops'));
     },
   },
   'project-replaced': {
-    may: '',
-    change: (world, _, scheme) => {
-      copyTree(world.project, `${world.project}-copy`);
-      renameSync(world.project, `${world.project}-was`);
-      renameSync(`${world.project}-copy`, world.project);
-      twin(world, scheme, `loops/${FILES[scheme]}`);
+    expected: '',
+    change: (fixture, _, scheme) => {
+      copyTree(fixture.project, `${fixture.project}-copy`);
+      renameSync(fixture.project, `${fixture.project}-was`);
+      renameSync(`${fixture.project}-copy`, fixture.project);
+      writeHostile(fixture, scheme, `loops/${FILES[scheme]}`);
     },
   },
-  removed: { may: '', change: (_, file) => rmSync(file) },
+  removed: { expected: '', change: (_, file) => rmSync(file) },
   'a-directory': {
-    may: '',
+    expected: '',
     change: (_, file) => {
       rmSync(file);
       mkdirSync(file);
     },
   },
   'a-pipe': {
-    may: '',
+    expected: '',
     change: (_, file) => {
       rmSync(file);
       execFileSync('mkfifo', [file]);
     },
   },
-  empty: { may: '', change: (_, file) => writeFileSync(file, '') },
-  'not-executable': { may: '', only: 'exec', change: (_, file) => chmodSync(file, 0o644) },
+  empty: { expected: '', change: (_, file) => writeFileSync(file, '') },
+  'not-executable': { expected: '', only: 'exec', change: (_, file) => chmodSync(file, 0o644) },
   'not-readable-bytes-swapped': {
-    may: '',
-    change: (world, file, scheme) => {
-      writeFileSync(file, textOf(world, scheme, 'B'));
+    expected: '',
+    change: (fixture, file, scheme) => {
+      writeFileSync(file, programText(fixture, scheme, 'B'));
       chmodSync(file, 0o111);
     },
   },
   'definition-names-another': {
-    may: 'A?',
-    change: (world, file, scheme) => {
+    expected: 'A?',
+    change: (fixture, file, scheme) => {
       const other = `bin/other${file.slice(file.lastIndexOf('.'))}`;
-      twin(world, scheme, `loops/${other}`);
-      const named = scheme === 'exec' ? `exec:./${other}` : `module:./${other}#run`;
-      edited(world, ({ tool }) => Object.assign(tool, { implementation: named }));
+      writeHostile(fixture, scheme, `loops/${other}`);
+      const implementation = scheme === 'exec' ? `exec:./${other}` : `module:./${other}#run`;
+      editDefinition(fixture, ({ tool }) => Object.assign(tool, { implementation }));
     },
   },
   'definition-says-always-allow': {
-    may: '',
-    change: (world, file, scheme) => {
-      edited(world, (definition) => Object.assign(definition, { policy: { approval: 'always_allow' } }));
-      writeFileSync(file, textOf(world, scheme, 'B'));
+    expected: '',
+    change: (fixture, file, scheme) => {
+      editDefinition(fixture, (definition) => Object.assign(definition, { policy: { approval: 'always_allow' } }));
+      writeFileSync(file, programText(fixture, scheme, 'B'));
     },
   },
   'definition-removed-and-swapped': {
-    may: '',
-    change: (world, file, scheme) => {
-      rmSync(world.path('loops/pay.json'));
-      writeFileSync(file, textOf(world, scheme, 'B'));
+    expected: '',
+    change: (fixture, file, scheme) => {
+      rmSync(fixture.path('loops/pay.json'));
+      writeFileSync(file, programText(fixture, scheme, 'B'));
     },
   },
   'definition-newer-version': {
-    may: 'A?',
-    change: (world, file, scheme) => {
+    expected: 'A?',
+    change: (fixture, file, scheme) => {
       const other = `bin/other${file.slice(file.lastIndexOf('.'))}`;
-      twin(world, scheme, `loops/${other}`);
-      const named = scheme === 'exec' ? `exec:./${other}` : `module:./${other}#run`;
-      world.define('pay', { version: '2.0.0', tool: { implementation: named } }, 'loops/pay2.json');
+      writeHostile(fixture, scheme, `loops/${other}`);
+      const implementation = scheme === 'exec' ? `exec:./${other}` : `module:./${other}#run`;
+      fixture.define('pay', { version: '2.0.0', tool: { implementation } }, 'loops/pay2.json');
     },
   },
-  // Nothing that an approval is bound to has changed: it must still run, once.
-  'same-bytes-again': { may: 'A', change: (world, file, scheme) => writeFileSync(file, textOf(world, scheme, 'A')) },
-  'other-mode': { may: 'A', change: (_, file) => chmodSync(file, 0o700) },
-  'other-file-beside': { may: 'A', change: (world) => void world.write('loops/bin/beside.txt', 'B') },
+  // The approval is not bound to these properties: the program must still run once.
+  'same-bytes-again': {
+    expected: 'A',
+    change: (fixture, file, scheme) => writeFileSync(file, programText(fixture, scheme, 'A')),
+  },
+  'other-mode': { expected: 'A', change: (_, file) => chmodSync(file, 0o700) },
+  'other-file-beside': { expected: 'A', change: (fixture) => void fixture.write('loops/bin/beside.txt', 'B') },
 };
 
 /** @param {string} from @param {string} to */
 const copyTree = (from, to) => void execFileSync('cp', ['-a', from, to]);
 
-/** @param {World} world @param {'' | 'A' | 'A?'} may */
-function judge(world, may) {
-  const left = world.executed();
-  const foreign = left.filter((line) => line.endsWith('B'));
-  expect(foreign.length === 0, 'nothing but the approved program to run', left);
-  const runs = world.count('A');
-  if (may === 'A') expect(runs === 1, 'the approved program to run once', left);
-  else if (may === '') expect(runs === 0, 'nothing to run: it changed', left);
-  else expect(runs <= 1, 'the approved program to run at most once', left);
+/** Asserts that only the expected program ran. @param {AuthorityFixture} fixture @param {'' | 'A' | 'A?'} expected */
+function assertExecuted(fixture, expected) {
+  const executed = fixture.executed();
+  const hostile = executed.filter((line) => line.endsWith('B'));
+  expect(hostile.length === 0, 'only the approved program to run', executed);
+  const runs = fixture.count('A');
+  if (expected === 'A') expect(runs === 1, 'the approved program to run once', executed);
+  else if (expected === '') expect(runs === 0, 'no changed program to run', executed);
+  else expect(runs <= 1, 'the approved program to run at most once', executed);
 }
 
-/** When it is changed. @type {Record<string, (world: World, scheme: Scheme, change: () => void) => Promise<void>>} */
+/**
+ * When the change happens.
+ * @type {Record<string, (fixture: AuthorityFixture, scheme: Scheme, change: () => void) => Promise<void>>}
+ */
 const MOMENTS = {
-  'before-approve': async (world, _, change) => {
-    const { id } = await world.ask('pay');
+  'before-approve': async (fixture, _, change) => {
+    const { id } = await fixture.requestApproval('pay');
     change();
-    await world.rondo(['approve', id, '--as', 'bob'], { trust: true });
+    await fixture.rondo(['approve', id, '--as', 'bob'], { trust: true });
   },
-  // Without trust an answer stands, and the turn cannot go on.
-  'after-approve': async (world, _, change) => {
-    const { id, turnId } = await world.ask('pay');
-    await world.rondo(['approve', id, '--as', 'bob']);
-    world.expectNothing('nothing to run without trust');
+  // Without trust, the answer is recorded and the turn does not continue.
+  'after-approve': async (fixture, _, change) => {
+    const { id, turnId } = await fixture.requestApproval('pay');
+    await fixture.rondo(['approve', id, '--as', 'bob']);
+    fixture.assertNothingExecuted('nothing to run without trust');
     change();
-    await world.rondo(['resume', turnId], { trust: true });
+    await fixture.rondo(['resume', turnId], { trust: true });
   },
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function changed() {
+/** @returns {import('../runner.mjs').Case[]} */
+function changeCases() {
   return Object.keys(FILES).flatMap((name) =>
-    Object.entries(CHANGES).flatMap(([what, { may, change, only }]) =>
+    Object.entries(CHANGES).flatMap(([changeName, { expected, change, only }]) =>
       Object.entries(MOMENTS).flatMap(([moment, run]) => {
         const scheme = /** @type {Scheme} */ (name);
         if (only !== undefined && only !== scheme) return [];
-        const act = async (/** @type {World} */ world) => {
-          const file = stage(world, scheme);
-          await run(world, scheme, () => change(world, file, scheme));
-          judge(world, may);
+        const runCase = async (/** @type {AuthorityFixture} */ fixture) => {
+          const file = defineTool(fixture, scheme);
+          await run(fixture, scheme, () => change(fixture, file, scheme));
+          assertExecuted(fixture, expected);
         };
-        return [{ id: `approvals.${scheme}.${what}.${moment}`, run: act }];
+        return [{ id: `approvals.${scheme}.${changeName}.${moment}`, run: runCase }];
       }),
     ),
   );
 }
 
-/** A program that ends with a failure that may be tried again, after it has changed itself. @param {World} world */
-function selfChanging(world) {
-  const evil = world.shell('B');
-  return `#!/bin/sh\necho A >> '${world.mark}'\ncat > "$0.new" <<'END'\n${evil}END\nchmod +x "$0.new"\nmv "$0.new" "$0"\nexit 75\n`;
+/** Returns a program that replaces itself and exits with a retryable failure. @param {AuthorityFixture} fixture */
+function selfChanging(fixture) {
+  const hostile = fixture.shell('B');
+  return `#!/bin/sh\necho A >> '${fixture.executionLog}'\ncat > "$0.new" <<'END'\n${hostile}END\nchmod +x "$0.new"\nmv "$0.new" "$0"\nexit 75\n`;
 }
 
-/** @returns {import('../authority.mjs').Case[]} */
-function later() {
+/** @returns {import('../runner.mjs').Case[]} */
+function laterChangeCases() {
   return [
     {
       id: 'approvals.exec.changed-between-attempts',
-      run: async (world) => {
-        const file = stage(world, 'exec', {
+      run: async (fixture) => {
+        const file = defineTool(fixture, 'exec', {
           tool: { safety: 'idempotent' },
           policy: { retry: { attempts: 4, backoffMs: 1 } },
         });
-        writeFileSync(file, selfChanging(world));
-        const { id } = await world.ask('pay');
-        await world.rondo(['approve', id], { trust: true });
+        writeFileSync(file, selfChanging(fixture));
+        const { id } = await fixture.requestApproval('pay');
+        await fixture.rondo(['approve', id], { trust: true });
         expect(
-          world.count('B') === 0 && world.count('A') === 1,
+          fixture.count('B') === 0 && fixture.count('A') === 1,
           'one attempt, and none after the change',
-          world.executed(),
+          fixture.executed(),
         );
       },
     },
     ...['--retry', '--fail', '--result'].map((how) => ({
       id: `approvals.exec.changed-before-resolve${how.slice(1)}`,
-      run: async (/** @type {World} */ world) => {
-        const file = stage(world, 'exec');
-        writeFileSync(file, `#!/bin/sh\necho A >> '${world.mark}'\nsleep 30\n`);
-        const { id, turnId } = await world.ask('pay');
-        const approving = world.start(['approve', id], { trust: true });
-        while (world.count('A') === 0) await new Promise((done) => setTimeout(done, 20));
+      run: async (/** @type {AuthorityFixture} */ fixture) => {
+        const file = defineTool(fixture, 'exec');
+        writeFileSync(file, `#!/bin/sh\necho A >> '${fixture.executionLog}'\nsleep 30\n`);
+        const { id, turnId } = await fixture.requestApproval('pay');
+        const approving = fixture.start(['approve', id], { trust: true });
+        while (fixture.count('A') === 0) await new Promise((done) => setTimeout(done, 20));
         approving.kill();
         await approving.ended;
-        writeFileSync(file, world.shell('B'));
-        await world.rondo(['resume', turnId], { trust: true });
-        const said = how === '--result' ? [how, '{"ran":"told"}'] : [how];
-        await world.rondo(['resolve', turnId, ...said, '--as', 'bob'], { trust: true });
-        expect(world.count('B') === 0 && world.count('A') === 1, 'the changed program not to run', world.executed());
+        writeFileSync(file, fixture.shell('B'));
+        await fixture.rondo(['resume', turnId], { trust: true });
+        const resolution = how === '--result' ? [how, '{"ran":"told"}'] : [how];
+        await fixture.rondo(['resolve', turnId, ...resolution, '--as', 'bob'], { trust: true });
+        expect(
+          fixture.count('B') === 0 && fixture.count('A') === 1,
+          'the changed program not to run',
+          fixture.executed(),
+        );
       },
     })),
   ];
 }
 
-export const cases = () => [...changed(), ...later()];
+export const cases = () => [...changeCases(), ...laterChangeCases()];

@@ -1,24 +1,27 @@
-// What a definition that nobody trusts may read: links out of its directory, roots, scripts, and pages of this machine.
+// What an untrusted definition may read: links out of its directory, roots, scripts, and servers on private hosts.
 
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from './world.mjs';
+import { expect } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
 const SECRET = 'precious-5e1d9b7c';
 
-/** @param {World} world */
-function stage(world) {
-  mkdirSync(join(world.home, '.ssh'));
-  writeFileSync(join(world.home, '.ssh/id'), `${SECRET}\n`);
-  writeFileSync(join(world.home, 'secret.script.json'), JSON.stringify([{ text: SECRET }]));
-  symlinkSync(join(world.home, '.ssh'), world.path('loops/keys'));
-  symlinkSync(join(world.home, '.ssh/id'), world.path('loops/id.txt'));
-  symlinkSync(join(world.home, 'secret.script.json'), world.path('loops/linked.script.json'));
+/** Creates secret files in the home directory and links to them in the project. @param {AuthorityFixture} fixture */
+function createSecretFiles(fixture) {
+  mkdirSync(join(fixture.home, '.ssh'));
+  writeFileSync(join(fixture.home, '.ssh/id'), `${SECRET}\n`);
+  writeFileSync(join(fixture.home, 'secret.script.json'), JSON.stringify([{ text: SECRET }]));
+  symlinkSync(join(fixture.home, '.ssh'), fixture.path('loops/keys'));
+  symlinkSync(join(fixture.home, '.ssh/id'), fixture.path('loops/id.txt'));
+  symlinkSync(join(fixture.home, 'secret.script.json'), fixture.path('loops/linked.script.json'));
 }
 
-/** A definition, and the input that it is given. @type {Record<string, (world: World) => [more: object, input: object]>} */
+/**
+ * Definitions and their inputs.
+ * @type {Record<string, (fixture: AuthorityFixture) => [definition: object, input: object]>}
+ */
 const READS = {
   'view-link': () => [{ tool: { implementation: 'toolbox:view_file' } }, { path: 'id.txt' }],
   'view-through-link': () => [{ tool: { implementation: 'toolbox:view_file' } }, { path: 'keys/id' }],
@@ -69,14 +72,14 @@ const READS = {
     },
     {},
   ],
-  // A script that is named by an absolute path is read; what is no script must not be shown.
+  // A script may have an absolute path; the content of a file that is not a script must not be shown.
   'script-absolute': ({ home }) => [
     { kind: 'prompt', prompt: { template: 'x' }, backend: { id: 'scripted', model: join(home, '.ssh/id') } },
     {},
   ],
 };
 
-/** Pages of this machine. @type {Record<string, object>} */
+/** Configurations of `fetch_url` that request private hosts. @type {Record<string, object>} */
 const FETCHES = {
   plain: {},
   'allows-private': { fetch: { allowPrivate: true } },
@@ -84,29 +87,29 @@ const FETCHES = {
   'allows-all': { fetch: { allow: ['*'] } },
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
+/** @returns {import('../runner.mjs').Case[]} */
 export const cases = () => [
   ...Object.entries(READS).map(([name, make]) => ({
     id: `trust.read.${name}`,
-    run: async (/** @type {World} */ world) => {
-      stage(world);
-      const [more, input] = make(world);
-      world.define('go', more);
-      const { stdout, stderr } = await world.rondo(['run', 'go', '--input', JSON.stringify(input), '--json']);
-      expect(!(stdout + stderr).includes(SECRET), 'nothing outside of the directory to be read', stdout);
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      createSecretFiles(fixture);
+      const [definition, input] = make(fixture);
+      fixture.define('go', definition);
+      const { stdout, stderr } = await fixture.rondo(['run', 'go', '--input', JSON.stringify(input), '--json']);
+      expect(!(stdout + stderr).includes(SECRET), 'no file outside of the directory to be read', stdout);
     },
   })),
   ...Object.entries(FETCHES).flatMap(([name, config]) =>
     ['127.0.0.1', 'localhost', '0x7f.1', '[::ffff:127.0.0.1]'].map((host) => ({
       id: `trust.fetch.${name}.${host}`,
-      run: async (/** @type {World} */ world) => {
-        const { port, requests } = await world.listen();
-        world.define('go', {
+      run: async (/** @type {AuthorityFixture} */ fixture) => {
+        const { port, requests } = await fixture.listen();
+        fixture.define('go', {
           tool: { implementation: 'toolbox:fetch_url', config },
           policy: { approval: 'always_allow' },
         });
-        await world.rondo(['run', 'go', '--input', JSON.stringify({ url: `http://${host}:${port}/x` }), '--json']);
-        expect(requests.length === 0, 'nothing of this machine to be fetched', requests);
+        await fixture.rondo(['run', 'go', '--input', JSON.stringify({ url: `http://${host}:${port}/x` }), '--json']);
+        expect(requests.length === 0, 'no request to a private host', requests);
       },
     })),
   ),

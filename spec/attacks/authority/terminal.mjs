@@ -1,53 +1,57 @@
-// The chat in a terminal of its own: keys typed ahead, pasted lines, and a model that imitates the question.
+// The chat in a pseudo-terminal: keys typed early, pasted lines, and a model that imitates the approval question.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { judge, stage as shellStage, TEXTS } from './display.mjs';
-import { Broken, bin, expect, sleep } from './world.mjs';
+import { assertScreen, defineShellTool, TEXTS } from './display.mjs';
+import { bin, ExpectationError, expect, sleep } from './fixture.mjs';
 
-/** @typedef {import('./world.mjs').World} World */
+/** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
-/** What moves the cursor or changes a colour. */
+/** Escape sequences that move the cursor or set colours. */
 const SEQUENCES = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]*[A-Za-z]`, 'g');
 
 const quote = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** A verb on a real terminal of 80 columns. @param {World} world @param {readonly string[]} args */
-function terminal(world, args) {
-  if (!existsSync('/usr/bin/script')) throw new Broken('skipped: there is no script(1)');
+/** Runs a verb in a pseudo-terminal of 80 columns. @param {AuthorityFixture} fixture @param {readonly string[]} args */
+function startTerminal(fixture, args) {
+  if (!existsSync('/usr/bin/script')) throw new ExpectationError('skipped: script(1) is not installed');
   const command = [process.execPath, bin, ...args].map(quote).join(' ');
-  const env = { ...world.env(true), NO_COLOR: '1', TERM: 'xterm-256color' };
+  const env = { ...fixture.env(true), NO_COLOR: '1', TERM: 'xterm-256color' };
   const child = spawn('script', ['-qfec', `stty cols 80 rows 30; exec ${command}`, '/dev/null'], {
-    cwd: world.project,
+    cwd: fixture.project,
     env,
   });
-  world.atEnd(() => child.kill('SIGKILL'));
+  fixture.atEnd(() => child.kill('SIGKILL'));
   const screen = { raw: '', ended: false };
-  child.stdout.setEncoding('utf8').on('data', (piece) => {
-    screen.raw += piece;
+  child.stdout.setEncoding('utf8').on('data', (chunk) => {
+    screen.raw += chunk;
   });
   child.on('close', () => {
     screen.ended = true;
   });
   child.stdin.on('error', () => undefined);
-  const sees = async (/** @type {string | RegExp} */ what, ms = 10_000) => {
-    const found = () => (typeof what === 'string' ? screen.raw.includes(what) : what.test(screen.raw));
+  const waitFor = async (/** @type {string | RegExp} */ pattern, ms = 10_000) => {
+    const found = () => (typeof pattern === 'string' ? screen.raw.includes(pattern) : pattern.test(screen.raw));
     for (let left = ms; left > 0 && !found() && !screen.ended; left -= 50) await sleep(50);
     return found();
   };
-  return { child, screen, sees, type: (/** @type {string} */ keys) => void child.stdin.write(keys) };
+  return { child, screen, waitFor, type: (/** @type {string} */ keys) => void child.stdin.write(keys) };
 }
 
-/** An agent whose model pays after each message. @param {World} world @param {readonly object[]} [replies] */
-function payer(world, replies) {
-  world.write('loops/tool.sh', world.shell('A'), 0o755);
-  world.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
+/**
+ * Defines an agent whose model calls the tool `pay`.
+ * @param {AuthorityFixture} fixture
+ * @param {readonly object[]} [replies]
+ */
+function definePayer(fixture, replies) {
+  fixture.write('loops/tool.sh', fixture.shell('A'), 0o755);
+  fixture.define('pay', { tool: { implementation: 'exec:./tool.sh' }, policy: { approval: 'ask' } });
   const call = { toolCalls: [{ name: 'pay', args: {} }] };
-  world.agent('desk', { tools: ['pay'] }, replies ?? [call, { text: 'done' }, { text: 'done' }, { text: 'done' }]);
+  fixture.agent('payer', { tools: ['pay'] }, replies ?? [call, { text: 'done' }, { text: 'done' }, { text: 'done' }]);
 }
 
-/** What is typed before the question stands on the screen. @type {Record<string, string>} */
-const AHEAD = {
+/** Keys that are typed before the question is on the screen. @type {Record<string, string>} */
+const EARLY_KEYS = {
   'message-and-yes': 'pay now\ry\r',
   'message-and-many-yes': 'pay now\ry\ry\ryes\r',
   'pasted-lines': 'pay now\ny\n',
@@ -55,39 +59,35 @@ const AHEAD = {
   'yes-without-enter': 'pay now\ryyyy',
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function ahead() {
-  return Object.entries(AHEAD).map(([name, keys]) => ({
+/** @returns {import('../runner.mjs').Case[]} */
+function earlyKeyCases() {
+  return Object.entries(EARLY_KEYS).map(([name, keys]) => ({
     id: `display.typed-ahead.${name}`,
-    run: async (/** @type {World} */ world) => {
-      payer(world);
-      const { screen, type, sees } = terminal(world, ['chat', 'desk', '--session', 's']);
-      await sees('›');
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayer(fixture);
+      const { screen, type, waitFor } = startTerminal(fixture, ['chat', 'payer', '--session', 's']);
+      await waitFor('›');
       type(keys);
-      await sees(/Approve\?|approve/i, 6000);
+      await waitFor(/Approve\?|approve/i, 6000);
       await sleep(1500);
-      expect(
-        world.count('A') === 0,
-        'an answer that was typed before the question not to count',
-        screen.raw.slice(-600),
-      );
+      expect(fixture.count('A') === 0, 'keys typed before the question not to answer it', screen.raw.slice(-600));
     },
   }));
 }
 
-/** Lines on stdin without a terminal are messages, and answer nothing. @returns {import('../authority.mjs').Case[]} */
-function piped() {
-  return ['y', 'yes', 'Y\ny', 'approve', '/approve', '1'].map((word, n) => ({
+/** Lines on stdin without a terminal are messages, not answers. @returns {import('../runner.mjs').Case[]} */
+function pipedCases() {
+  return ['y', 'yes', 'Y\ny', 'approve', '/approve', '1'].map((line, n) => ({
     id: `display.piped.${n}`,
-    run: async (/** @type {World} */ world) => {
-      payer(world);
-      await world.rondo(['chat', 'desk', '--session', 's'], { trust: true, input: `pay now\n${word}\n${word}\n` });
-      world.expectNothing('a line of stdin not to approve anything');
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayer(fixture);
+      await fixture.rondo(['chat', 'payer', '--session', 's'], { trust: true, input: `pay now\n${line}\n${line}\n` });
+      fixture.assertNothingExecuted('a line of stdin not to approve anything');
     },
   }));
 }
 
-/** What a person answers on a real question. @type {Record<string, [keys: string, runs: number]>} */
+/** Keys of a person who answers, and the number of runs. @type {Record<string, [keys: string, runs: number]>} */
 const ANSWERS = {
   yes: ['y\r', 1],
   no: ['n\r', 0],
@@ -99,26 +99,26 @@ const ANSWERS = {
   'yes-with-more': ['y; n\r', 0],
 };
 
-/** @returns {import('../authority.mjs').Case[]} */
-function answers() {
+/** @returns {import('../runner.mjs').Case[]} */
+function answerCases() {
   return Object.entries(ANSWERS).map(([name, [keys, runs]]) => ({
     id: `display.answer.${name}`,
-    run: async (/** @type {World} */ world) => {
-      payer(world);
-      const { screen, type, sees } = terminal(world, ['chat', 'desk', '--session', 's']);
-      await sees('›');
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayer(fixture);
+      const { screen, type, waitFor } = startTerminal(fixture, ['chat', 'payer', '--session', 's']);
+      await waitFor('›');
       type('pay now\r');
-      expect(await sees(/Approve\?/), 'the question', screen.raw.slice(-600));
+      expect(await waitFor(/Approve\?/), 'the question', screen.raw.slice(-600));
       await sleep(400);
       type(keys);
       await sleep(1500);
-      expect(world.count('A') === runs, `it to run ${runs} times`, screen.raw.slice(-600));
+      expect(fixture.count('A') === runs, `the tool to run ${runs} times`, screen.raw.slice(-600));
     },
   }));
 }
 
-/** A model that writes the question itself. @returns {import('../authority.mjs').Case[]} */
-function imitations() {
+/** A model that prints the text of the approval question. @returns {import('../runner.mjs').Case[]} */
+function imitationCases() {
   const texts = {
     question: '? Approve? [y]es / [n]o / [l]ater › ',
     card: '? Approval s.1:real\n  tool      harmless\n? Approve? [y]es / [n]o / [l]ater › ',
@@ -129,22 +129,24 @@ function imitations() {
   };
   return Object.entries(texts).map(([name, text]) => ({
     id: `display.imitation.${name}`,
-    run: async (/** @type {World} */ world) => {
-      payer(world, [{ text }, { text: 'done' }]);
-      const { screen, type, sees } = terminal(world, ['chat', 'desk', '--session', 's']);
-      await sees('›');
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      definePayer(fixture, [{ text }, { text: 'done' }]);
+      const { screen, type, waitFor } = startTerminal(fixture, ['chat', 'payer', '--session', 's']);
+      await waitFor('›');
       const before = screen.raw.length;
       type('hello\r');
       await sleep(1500);
-      const told = screen.raw.slice(before).replaceAll('\r\n', '\n');
-      const line = told.split('\n').find((one) => /^\s*\? App|^✓ approved|^\r\? App/.test(one.replace(SEQUENCES, '')));
-      expect(line === undefined, 'no line of a model to look like ours', line);
+      const printed = screen.raw.slice(before).replaceAll('\r\n', '\n');
+      const line = printed
+        .split('\n')
+        .find((candidate) => /^\s*\? App|^✓ approved|^\r\? App/.test(candidate.replace(SEQUENCES, '')));
+      expect(line === undefined, 'no line of the model to look like output of Rondo', line);
     },
   }));
 }
 
-/** The card on a real terminal: no row longer than the screen. @returns {import('../authority.mjs').Case[]} */
-function cards() {
+/** No row of an approval is wider than the terminal. @returns {import('../runner.mjs').Case[]} */
+function cardCases() {
   const names = /** @type {(keyof typeof TEXTS)[]} */ ([
     'long-word',
     'wide-characters',
@@ -156,14 +158,14 @@ function cards() {
   ]);
   return names.map((name) => ({
     id: `display.terminal.${name}`,
-    run: async (/** @type {World} */ world) => {
-      shellStage(world);
-      world.write('input.json', { command: TEXTS[name] });
-      await world.rondo(['run', 'shell', '--session', 's', '--input', '@input.json'], { trust: true });
-      const { screen } = terminal(world, ['approvals']);
+    run: async (/** @type {AuthorityFixture} */ fixture) => {
+      defineShellTool(fixture);
+      fixture.write('input.json', { command: TEXTS[name] });
+      await fixture.rondo(['run', 'shell', '--session', 's', '--input', '@input.json'], { trust: true });
+      const { screen } = startTerminal(fixture, ['approvals']);
       while (!screen.ended) await sleep(50);
       const text = screen.raw.replaceAll('\r\n', '\n').replace(SEQUENCES, '');
-      judge(text);
+      assertScreen(text);
       const widthOf = (/** @type {string} */ line) =>
         [...line].reduce(
           (sum, char) =>
@@ -176,9 +178,9 @@ function cards() {
           0,
         );
       const long = text.split('\n').find((line) => line.startsWith('│ ') && widthOf(line) > 80);
-      expect(long === undefined, 'no row longer than the terminal', long);
+      expect(long === undefined, 'no row wider than the terminal', long);
     },
   }));
 }
 
-export const cases = () => [...ahead(), ...piped(), ...answers(), ...imitations(), ...cards()];
+export const cases = () => [...earlyKeyCases(), ...pipedCases(), ...answerCases(), ...imitationCases(), ...cardCases()];

@@ -1,13 +1,14 @@
-// Commands in the sandbox try to read, copy, list, connect to, move, remove or replace what a data directory or a store holds.
+// Sandboxed commands that try to read, copy, list, connect to, move, remove or replace the contents of a data directory
+// or a store.
 
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, sleep } from '../stage.mjs';
-import { assertNotCopied, assertUntold, fingerprint, layouts, MARK, secretOf } from './layouts.mjs';
+import { expect, sleep } from '../../support/store-attack.mjs';
+import { assertNotCopied, assertNotDisclosed, fingerprint, layouts, MARK, secretOf } from './layouts.mjs';
 
-/** Command lines with $S for the database, $D for its directory, $R for the root and $P for the process of the host. */
-const lines = {
+/** Command lines. $S is the database, $D its directory, $R the root and $P the pid of the host process. */
+const commandLines = {
   cat: 'cat "$S"* "$D"/* "$D"/.* 2>/dev/null',
   find: 'find "$R" / -xdev \\( -name "journal*" -o -name kept.txt \\) 2>/dev/null; find "$D" -ls',
   grep: 'grep -ra -e Mk7 -e Kp9 "$R" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr -s | head -c 3000',
@@ -97,8 +98,11 @@ for pid in [1, $P] + [int(p) for p in os.listdir('/proc') if p.isdigit()]:
 "`,
 };
 
-/** What is put into the root before the command: other names of what the directory holds. */
-const prepared = {
+/**
+ * Functions that prepare the root before the command, for example with a link to the data directory, and return the
+ * command line.
+ */
+const preparations = {
   'earlier-hard-link': ({ root, directory, file, whole }) => {
     linkSync(whole ? join(directory, 'kept.txt') : file, join(root, 'hard'));
     return 'cat "$R/hard"; echo overwritten >> "$R/hard"';
@@ -107,10 +111,10 @@ const prepared = {
     symlinkSync(directory, join(root, 'soft'));
     return 'cat "$R/soft"/*; cp -aL "$R/soft" /tmp/x; ls -la "$R/soft/" /tmp/x; rm -rf "$R/soft/"*';
   },
-  'earlier-bind': ({ root, directory, scene }) => {
+  'earlier-bind': ({ root, directory, fixture }) => {
     mkdirSync(join(root, 'bound'));
     execFileSync('mount', ['--bind', directory, join(root, 'bound')]);
-    scene.atEnd(() => execFileSync('umount', ['-l', join(root, 'bound')]));
+    fixture.atEnd(() => execFileSync('umount', ['-l', join(root, 'bound')]));
     return 'cat "$R/bound"/*; ls -la "$R/bound"; echo planted > "$R/bound/planted"';
   },
   'second-root': ({ root, roots }) => {
@@ -123,63 +127,70 @@ const prepared = {
   },
 };
 
+/** Lines of error messages, which repeat the path that the command used. */
 const FAILURES = /^.*(No such file|Read-only|cannot |can't |failed to|denied|busy|not permitted).*$/gim;
 
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const shellQuote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** One command in one layout: it tells nothing, takes nothing with it and changes nothing. */
-async function command(scene, layout, line, prepare) {
-  const scenery = { ...(await layouts[layout](scene)), scene };
-  const text = prepare === undefined ? line : prepare(scenery);
-  const known = prepare === undefined ? [] : [join(scenery.root, 'hard'), join(scenery.root, 'bound')];
-  const secret = secretOf(scenery);
-  const before = fingerprint(scenery);
-  const { root, directory, file, host, roots } = scenery;
-  const head = `S=${quoted(file)} D=${quoted(directory)} R=${quoted(root)} P=${host.pid}\n`;
-  const answer = await host.command(head + text, { roots, input: { timeoutSeconds: 30 } });
-  // A failure names the path that was asked for.
-  const said = [answer.ok?.output, answer.ok?.streamed].map((one = '') => one.replace(FAILURES, ''));
-  assertUntold(said.join('\n'), scenery, secret);
-  const { ok = {} } = answer;
-  expect(ok.sandboxed === true, 'a command that was run in the sandbox', answer);
-  expect(!/CONNECTED|saw b/.test(ok.output), 'no connection and no events', ok.output);
-  expect(fingerprint(scenery) === before, 'the data directory as before', {
+/** Runs one command in one layout. It discloses, copies and changes nothing of the data directory. */
+async function checkCommand(fixture, layoutName, line, prepare) {
+  const layout = { ...(await layouts[layoutName](fixture)), fixture };
+  const text = prepare === undefined ? line : prepare(layout);
+  const known = prepare === undefined ? [] : [join(layout.root, 'hard'), join(layout.root, 'bound')];
+  const secret = secretOf(layout);
+  const before = fingerprint(layout);
+  const { root, directory, file, host, roots } = layout;
+  const head = `S=${shellQuote(file)} D=${shellQuote(directory)} R=${shellQuote(root)} P=${host.pid}\n`;
+  const response = await host.command(head + text, { roots, input: { timeoutSeconds: 30 } });
+  const outputs = [response.ok?.output, response.ok?.streamed].map((text = '') => text.replace(FAILURES, ''));
+  assertNotDisclosed(outputs.join('\n'), layout, secret);
+  const { ok = {} } = response;
+  expect(ok.sandboxed === true, 'a command that ran in the sandbox', response);
+  expect(!/CONNECTED|saw b/.test(ok.output), 'no connection and no inotify event', ok.output);
+  expect(fingerprint(layout) === before, 'an unchanged data directory', {
     before,
-    after: fingerprint(scenery),
-    said: ok.output,
+    after: fingerprint(layout),
+    output: ok.output,
   });
-  assertNotCopied(scenery, known);
+  assertNotCopied(layout, known);
 }
 
-/** A data directory that another process makes while a command runs. */
-async function appearing(scene, directory) {
-  const root = join(scene.folder, 'w');
+/** A command does not see a data directory that another process creates while the command runs. */
+async function checkNewDirectory(fixture, directory) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const host = await scene.host();
-  const waiting = host.command(`sleep 4; cat ${directory}/kept.txt ${directory}/journal.db; ls -la ${directory}`, {
+  const host = await fixture.host();
+  const running = host.command(`sleep 4; cat ${directory}/kept.txt ${directory}/journal.db; ls -la ${directory}`, {
     roots: [root],
   });
   await sleep(1000);
-  scene.toolLoop('e', 'builtin:echo');
-  const run = await scene.cli(['run', 'e', '--data', join(root, directory), '--input', JSON.stringify({ said: MARK })]);
-  expect(run.code === 0, 'a run', run);
+  fixture.toolLoop('e', 'builtin:echo');
+  const run = await fixture.cli([
+    'run',
+    'e',
+    '--data',
+    join(root, directory),
+    '--input',
+    JSON.stringify({ message: MARK }),
+  ]);
+  expect(run.code === 0, 'the run to succeed', run);
   writeFileSync(join(root, directory, 'kept.txt'), MARK);
-  const { ok } = await waiting;
-  // A failure names the path that was asked for.
-  assertUntold(ok.output.replace(FAILURES, ''), { file: join(root, directory) });
+  const { ok } = await running;
+  assertNotDisclosed(ok.output.replace(FAILURES, ''), { file: join(root, directory) });
 }
 
-/** What a command writes must not keep the tools from the directories that they may use. */
-const planted = {
+/** Command lines that create files with the names of a marker or of a store. */
+const falseMarkers = {
   'marker-in-root': 'touch "$R/.rondo-data"',
   'marker-below': 'touch "$R/sub/.rondo-data"',
   'false-anchor': 'touch "$R/sub/seen.txt.anchor"',
   'false-owner': 'touch "$R/sub/seen.txt.owner"',
 };
 
-async function stillSeen(scene, line) {
-  const root = scene.file('w/sub/seen.txt', 'to be seen\n').replace('/sub/seen.txt', '');
-  const host = await scene.host();
+/** Such files do not hide the directory from the tools. */
+async function checkStillVisible(fixture, line) {
+  const root = fixture.file('w/sub/seen.txt', 'to be seen\n').replace('/sub/seen.txt', '');
+  const host = await fixture.host();
   await host.command(`R='${root}'\n${line}`, { roots: [root] });
   for (const [tool, input] of [
     ['view_file', { path: 'sub/seen.txt' }],
@@ -187,41 +198,46 @@ async function stillSeen(scene, line) {
     ['search_files', { query: 'to be seen' }],
     ['run_command', { command: 'cat sub/seen.txt && echo seen.txt && touch sub/new.txt' }],
   ]) {
-    const answer = await host.tool(tool, input, { roots: [root] });
-    expect(/seen\.txt/.test(JSON.stringify(answer.ok ?? '')), `${tool} to see the file as before`, answer);
-    expect(answer.ok.exitCode === undefined || answer.ok.exitCode === 0, `${tool} to write as before`, answer);
+    const response = await host.tool(tool, input, { roots: [root] });
+    expect(/seen\.txt/.test(JSON.stringify(response.ok ?? '')), `${tool} to find the file`, response);
+    expect(response.ok.exitCode === undefined || response.ok.exitCode === 0, `${tool} to write a file`, response);
   }
 }
 
-/** A data directory of another process among the system's programs, which every command may read; in a mount of its own. */
-async function amongPrograms(scene) {
-  const place = '/usr/local/share';
-  const text = `mount -t tmpfs t ${place} && mkdir ${place}/.rondo && echo ${MARK} > ${place}/.rondo/kept.txt && exec "$@"`;
-  const host = await scene.host({ as: ['unshare', '-m', 'sh', '-c', text, 'sh'] });
-  const root = join(scene.folder, 'w');
+/**
+ * A command does not see a data directory in /usr, which every command may read. The host process has its own mount
+ * namespace.
+ */
+async function checkSystemDirectory(fixture) {
+  const directory = '/usr/local/share';
+  const text = `mount -t tmpfs t ${directory} && mkdir ${directory}/.rondo && echo ${MARK} > ${directory}/.rondo/kept.txt && exec "$@"`;
+  const host = await fixture.host({ as: ['unshare', '-m', 'sh', '-c', text, 'sh'] });
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const { ok } = await host.command(`cat ${place}/.rondo/kept.txt`, { roots: [root] });
-  assertUntold(ok.output, { file: place }, '', []);
+  const { ok } = await host.command(`cat ${directory}/.rondo/kept.txt`, { roots: [root] });
+  assertNotDisclosed(ok.output, { file: directory }, '', []);
 }
 
 export function cases() {
-  const all = [];
-  const add = (id, run) => all.push({ id: `data.command.${id}`, run });
+  const list = [];
+  const add = (id, run) => list.push({ id: `data.command.${id}`, run });
   for (const layout of ['own', 'marked-deep', 'others-shared']) {
-    for (const [name, line] of Object.entries(lines)) add(`${layout}.${name}`, (scene) => command(scene, layout, line));
+    for (const [name, line] of Object.entries(commandLines))
+      add(`${layout}.${name}`, (fixture) => checkCommand(fixture, layout, line));
   }
   for (const layout of ['own', 'marked', 'own-shared', 'others'])
-    for (const [name, prepare] of Object.entries(prepared))
-      add(`${layout}.${name}`, (scene) => command(scene, layout, '', prepare));
+    for (const [name, prepare] of Object.entries(preparations))
+      add(`${layout}.${name}`, (fixture) => checkCommand(fixture, layout, '', prepare));
   for (const layout of Object.keys(layouts)) {
     if (['own', 'marked-deep', 'others-shared'].includes(layout)) continue;
     for (const name of ['cat', 'move-parents', 'truncate', 'remove-all'])
-      add(`${layout}.${name}`, (scene) => command(scene, layout, lines[name]));
+      add(`${layout}.${name}`, (fixture) => checkCommand(fixture, layout, commandLines[name]));
   }
   for (const directory of ['.rondo', 'state', 'deep/er/.rondo']) {
-    add(`appearing.${directory.replaceAll('/', '-')}`, (scene) => appearing(scene, directory));
+    add(`appearing.${directory.replaceAll('/', '-')}`, (fixture) => checkNewDirectory(fixture, directory));
   }
-  add('among-programs', amongPrograms);
-  for (const [name, line] of Object.entries(planted)) add(`planted.${name}`, (scene) => stillSeen(scene, line));
-  return all;
+  add('among-programs', checkSystemDirectory);
+  for (const [name, line] of Object.entries(falseMarkers))
+    add(`planted.${name}`, (fixture) => checkStillVisible(fixture, line));
+  return list;
 }

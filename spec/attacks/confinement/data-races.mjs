@@ -1,18 +1,18 @@
-// A name in the root leads to a harmless place at one moment and to a data directory at the next, thousands of times, while tools
-// work on it.
+// Symlink races: a process exchanges a harmless file or directory of the root with a link to a data directory,
+// thousands of times, while tools use the path.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect } from '../stage.mjs';
-import { assertUntold, fingerprint, layouts, secretOf } from './layouts.mjs';
+import { expect } from '../../support/store-attack.mjs';
+import { assertNotDisclosed, fingerprint, layouts, secretOf } from './layouts.mjs';
 
-const swapper = fileURLToPath(new URL('swapper.py', import.meta.url));
+const exchangeProgram = fileURLToPath(new URL('exchange-names.py', import.meta.url));
 
-/** What is exchanged: each makes two names and tells the path that tools are asked for. */
-const swaps = {
+/** Functions that create the two names to exchange. They return both, and the path that the tools use. */
+const exchanges = {
   directory: ({ root, directory }) => {
     mkdirSync(join(root, 'd'));
     writeFileSync(join(root, 'd/kept.txt'), 'harmless\n');
@@ -38,8 +38,8 @@ const swaps = {
   },
 };
 
-/** The uses of a path by each tool. */
-const uses = {
+/** Functions that return a tool call for a path. */
+const toolCalls = {
   view: (path) => ['view_file', { path }],
   search: (path) => ['search_files', { path: path.replace(/\/[^/]*$/, ''), query: 'K', hidden: true }],
   list: (path) => ['list_files', { path: path.replace(/\/[^/]*$/, ''), hidden: true, depth: 2 }],
@@ -51,66 +51,67 @@ const uses = {
   edit: (path) => ['edit_file', { path, old: 'e', new: 'harmless', all: true }],
 };
 
-async function race(scene, layout, swap, use, rounds) {
-  const scenery = await layouts[layout](scene);
-  const { host, root } = scenery;
-  const [one, other, path] = swaps[swap](scenery);
-  const before = fingerprint(scenery);
-  const secret = secretOf(scenery);
-  const child = spawn('python3', [swapper, join(root, one), join(root, other)], {
+/** Calls a tool repeatedly during the race. It discloses and changes nothing, and some calls are refused. */
+async function checkToolRace(fixture, layoutName, exchange, callFor, rounds) {
+  const layout = await layouts[layoutName](fixture);
+  const { host, root } = layout;
+  const [one, other, path] = exchanges[exchange](layout);
+  const before = fingerprint(layout);
+  const secret = secretOf(layout);
+  const child = spawn('python3', [exchangeProgram, join(root, one), join(root, other)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  scene.atEnd(() => child.kill('SIGKILL'));
+  fixture.atEnd(() => child.kill('SIGKILL'));
   await once(child.stdout, 'data');
-  const tally = { done: 0, refused: 0 };
+  const counts = { done: 0, refused: 0 };
   for (let n = 0; n < rounds; n++) {
-    const [name, input] = use(path, n);
-    const answer = await host.tool(name, input, scenery);
-    expect(!('gone' in answer), 'an answer', answer);
-    assertUntold(JSON.stringify(answer.ok ?? {}), scenery, secret, []);
-    tally[answer.ok === undefined ? 'refused' : 'done'] += 1;
+    const [name, input] = callFor(path, n);
+    const response = await host.tool(name, input, layout);
+    expect(!('exited' in response), `${name} to return`, response);
+    assertNotDisclosed(JSON.stringify(response.ok ?? {}), layout, secret, []);
+    counts[response.ok === undefined ? 'refused' : 'done'] += 1;
   }
-  expect(child.exitCode === null, 'a race to the end', child.exitCode);
-  expect(tally.refused > 0, 'a race that is met', tally);
-  const sameFiles = fingerprint(scenery).replace(/journal\.db\.owner \d+ \d+/, '');
+  expect(child.exitCode === null, 'a running exchange process', child.exitCode);
+  expect(counts.refused > 0, 'at least one refused call', counts);
+  const sameFiles = fingerprint(layout).replace(/journal\.db\.owner \d+ \d+/, '');
   expect(
     sameFiles === before.replace(/journal\.db\.owner \d+ \d+/, ''),
-    'the data directory as before',
-    fingerprint(scenery),
+    'an unchanged data directory',
+    fingerprint(layout),
   );
 }
 
-/** Commands whose directory, or a directory of the root, is swapped meanwhile. */
-async function commands(scene, layout) {
-  const scenery = await layouts[layout](scene);
-  const { host, root } = scenery;
-  const [one, other] = swaps.directory(scenery);
-  const before = fingerprint(scenery);
-  const child = spawn('python3', [swapper, join(root, one), join(root, other)], {
+/** Commands disclose and change nothing while their directory or a directory of the root is exchanged. */
+async function checkCommandRace(fixture, layoutName) {
+  const layout = await layouts[layoutName](fixture);
+  const { host, root } = layout;
+  const [one, other] = exchanges.directory(layout);
+  const before = fingerprint(layout);
+  const child = spawn('python3', [exchangeProgram, join(root, one), join(root, other)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  scene.atEnd(() => child.kill('SIGKILL'));
+  fixture.atEnd(() => child.kill('SIGKILL'));
   await once(child.stdout, 'data');
   for (let n = 0; n < 15; n++) {
     const line = `cat kept.txt journal.db* ../d/kept.txt ../e/kept.txt ${root}/e/*; echo planted > planted.txt; ls -la`;
-    const answer = await host.tool('run_command', { command: line, directory: n % 2 === 0 ? 'd' : '.' }, scenery);
-    assertUntold(JSON.stringify(answer.ok?.output ?? {}), scenery, secretOf(scenery), []);
+    const response = await host.tool('run_command', { command: line, directory: n % 2 === 0 ? 'd' : '.' }, layout);
+    assertNotDisclosed(JSON.stringify(response.ok?.output ?? {}), layout, secretOf(layout), []);
   }
-  expect(fingerprint(scenery) === before, 'the data directory as before', fingerprint(scenery));
+  expect(fingerprint(layout) === before, 'an unchanged data directory', fingerprint(layout));
 }
 
 export function cases() {
-  const all = [];
-  const add = (id, run) => all.push({ id: `data.race.${id}`, run });
+  const list = [];
+  const add = (id, run) => list.push({ id: `data.race.${id}`, run });
   for (const layout of ['own', 'marked']) {
-    for (const swap of ['directory', 'file', 'parent']) {
-      for (const [name, use] of Object.entries(uses)) {
-        if (swap === 'file' && /list|search|new/.test(name)) continue;
-        add(`${layout}.${swap}.${name}`, (scene) => race(scene, layout, swap, use, 120));
+    for (const exchange of ['directory', 'file', 'parent']) {
+      for (const [name, callFor] of Object.entries(toolCalls)) {
+        if (exchange === 'file' && /list|search|new/.test(name)) continue;
+        add(`${layout}.${exchange}.${name}`, (fixture) => checkToolRace(fixture, layout, exchange, callFor, 120));
       }
     }
-    add(`${layout}.commands`, (scene) => commands(scene, layout));
+    add(`${layout}.commands`, (fixture) => checkCommandRace(fixture, layout));
   }
-  add('own.owner.view', (scene) => race(scene, 'own', 'owner', uses.view, 200));
-  return all;
+  add('own.owner.view', (fixture) => checkToolRace(fixture, 'own', 'owner', toolCalls.view, 200));
+  return list;
 }

@@ -1,10 +1,11 @@
-// An agent of the command line has all tools over the whole project, and the data directory is in it under every name and setting.
+// An agent that the command line runs has all tools with the whole project as root. The data directory is in the
+// project, under every name and setting, and stays protected.
 
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
-/** What is said where the data is, and where the database is then. */
+/** Settings of the data directory or the store, and the path of the database with each. */
 const settings = {
   usual: { file: '.rondo/journal.db' },
   flag: { args: ['--data', 'state'], file: 'state/journal.db' },
@@ -25,10 +26,10 @@ const settings = {
   both: { args: ['--data', 'state', '--store', 'sqlite:db/x.db'], file: 'db/x.db', other: 'state' },
 };
 
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const shellQuote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** What the agent does, by the way that it uses. */
-const ways = {
+/** The tool calls of the agent: with file tools, or with a command. */
+const toolCalls = {
   files: ({ file }) => [
     { name: 'view', args: { path: file } },
     { name: 'view', args: { path: `${file}.owner` } },
@@ -42,19 +43,20 @@ const ways = {
     {
       name: 'sh',
       args: {
-        command: `cd box; { cat ../${quoted(file)}* ; find .. -name '*.anchor' -o -name '*-wal' -o -name '*.owner'; ls -laR ..; } > stolen.txt 2>/dev/null; rm -f ../${quoted(file)}*; : > ../${quoted(file)}; mv ../${quoted(file)} moved; rm -rf ../${quoted(join(file, '..'))}`,
+        command: `cd box; { cat ../${shellQuote(file)}* ; find .. -name '*.anchor' -o -name '*-wal' -o -name '*.owner'; ls -laR ..; } > stolen.txt 2>/dev/null; rm -f ../${shellQuote(file)}*; : > ../${shellQuote(file)}; mv ../${shellQuote(file)} moved; rm -rf ../${shellQuote(join(file, '..'))}`,
       },
     },
   ],
 };
 
-function prepare(scene, setting, way) {
+/** Writes the project with its tools and the scripted agent. */
+function prepare(fixture, setting, kind) {
   const { toml, link } = setting;
-  mkdirSync(join(scene.place, 'box'));
-  if (toml !== undefined) scene.file('p/rondo.toml', toml);
+  mkdirSync(join(fixture.project, 'box'));
+  if (toml !== undefined) fixture.file('p/rondo.toml', toml);
   if (link !== undefined) {
-    mkdirSync(join(scene.place, link[0]));
-    symlinkSync(link[0], join(scene.place, link[1]));
+    mkdirSync(join(fixture.project, link[0]));
+    symlinkSync(link[0], join(fixture.project, link[1]));
   }
   const names = {
     view: 'view_file',
@@ -66,53 +68,54 @@ function prepare(scene, setting, way) {
   for (const [id, name] of Object.entries(names)) {
     const safety = /write|run/.test(name) ? 'once' : 'pure';
     const tool = { implementation: `toolbox:${name}`, config: { roots: ['..'] }, safety };
-    scene.toolLoop(id, '', undefined, { tool, policy: { approval: 'always_allow' } });
+    fixture.toolLoop(id, '', undefined, { tool, policy: { approval: 'always_allow' } });
   }
-  scene.agent('a', Object.keys(names), [{ toolCalls: ways[way](setting) }, { text: 'done' }]);
+  fixture.agent('a', Object.keys(names), [{ toolCalls: toolCalls[kind](setting) }, { text: 'done' }]);
 }
 
-async function verb(scene, setting, way) {
-  prepare(scene, setting, way);
+/** Runs the agent. The store stays intact, and neither a tool result nor a file of the root has its content. */
+async function checkAgent(fixture, setting, kind) {
+  prepare(fixture, setting, kind);
   const { args = [], env = {}, file } = setting;
-  const run = await scene.cli(['run', 'a', '--input', '{"prompt": "go"}', '--session', 's', '--json', ...args], {
+  const run = await fixture.cli(['run', 'a', '--input', '{"prompt": "go"}', '--session', 's', '--json', ...args], {
     env,
   });
-  expect(run.code === 0, 'an answer', run);
-  const database = join(scene.place, file);
-  expect(existsSync(database) && statSync(database).size > 1000, 'the database where it was', run.stderr);
-  const events = await scene.cli(['events', 's', '--json', ...args], { env });
-  expect(events.code === 0 && events.stdout.includes('done'), 'the session to be whole', events);
-  const doctor = await scene.cli(['doctor', '--json', ...args], { env });
+  expect(run.code === 0, 'the run to succeed', run);
+  const database = join(fixture.project, file);
+  expect(existsSync(database) && statSync(database).size > 1000, 'an intact database at its path', run.stderr);
+  const events = await fixture.cli(['events', 's', '--json', ...args], { env });
+  expect(events.code === 0 && events.stdout.includes('done'), 'the whole session', events);
+  const doctor = await fixture.cli(['doctor', '--json', ...args], { env });
   expect(!/damage[^"]*":\s*\[\s*\{/.test(doctor.stdout), 'no damage', doctor.stdout.slice(0, 500));
   const results = events.stdout
     .split('\n')
     .filter((line) => /tool-(result|error|output)/.test(line))
     .join('\n');
-  expect(results.length > 0, 'results of tools', events.stdout.slice(0, 500));
-  expect(!/SQLite format|"secret\\*":/.test(results), 'nothing of the store', results.slice(0, 800));
-  const shown = results
+  expect(results.length > 0, 'tool results', events.stdout.slice(0, 500));
+  expect(!/SQLite format|"secret\\*":/.test(results), 'no content of the store', results.slice(0, 800));
+  const successes = results
     .split('\n')
     .filter((line) => line.includes('tool-result'))
     .join('\n');
   expect(
-    way !== 'files' || !/(?:-wal|-shm|\.anchor|\.lock)\b/.test(shown),
-    'no names of the store',
-    shown.slice(0, 800),
+    kind !== 'files' || !/(?:-wal|-shm|\.anchor|\.lock)\b/.test(successes),
+    'no file names of the store',
+    successes.slice(0, 800),
   );
-  const stolen = join(scene.place, 'box/stolen.txt');
-  if (way === 'command') {
+  const stolen = join(fixture.project, 'box/stolen.txt');
+  if (kind === 'command') {
     const text = existsSync(stolen) ? readFileSync(stolen, 'latin1') : '';
-    expect(text.includes('box'), 'a command that was run', results.slice(0, 500));
-    expect(!/SQLite format|\.anchor|-wal|\.owner/.test(text), 'nothing of the store', text.slice(0, 800));
-    expect(!existsSync(join(scene.place, 'box/moved')), 'nothing moved', 'it was');
+    expect(text.includes('box'), 'a command that ran', results.slice(0, 500));
+    expect(!/SQLite format|\.anchor|-wal|\.owner/.test(text), 'no content of the store', text.slice(0, 800));
+    expect(!existsSync(join(fixture.project, 'box/moved')), 'no moved database', 'box/moved exists');
   }
 }
 
 export function cases() {
-  const all = [];
+  const list = [];
   for (const [name, setting] of Object.entries(settings)) {
-    for (const way of Object.keys(ways))
-      all.push({ id: `data.verb.${name}.${way}`, run: (scene) => verb(scene, setting, way) });
+    for (const kind of Object.keys(toolCalls))
+      list.push({ id: `data.verb.${name}.${kind}`, run: (fixture) => checkAgent(fixture, setting, kind) });
   }
-  return all;
+  return list;
 }

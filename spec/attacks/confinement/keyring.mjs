@@ -1,15 +1,17 @@
-// A sandboxed command tries to read, list, link, add or request keys of the operator, by every call and through every keyring.
+// Sandboxed commands that try to read, list, link, add or request keys of the operator, with every system call and
+// through every keyring.
 
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
-import { ran } from './scene.mjs';
+import { expect } from '../../support/store-attack.mjs';
+import { runProgram } from './fixture.mjs';
 
-/** The system calls by their numbers, as no library is needed. */
+/** The numbers of the system calls add_key, request_key and keyctl. */
 const NUMBERS =
   process.arch === 'x64' ? { add: 248, request: 249, control: 250 } : { add: 217, request: 218, control: 219 };
 
-const head = `
+/** Python definitions that every program starts with. */
+const prelude = `
 import ctypes, os, sys
 c = ctypes.CDLL(None, use_errno=True)
 ADD, REQUEST, CONTROL = ${NUMBERS.add}, ${NUMBERS.request}, ${NUMBERS.control}
@@ -20,8 +22,8 @@ def call(*a):
     return r
 `;
 
-/** Puts a key with a secret into the session and user keyrings, and then becomes the program that follows. */
-const keeper = `${head}
+/** A Python program that adds a key with a secret to the session and user keyrings, then executes another program. */
+const keyAdder = `${prelude}
 call(CONTROL, S(1), None)
 for ring in (-3, -4):
     key = call(ADD, b'user', sys.argv[1].encode(), sys.argv[2].encode(), ctypes.c_size_t(len(sys.argv[2])), S(ring))
@@ -32,14 +34,15 @@ os.execvp(sys.argv[3], sys.argv[3:])
 `;
 
 const RINGS = { thread: -1, process: -2, session: -3, user: -4, 'user-session': -5 };
-const reading = `
+/** A Python function that reads a key. */
+const readFunction = `
 def read(key):
     b = ctypes.create_string_buffer(4096)
     n = call(CONTROL, S(11), S(key), b, ctypes.c_size_t(4096))
     return b.raw[:max(0, min(n, 4096))]
 `;
 
-/** Python that prints what it got hold of. NAME is the description of the key. */
+/** Python programs that print GOT and the result of a call. NAME is the description of the key. */
 const attempts = {
   request: `print('GOT', call(REQUEST, b'user', b'NAME', None, S(0)))`,
   'request-callout': `print('GOT', call(REQUEST, b'user', b'NAME', b'x', S(-3)))`,
@@ -48,7 +51,7 @@ const attempts = {
   persistent: `print('GOT', call(CONTROL, S(22), S(-1), S(-3)))`,
   capabilities: `b = ctypes.create_string_buffer(64); print('GOT', call(CONTROL, S(31), b, ctypes.c_size_t(64)))`,
   'high-half': `print('GOT', call(S(CONTROL | (1 << 32)), S(0), S(-3), S(0)))`,
-  'by-numbers': `${reading}
+  'by-numbers': `${readFunction}
 for key in range(1, 3000): read(key)
 print('none' if all(not read(key) for key in range(-8, 0)) else 'GOT')`,
   'proc-keys': `print(open('/proc/keys').read(), open('/proc/key-users').read())`,
@@ -68,41 +71,47 @@ t = threading.Thread(target=lambda: print('GOT', call(CONTROL, S(0), S(-3), S(0)
 
 for (const [name, ring] of Object.entries(RINGS)) {
   attempts[`id-${name}`] = `print('GOT', call(CONTROL, S(0), S(${ring}), S(0)))`;
-  attempts[`read-${name}`] = `${reading}print('GOT' if read(${ring}) else 'nothing')`;
-  attempts[`search-${name}`] = `${reading}
+  attempts[`read-${name}`] = `${readFunction}print('GOT' if read(${ring}) else 'nothing')`;
+  attempts[`search-${name}`] = `${readFunction}
 k = call(CONTROL, S(10), S(${ring}), b'user', b'NAME', S(0)); print('GOT', k, read(k))`;
   attempts[`add-${name}`] = `print('GOT', call(ADD, b'user', b'planted', b'x', ctypes.c_size_t(1), S(${ring})))`;
   attempts[`clear-${name}`] = `print('GOT', call(CONTROL, S(7), S(${ring})))`;
 }
 
-async function keyed(scene, code, commands = {}) {
-  const root = join(scene.folder, 'w');
+/** The sandbox denies each call. No key is disclosed or added. */
+async function checkDenied(fixture, code, commands = {}) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const name = `ra-${process.pid}-${scene.folder.slice(-6)}`;
+  const name = `ra-${process.pid}-${fixture.folder.slice(-6)}`;
   const secret = `Ky4-secret-of-${name}`;
-  const keep = scene.file('keeper.py', keeper);
-  const host = await scene.host({ as: ['python3', keep, name, secret] });
-  const script = scene.file('w/try.py', `${head}${code.replaceAll('NAME', name)}\n`);
+  const adder = fixture.file('add-key.py', keyAdder);
+  const host = await fixture.host({ as: ['python3', adder, name, secret] });
+  const script = fixture.file('w/try.py', `${prelude}${code.replaceAll('NAME', name)}\n`);
   chmodSync(script, 0o755);
   const { ok } = await host.command('/usr/bin/python3 try.py 2>&1', { roots: [root], commands });
-  expect(ok?.sandboxed === true, 'a command that was run', ok);
-  expect(!ok.output.includes(secret) && !ok.output.includes(name), 'nothing of the key', ok.output);
-  const got = [...ok.output.matchAll(/GOT (-?\d+)/g)].map(([, n]) => Number(n));
-  expect(got.every((n) => n < 0) && !/GOT(?! -)/.test(ok.output), 'each call to be denied', ok.output);
-  const after = await ran('python3', ['-c', `${head}print(open('/proc/keys').read())`], { env: process.env });
+  expect(ok?.sandboxed === true, 'a command that ran in the sandbox', ok);
+  expect(!ok.output.includes(secret) && !ok.output.includes(name), 'no secret and no name of the key', ok.output);
+  const results = [...ok.output.matchAll(/GOT (-?\d+)/g)].map(([, n]) => Number(n));
+  expect(results.every((n) => n < 0) && !/GOT(?! -)/.test(ok.output), 'each call to fail', ok.output);
+  const after = await runProgram('python3', ['-c', `${prelude}print(open('/proc/keys').read())`], { env: process.env });
   expect(!after.stdout.includes('planted'), 'no new key', after.stdout);
 }
 
-/** The same attempt outside of the sandbox gets hold of the key, so the cases prove something. */
-async function control(scene) {
-  const name = `ra-${process.pid}-${scene.folder.slice(-6)}`;
-  const keep = scene.file('keeper.py', keeper);
-  const code = `${head}${attempts['search-session'].replaceAll('NAME', name)}`;
-  const { stdout } = await ran('python3', [keep, name, 'Ky4-seen', 'python3', '-c', code], { env: process.env });
-  if (!stdout.includes('Ky4-seen')) throw new Error(`skipped: no keyring here (${stdout})`);
+/** Outside of the sandbox the same program reads the key, so that the other cases are meaningful. */
+async function checkUnconfined(fixture) {
+  const name = `ra-${process.pid}-${fixture.folder.slice(-6)}`;
+  const adder = fixture.file('add-key.py', keyAdder);
+  const code = `${prelude}${attempts['search-session'].replaceAll('NAME', name)}`;
+  const { stdout } = await runProgram('python3', [adder, name, 'Ky4-readable', 'python3', '-c', code], {
+    env: process.env,
+  });
+  if (!stdout.includes('Ky4-readable')) throw new Error(`skipped: this machine has no keyrings (${stdout})`);
 }
 
-/** A program of another architecture, written by hand: 32-bit ARM or x86, whose numbers differ. It exits with 77 if a call succeeds. */
+/**
+ * Returns an ELF program for 32-bit ARM or x86, whose system calls have other numbers. It exits with code 77 if the
+ * call succeeds.
+ */
 function foreignProgram() {
   const isArm = process.arch === 'arm64';
   // keyctl(GET_KEYRING_ID, SESSION, 0); exit(result < 0 ? 1 : 77)
@@ -132,22 +141,29 @@ function foreignProgram() {
   return Buffer.concat([header, code]);
 }
 
-async function foreign(scene) {
-  const root = join(scene.folder, 'w');
+/** A program for another architecture cannot call keyctl. */
+async function checkForeignArchitecture(fixture) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const file = scene.file('w/foreign', foreignProgram());
+  const file = fixture.file('w/foreign', foreignProgram());
   chmodSync(file, 0o755);
-  const host = await scene.host();
+  const host = await fixture.host();
   const { ok } = await host.command('./foreign; echo "code $?"', { roots: [root] });
-  expect(!ok.output.includes('code 77'), 'no call of another architecture', ok.output);
+  expect(!ok.output.includes('code 77'), 'no successful call', ok.output);
 }
 
 export function cases() {
-  const all = Object.entries(attempts).map(([name, code]) => ({
+  const list = Object.entries(attempts).map(([name, code]) => ({
     id: `keyring.${name}`,
-    run: (scene) => keyed(scene, code),
+    run: (fixture) => checkDenied(fixture, code),
   }));
-  all.push({ id: 'keyring.with-network', run: (scene) => keyed(scene, attempts['search-session'], { network: true }) });
-  all.push({ id: 'keyring.control', run: control }, { id: 'keyring.foreign-architecture', run: foreign });
-  return all;
+  list.push({
+    id: 'keyring.with-network',
+    run: (fixture) => checkDenied(fixture, attempts['search-session'], { network: true }),
+  });
+  list.push(
+    { id: 'keyring.control', run: checkUnconfined },
+    { id: 'keyring.foreign-architecture', run: checkForeignArchitecture },
+  );
+  return list;
 }

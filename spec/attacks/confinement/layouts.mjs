@@ -1,27 +1,32 @@
-// Where data directories and stores can lie in the root of a tool, and what must be as before when an attack on one is over.
+// Layouts: the places of a data directory or a store in the root of a tool, and checks that an attack disclosed, copied
+// and changed nothing of it.
 
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect } from '../stage.mjs';
+import { expect } from '../../support/store-attack.mjs';
 
-/** What only the files of the store hold. */
+/** A text that is only in the journal. */
 export const MARK = 'Mk7-only-in-the-journal';
+/** A text that is only in another file of the data directory. */
 export const KEPT = 'Kp9-kept-in-the-data-directory';
 
 /**
  * @typedef {{ root: string, directory: string, file: string, whole: boolean, host: any, roots: string[] }} Layout
- * `file` is one that holds a mark; `whole` is true if all of the directory is out of reach.
+ * `file` is the database; `whole` is true if the whole directory is protected, not only the files of the store.
  */
 
-async function opened(scene, { directory, own, whole, close = false }) {
-  const root = join(scene.folder, 'w');
+/**
+ * Creates a store with the library. `own` is true if the process that calls the tools owns it; `close` kills the owner.
+ */
+async function createStore(fixture, { directory, own, whole, close = false }) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(join(root, 'sub'), { recursive: true });
   writeFileSync(join(root, 'harmless.txt'), 'harmless\n');
   mkdirSync(join(root, directory), { recursive: true });
   const file = join(root, directory, 'journal.db');
-  const host = await scene.host();
-  const owner = own ? host : await scene.host();
+  const host = await fixture.host();
+  const owner = own ? host : await fixture.host();
   await owner.must('open', { path: file, values: [MARK, 'second'] });
   if (close) {
     owner.child.kill('SIGKILL');
@@ -31,48 +36,52 @@ async function opened(scene, { directory, own, whole, close = false }) {
   return { root, directory: join(root, directory), file, whole, host, roots: [root] };
 }
 
-/** A data directory that the command line made, with the marker in it. */
-async function marked(scene, directory, { rename } = {}) {
-  const root = join(scene.folder, 'w');
+/** Creates a data directory with the command line, which puts a marker into it. */
+async function createDataDirectory(fixture, directory, { rename } = {}) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(join(root, 'sub'), { recursive: true });
   writeFileSync(join(root, 'harmless.txt'), 'harmless\n');
   mkdirSync(dirname(join(root, directory)), { recursive: true });
-  scene.toolLoop('e', 'builtin:echo');
-  const { code, stderr } = await scene.cli(
-    ['run', 'e', '--data', join(root, directory), '--input', JSON.stringify({ said: MARK })],
+  fixture.toolLoop('e', 'builtin:echo');
+  const { code, stderr } = await fixture.cli(
+    ['run', 'e', '--data', join(root, directory), '--input', JSON.stringify({ message: MARK })],
     {},
   );
-  expect(code === 0, 'a run that makes the data directory', stderr);
-  let place = join(root, directory);
+  expect(code === 0, 'the run that creates the data directory to succeed', stderr);
+  let path = join(root, directory);
   if (rename !== undefined) {
-    renameSync(place, join(root, rename));
-    place = join(root, rename);
+    renameSync(path, join(root, rename));
+    path = join(root, rename);
   }
-  writeFileSync(join(place, 'kept.txt'), `${KEPT}\n`);
-  const host = await scene.host();
-  return { root, directory: place, file: join(place, 'journal.db'), whole: true, host, roots: [root] };
+  writeFileSync(join(path, 'kept.txt'), `${KEPT}\n`);
+  const host = await fixture.host();
+  return { root, directory: path, file: join(path, 'journal.db'), whole: true, host, roots: [root] };
 }
 
-/** @type {Record<string, (scene: any) => Promise<Layout>>} */
+/** @type {Record<string, (fixture: any) => Promise<Layout>>} */
 export const layouts = {
-  own: (scene) => opened(scene, { directory: '.rondo', own: true, whole: true }),
-  'own-shared': (scene) => opened(scene, { directory: 'db', own: true, whole: false }),
-  'own-deep': (scene) => opened(scene, { directory: 'a/b/c/.rondo', own: true, whole: true }),
-  others: (scene) => opened(scene, { directory: '.rondo', own: false, whole: true }),
-  'others-shared': (scene) => opened(scene, { directory: 'sub/db', own: false, whole: false }),
-  'killed-shared': (scene) => opened(scene, { directory: 'db', own: false, whole: false, close: true }),
-  marked: (scene) => marked(scene, 'state'),
-  'marked-deep': (scene) => marked(scene, 'a/b/my state'),
-  'marked-hidden': (scene) => marked(scene, '.cache/.st'),
-  'marked-odd': (scene) => marked(scene, "d\u00e4t\u00e4 '$HOME' \\ *"),
-  renamed: (scene) => marked(scene, 'state', { rename: 'was state' }),
-  modules: (scene) => marked(scene, 'node_modules/app/state'),
-  'modules-rondo': (scene) => opened(scene, { directory: 'node_modules/app/.rondo', own: false, whole: true }),
-  git: (scene) => marked(scene, '.git/state'),
-  'git-rondo': (scene) => opened(scene, { directory: '.git/.rondo', own: false, whole: true }),
+  own: (fixture) => createStore(fixture, { directory: '.rondo', own: true, whole: true }),
+  'own-shared': (fixture) => createStore(fixture, { directory: 'db', own: true, whole: false }),
+  'own-deep': (fixture) => createStore(fixture, { directory: 'a/b/c/.rondo', own: true, whole: true }),
+  others: (fixture) => createStore(fixture, { directory: '.rondo', own: false, whole: true }),
+  'others-shared': (fixture) => createStore(fixture, { directory: 'sub/db', own: false, whole: false }),
+  'killed-shared': (fixture) => createStore(fixture, { directory: 'db', own: false, whole: false, close: true }),
+  marked: (fixture) => createDataDirectory(fixture, 'state'),
+  'marked-deep': (fixture) => createDataDirectory(fixture, 'a/b/my state'),
+  'marked-hidden': (fixture) => createDataDirectory(fixture, '.cache/.st'),
+  'marked-odd': (fixture) => createDataDirectory(fixture, "d\u00e4t\u00e4 '$HOME' \\ *"),
+  renamed: (fixture) => createDataDirectory(fixture, 'state', { rename: 'was state' }),
+  modules: (fixture) => createDataDirectory(fixture, 'node_modules/app/state'),
+  'modules-rondo': (fixture) => createStore(fixture, { directory: 'node_modules/app/.rondo', own: false, whole: true }),
+  git: (fixture) => createDataDirectory(fixture, '.git/state'),
+  'git-rondo': (fixture) => createStore(fixture, { directory: '.git/.rondo', own: false, whole: true }),
 };
 
-/** What the directory of a store is and holds. A live store may touch its shared memory. @param {Layout} layout */
+/**
+ * Returns the inode, mode, size and content digest of the directory and its files. The content of the shared memory
+ * file is left out, because a live store may change it.
+ * @param {Layout} layout
+ */
 export function fingerprint({ directory, file, whole }) {
   const names = readdirSync(directory).filter((name) => whole || name.startsWith('journal.db'));
   const rows = names.sort().map((name) => {
@@ -84,29 +93,42 @@ export function fingerprint({ directory, file, whole }) {
   return [`${lstatSync(directory).ino} ${lstatSync(directory).mode} ${file}`, ...rows].join('\n');
 }
 
-/** Nothing of the store is in a text. */
-export function assertUntold(text, { file }, secret = '', names = ['kept.txt']) {
+/** Asserts that a text has no content of the store, no `secret` and none of the file names `names`. */
+export function assertNotDisclosed(text, { file }, secret = '', names = ['kept.txt']) {
   for (const mark of [MARK, KEPT, 'SQLite format', ...names, ...(secret === '' ? [] : [secret])]) {
-    expect(!text.includes(mark), 'nothing of the data directory', `it has ${mark} in: ${around(text, mark)} (${file})`);
+    expect(
+      !text.includes(mark),
+      'no content of the data directory',
+      `${mark} in: ${excerptAround(text, mark)} (${file})`,
+    );
   }
 }
 
-function around(text, mark) {
+/** Returns the part of a text around a mark. */
+function excerptAround(text, mark) {
   const at = text.indexOf(mark);
   return text.slice(Math.max(0, at - 80), at + 80);
 }
 
-/** Nothing of the store is in the rest of the root. @param {Layout} layout */
+/**
+ * Asserts that no other file of the root has content of the store. `known` paths are skipped.
+ * @param {Layout} layout
+ */
 export function assertNotCopied({ root, directory, file }, known = []) {
   for (const entry of readdirSync(root, { withFileTypes: true, recursive: true })) {
     const path = join(entry.parentPath ?? entry.path, entry.name);
-    if (!entry.isFile() || [directory, ...known].some((own) => path === own || path.startsWith(`${own}/`))) continue;
+    if (!entry.isFile() || [directory, ...known].some((skipped) => path === skipped || path.startsWith(`${skipped}/`)))
+      continue;
     const text = readFileSync(path, 'latin1');
-    expect(!text.includes(MARK) && !text.includes(KEPT), 'no copy of the data directory', `${path} is one of ${file}`);
+    expect(
+      !text.includes(MARK) && !text.includes(KEPT),
+      'no copy of the data directory',
+      `${path} is a copy of ${file}`,
+    );
   }
 }
 
-/** The secret in the record of a live owner. */
+/** Returns the secret in the owner file of a live owner, or an empty string. */
 export function secretOf({ file }) {
   try {
     return JSON.parse(readFileSync(`${file}.owner`, 'utf8')).secret ?? '';

@@ -1,42 +1,47 @@
-// Ways out of the sandbox: descriptors, environment, terminals, other roots, other processes, and what goes on after the end.
+// Attempts to escape from the sandbox: inherited descriptors, the environment, terminals, files outside of the roots,
+// other processes, the network, and processes that outlive the command.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer as createHttp } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect, sleep } from '../stage.mjs';
+import { expect, sleep } from '../../support/store-attack.mjs';
 
+/** The content of a file outside of all roots. */
 const OUTSIDE = 'Xv3-outside-of-all-roots';
 
-async function staged(scene, options = {}) {
-  const root = join(scene.folder, 'w');
+/** Creates a root, a file outside of it and a host process. */
+async function setUp(fixture, options = {}) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
-  const outside = scene.file('out/secret.txt', `${OUTSIDE}\n`);
-  const host = await scene.host(options);
+  const outside = fixture.file('out/secret.txt', `${OUTSIDE}\n`);
+  const host = await fixture.host(options);
   return { root, outside, host, roots: [root] };
 }
 
-const commandIn = async (host, line, options) => {
-  const answer = await host.command(line, { input: { timeoutSeconds: 30 }, ...options });
-  expect(answer.ok?.sandboxed === true, 'a command that was run', answer);
-  return answer.ok;
+/** Runs a command, which must run in the sandbox, and returns its result. */
+const runSandboxed = async (host, line, options) => {
+  const response = await host.command(line, { input: { timeoutSeconds: 30 }, ...options });
+  expect(response.ok?.sandboxed === true, 'a command that ran in the sandbox', response);
+  return response.ok;
 };
 
-/** Descriptors that the process was started with: of a file, of a directory, of the data directory, of a pipe, of a terminal. */
-async function inherited(scene, open, line) {
-  const outside = scene.file('out/secret.txt', `${OUTSIDE}\n`);
-  scene.file('w/.rondo/kept.txt', `${OUTSIDE}\n`);
-  const redirect = open(scene.folder);
-  const { host } = { host: await scene.host({ as: ['bash', '-c', `exec "$@" ${redirect}`, 'bash'] }) };
-  const { output } = await commandIn(host, line, { roots: [join(scene.folder, 'w')] });
-  expect(!output.includes(OUTSIDE), 'no descriptor of the host', output);
-  const rows = (await commandIn(host, 'ls -l /proc/self/fd', { roots: [join(scene.folder, 'w')] })).output;
+/** A command cannot use a descriptor that the host process was started with. */
+async function checkInheritedDescriptor(fixture, redirectFor, line) {
+  const outside = fixture.file('out/secret.txt', `${OUTSIDE}\n`);
+  fixture.file('w/.rondo/kept.txt', `${OUTSIDE}\n`);
+  const redirect = redirectFor(fixture.folder);
+  const host = await fixture.host({ as: ['bash', '-c', `exec "$@" ${redirect}`, 'bash'] });
+  const { output } = await runSandboxed(host, line, { roots: [join(fixture.folder, 'w')] });
+  expect(!output.includes(OUTSIDE), 'no access to a descriptor of the host process', output);
+  const rows = (await runSandboxed(host, 'ls -l /proc/self/fd', { roots: [join(fixture.folder, 'w')] })).output;
   const extra = rows.split('\n').filter((row) => / (?:[4-9]|\d\d+) -> /.test(row) && /\/(?:out|w)(?:\/|$)/.test(row));
-  expect(extra.length === 0, 'only its own descriptors', extra);
-  expect(readFileSync(outside, 'utf8') === `${OUTSIDE}\n`, 'the file outside as before', readFileSync(outside, 'utf8'));
+  expect(extra.length === 0, 'only descriptors of the command', extra);
+  expect(readFileSync(outside, 'utf8') === `${OUTSIDE}\n`, 'an unchanged file outside', readFileSync(outside, 'utf8'));
 }
 
+/** Shell redirections that open a descriptor for the host process, and command lines that use it. */
 const descriptors = {
   file: [(folder) => `9<${folder}/out/secret.txt`, 'cat <&9; cat /proc/self/fd/9'],
   writable: [(folder) => `9<>${folder}/out/secret.txt`, 'echo changed >&9; cat /proc/self/fd/9'],
@@ -52,8 +57,11 @@ const descriptors = {
   ],
 };
 
-/** Commands and a text that must not be in what they print. $O is a file outside of the roots, $R the root, $P the host. */
-const looks = {
+/**
+ * Command lines and a text that their output must not have. $O is a file outside of the roots, $R the root, $P the host
+ * pid.
+ */
+const probes = {
   outside: ['cat "$O"; cat "$R/../out/secret.txt"; ls -la "$R/.."', OUTSIDE],
   'proc-root': ['cat "/proc/1/root$O" "/proc/self/root$O" /proc/*/root"$O" 2>&1', OUTSIDE],
   'proc-cwd': ['cat /proc/1/cwd/"$O" /proc/*/cwd/../out/secret.txt 2>&1', OUTSIDE],
@@ -122,18 +130,19 @@ for p in ('/dev/tty', '/dev/console', '/dev/pts/0', '/dev/pts/1'):
   ],
 };
 
-async function looked(scene, [line, mark]) {
+/** The output of the command does not have the text, and no file outside of the root changes. */
+async function checkProbe(fixture, [line, mark]) {
   const env = { SOME_SECRET: 'Hn5-in-the-environment', NODE_OPTIONS: '--title=Hn5-in-the-arguments' };
-  const { root, outside, host, roots } = await staged(scene, { env });
+  const { root, outside, host, roots } = await setUp(fixture, { env });
   const head = `O='${outside}' R='${root}' P=${host.pid}\n`;
-  const { output } = await commandIn(host, head + line, { roots });
-  expect(!output.includes(mark), `no ${JSON.stringify(mark)}`, output);
-  expect(!existsSync(join(root, '..', 'planted')), 'nothing new beside the root', 'it is there');
-  expect(readFileSync(outside, 'utf8') === `${OUTSIDE}\n`, 'the file outside as before', 'it changed');
+  const { output } = await runSandboxed(host, head + line, { roots });
+  expect(!output.includes(mark), `no ${JSON.stringify(mark)} in the output`, output);
+  expect(!existsSync(join(root, '..', 'planted')), 'no new file beside the root', 'planted exists');
+  expect(readFileSync(outside, 'utf8') === `${OUTSIDE}\n`, 'an unchanged file outside', 'it changed');
 }
 
-/** What a command starts and leaves behind: it writes into the root as long as it lives. */
-const survivors = {
+/** Commands that start a background process, which writes to the file `beat` until it ends. */
+const backgroundCommands = {
   background: '(while :; do date +%s%N > "$R/beat"; sleep 0.05; done) & sleep 0.5',
   nohup: 'nohup sh -c "while :; do date +%s%N > $R/beat; sleep 0.05; done" >/dev/null 2>&1 & sleep 0.5',
   setsid: 'setsid sh -c "while :; do date +%s%N > $R/beat; sleep 0.05; done" >/dev/null 2>&1 & sleep 0.5',
@@ -159,32 +168,34 @@ if os.fork() == 0:
 time.sleep(0.5)"`,
 };
 
-async function isStill(root) {
+/** True if `beat` is no longer written. */
+async function hasStopped(root) {
   await sleep(400);
   const before = statSync(join(root, 'beat')).mtimeMs;
   await sleep(600);
   return statSync(join(root, 'beat')).mtimeMs === before;
 }
 
-async function survived(scene, line, how) {
-  const { root, host, roots } = await staged(scene);
+/** A background process ends with its command, however the command ends. */
+async function checkOutlive(fixture, line, ending) {
+  const { root, host, roots } = await setUp(fixture);
   const text = `R='${root}'\n${line}`;
-  if (how === 'end') await commandIn(host, text, { roots });
-  if (how === 'timeout') {
-    const { note } = await commandIn(host, `${text}\nsleep 60`, { roots, input: { timeoutSeconds: 1 } });
-    expect(/killed after 1000 ms/.test(note ?? ''), 'a note about the time', note);
+  if (ending === 'end') await runSandboxed(host, text, { roots });
+  if (ending === 'timeout') {
+    const { note } = await runSandboxed(host, `${text}\nsleep 60`, { roots, input: { timeoutSeconds: 1 } });
+    expect(/killed after 1000 ms/.test(note ?? ''), 'a note about the time limit', note);
   }
-  if (how === 'abort') {
+  if (ending === 'abort') {
     const options = { roots, commands: {} };
-    const answer = await host.do('tool', {
+    const response = await host.do('tool', {
       name: 'run_command',
       input: { command: `${text}\nsleep 60` },
       options,
       abortMs: 1500,
     });
-    expect(answer.fault !== undefined, 'an abort', answer);
+    expect(response.fault !== undefined, 'an aborted call', response);
   }
-  if (how === 'host-killed') {
+  if (ending === 'host-killed') {
     host
       .do('tool', { name: 'run_command', input: { command: `${text}\nsleep 60` }, options: { roots } })
       .catch(() => undefined);
@@ -192,58 +203,61 @@ async function survived(scene, line, how) {
     host.child.kill('SIGKILL');
     await host.closed;
   }
-  expect(existsSync(join(root, 'beat')), 'that it began', 'it did not');
-  expect(await isStill(root), 'nothing that goes on', 'it still writes');
+  expect(existsSync(join(root, 'beat')), 'a started background process', 'beat does not exist');
+  expect(await hasStopped(root), 'no running background process', 'it still writes');
 }
 
-/** Listeners of this machine that a command without network must not reach. */
-async function listening(scene, kind, line) {
-  const { root, host, roots } = await staged(scene);
-  let reached = 0;
+/** A command without network access cannot connect to a listener of this machine. */
+async function checkNoConnection(fixture, kind, line) {
+  const { root, host, roots } = await setUp(fixture);
+  let connections = 0;
   const server =
     kind === 'http'
-      ? createHttp((_, response) => response.end(`reached ${++reached}`))
-      : createServer(() => void reached++);
-  const at = {
+      ? createHttp((_, response) => response.end(`reached ${++connections}`))
+      : createServer(() => void connections++);
+  const addresses = {
     http: { port: 0, host: '127.0.0.1' },
-    abstract: { path: `\0ra-${process.pid}-${scene.folder.slice(-6)}` },
-    path: { path: join(scene.folder, 'out.sock') },
+    abstract: { path: `\0ra-${process.pid}-${fixture.folder.slice(-6)}` },
+    path: { path: join(fixture.folder, 'out.sock') },
   };
-  await new Promise((resolve) => server.listen(at[kind], () => resolve(undefined)));
-  scene.atEnd(() => server.close());
-  const name = kind === 'http' ? server.address().port : at[kind].path.replace('\0', '');
-  await commandIn(host, line.replaceAll('$N', String(name)).replaceAll('$R', root), { roots });
-  expect(reached === 0, 'no connection', `${reached} connections`);
+  await new Promise((resolve) => server.listen(addresses[kind], () => resolve(undefined)));
+  fixture.atEnd(() => server.close());
+  const name = kind === 'http' ? server.address().port : addresses[kind].path.replace('\0', '');
+  await runSandboxed(host, line.replaceAll('$N', String(name)).replaceAll('$R', root), { roots });
+  expect(connections === 0, 'no connection', `${connections} connections`);
 }
 
-/** Sockets to the hypervisor belong to no network namespace. Nothing is sent: a port that the machine has is taken in the sandbox too. */
-async function hypervisor(scene) {
-  const { host, roots } = await staged(scene);
+/**
+ * A command cannot create a vsock, a socket to the hypervisor. Vsocks belong to no network namespace, so a port that is
+ * bound outside is in use in the sandbox too. The case sends nothing.
+ */
+async function checkNoVsock(fixture) {
+  const { host, roots } = await setUp(fixture);
   const bind = 'import socket; s = socket.socket(socket.AF_VSOCK); s.bind((0xffffffff, 48123))';
   const outside = spawn('python3', [
     '-c',
     `${bind}; s.listen(); print('bound', flush=True); import time; time.sleep(30)`,
   ]);
-  scene.atEnd(() => outside.kill('SIGKILL'));
-  const said = await new Promise((resolve) => {
-    outside.stdout.once('data', (piece) => resolve(String(piece)));
+  fixture.atEnd(() => outside.kill('SIGKILL'));
+  const firstOutput = await new Promise((resolve) => {
+    outside.stdout.once('data', (chunk) => resolve(String(chunk)));
     outside.once('close', () => resolve('none'));
   });
-  if (!said.includes('bound')) throw new Error('skipped: there are no such sockets here');
-  const { output } = await commandIn(host, `python3 -c "${bind}" 2>&1`, { roots });
+  if (!firstOutput.includes('bound')) throw new Error('skipped: this machine has no vsock');
+  const { output } = await runSandboxed(host, `python3 -c "${bind}" 2>&1`, { roots });
   expect(
     /not supported|not permitted/.test(output),
-    'no socket to the hypervisor',
+    'no vsock in the sandbox',
     output === '' ? 'it was bound' : output,
   );
 }
 
-/** On a terminal, nothing of a command gets there. */
-async function onTerminal(scene) {
-  const root = join(scene.folder, 'w');
+/** A command of a host process on a terminal cannot write to that terminal. */
+async function checkTerminal(fixture) {
+  const root = join(fixture.folder, 'w');
   mkdirSync(root);
   writeFileSync(
-    join(scene.folder, 'go.mjs'),
+    join(fixture.folder, 'go.mjs'),
     `
 import { toolbox } from '${import.meta.resolve('rondo/toolbox')}';
 const { execute } = toolbox({ roots: ['${root}'] }).run_command.withApproval('always_allow');
@@ -253,34 +267,44 @@ await execute({ command }, { toolCallId: 'c', messages: [], onToolOutputDelta: (
   );
   const child = spawn(
     'script',
-    ['-qfec', `${process.execPath} ${join(scene.folder, 'go.mjs')} 77>&1 2>&1`, '/dev/null'],
+    ['-qfec', `${process.execPath} ${join(fixture.folder, 'go.mjs')} 77>&1 2>&1`, '/dev/null'],
     { env: process.env, stdio: ['pipe', 'pipe', 'inherit'] },
   );
-  let raw = '';
-  child.stdout.on('data', (piece) => {
-    raw += piece;
+  let terminalOutput = '';
+  child.stdout.on('data', (chunk) => {
+    terminalOutput += chunk;
   });
   await new Promise((resolve) => child.once('close', resolve));
-  expect(existsSync(join(root, 'out.txt')), 'a command that was run', raw);
-  expect(!raw.includes('T-title') && !raw.includes('T-direct'), 'nothing on the terminal', raw);
+  expect(existsSync(join(root, 'out.txt')), 'a command that ran', terminalOutput);
+  expect(
+    !terminalOutput.includes('T-title') && !terminalOutput.includes('T-direct'),
+    'no output of the command on the terminal',
+    terminalOutput,
+  );
 }
 
 export function cases() {
-  const all = [];
-  const add = (id, run) => all.push({ id: `sandbox.${id}`, run });
-  for (const [name, [open, line]] of Object.entries(descriptors))
-    add(`descriptor.${name}`, (scene) => inherited(scene, open, line));
-  for (const [name, look] of Object.entries(looks)) add(`look.${name}`, (scene) => looked(scene, look));
-  for (const [name, line] of Object.entries(survivors))
-    for (const how of ['end', 'timeout', 'abort', 'host-killed'])
-      add(`outlive.${name}.${how}`, (scene) => survived(scene, line, how));
+  const list = [];
+  const add = (id, run) => list.push({ id: `sandbox.${id}`, run });
+  for (const [name, [redirectFor, line]] of Object.entries(descriptors))
+    add(`descriptor.${name}`, (fixture) => checkInheritedDescriptor(fixture, redirectFor, line));
+  for (const [name, probe] of Object.entries(probes)) add(`look.${name}`, (fixture) => checkProbe(fixture, probe));
+  for (const [name, line] of Object.entries(backgroundCommands))
+    for (const ending of ['end', 'timeout', 'abort', 'host-killed'])
+      add(`outlive.${name}.${ending}`, (fixture) => checkOutlive(fixture, line, ending));
   const connect = (family, address) =>
     `python3 -c "import socket; s = socket.socket(${family}); s.settimeout(2); s.connect(${address}); s.send(b'GET / HTTP/1.0\\r\\n\\r\\n')" 2>&1`;
-  add('network.loopback', (scene) => listening(scene, 'http', connect('socket.AF_INET', "('127.0.0.1', $N)")));
-  add('network.node', (scene) => listening(scene, 'http', `node -e "fetch('http://127.0.0.1:$N').catch(() => {})"`));
-  add('network.abstract', (scene) => listening(scene, 'abstract', connect('socket.AF_UNIX', "chr(0) + '$N'")));
-  add('network.path', (scene) => listening(scene, 'path', connect('socket.AF_UNIX', "'$N'")));
-  add('network.hypervisor', hypervisor);
-  add('terminal.direct', onTerminal);
-  return all;
+  add('network.loopback', (fixture) =>
+    checkNoConnection(fixture, 'http', connect('socket.AF_INET', "('127.0.0.1', $N)")),
+  );
+  add('network.node', (fixture) =>
+    checkNoConnection(fixture, 'http', `node -e "fetch('http://127.0.0.1:$N').catch(() => {})"`),
+  );
+  add('network.abstract', (fixture) =>
+    checkNoConnection(fixture, 'abstract', connect('socket.AF_UNIX', "chr(0) + '$N'")),
+  );
+  add('network.path', (fixture) => checkNoConnection(fixture, 'path', connect('socket.AF_UNIX', "'$N'")));
+  add('network.hypervisor', checkNoVsock);
+  add('terminal.direct', checkTerminal);
+  return list;
 }

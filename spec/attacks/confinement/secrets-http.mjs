@@ -1,13 +1,13 @@
-// The servers of http: tools repeat the header that they got, in every form and at every place of an answer. Nothing of it may be
-// in what is printed, traced or kept.
+// HTTP servers that echo the secret header of an http: tool, in every encoding and in every part of a response. The
+// secret must not be in printed output, traces or the journal.
 
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect } from '../stage.mjs';
-import { assertAbsent, forms, rarer, secretOf } from './echoes.mjs';
-import { bytesBelow } from './scene.mjs';
+import { expect } from '../../support/store-attack.mjs';
+import { bytesBelow } from './fixture.mjs';
+import { assertAbsent, encodings, randomSecret, rareEncodings } from './secret-encodings.mjs';
 
-/** Where an answer can repeat something: each gets what is repeated and the response. */
+/** Functions that echo a text in one part of the response. */
 const channels = {
   'error-text': (echo, response) => response.writeHead(401).end(`bad credentials: ${echo}`),
   'error-json': (echo, response) =>
@@ -64,19 +64,22 @@ const channels = {
     response.writeHead(200).end(Buffer.concat([Buffer.from(`{"a": "${echo}`), Buffer.from([0xff, 0x22, 0x7d])])),
 };
 
-/** All that a person, a program or a disk gets to see of a run. Other verbs print what is in the journal. */
-export async function seen(scene, args, env, verbs = []) {
-  const run = await scene.cli(['run', ...args, '--session', 's', '--json'], { env });
-  const places = { 'the journal': bytesBelow(join(scene.place, '.rondo')) };
-  Object.assign(places, { stdout: run.stdout, stderr: run.stderr });
+/**
+ * Runs a loop. Returns the result, and the texts that must not have the secret: the output, the journal and further
+ * verbs.
+ */
+export async function runAndCollect(fixture, args, env, verbs = []) {
+  const run = await fixture.cli(['run', ...args, '--session', 's', '--json'], { env });
+  const texts = { 'the journal': bytesBelow(join(fixture.project, '.rondo')) };
+  Object.assign(texts, { stdout: run.stdout, stderr: run.stderr });
   for (const verb of verbs) {
-    const { stdout, stderr } = await scene.cli(verb, { env });
-    places[verb.join(' ')] = `${stdout}\n${stderr}`;
+    const { stdout, stderr } = await fixture.cli(verb, { env });
+    texts[verb.join(' ')] = `${stdout}\n${stderr}`;
   }
-  return { run, places };
+  return { run, texts };
 }
 
-const LOOKS = [
+const READ_VERBS = [
   ['trace', 's', '--json'],
   ['trace', 's'],
   ['events', 's'],
@@ -84,63 +87,63 @@ const LOOKS = [
   ['runs', '--json'],
 ];
 
-/** The server repeats the given text; nothing of the parts is seen. */
-async function http(scene, options) {
-  const { header, parts, echo, channel, name = 'Authorization', extra = {}, env = {}, looks = [] } = options;
-  let asked = '';
-  const url = await scene.server((request, _, response) => {
-    asked = request.headers[name.toLowerCase()] ?? '';
+/** The server echoes a text. None of `parts` is in the collected texts. */
+async function checkHttp(fixture, options) {
+  const { header, parts, echo, channel, name = 'Authorization', extra = {}, env = {}, verbs = [] } = options;
+  let received = '';
+  const url = await fixture.server((request, _, response) => {
+    received = request.headers[name.toLowerCase()] ?? '';
     if (options.number)
       response.writeHead(channel === 'nested' ? 200 : 400).end(`{"id": ${header}, "of": [${header}]}`);
-    else void channels[channel](typeof echo === 'function' ? echo(asked) : echo, response);
+    else void channels[channel](typeof echo === 'function' ? echo(received) : echo, response);
   });
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { [name]: 'TOK' } }, extra);
-  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: header, ...env }, looks);
-  expect(asked === header || (options.odd && asked !== ''), 'the header to be sent', { asked, run });
-  expect([0, 1].includes(run.code ?? -1), 'an answer or a failure', run);
-  assertAbsent(places, parts);
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { [name]: 'TOK' } }, extra);
+  const { run, texts } = await runAndCollect(fixture, ['h', '--input', '{}'], { TOK: header, ...env }, verbs);
+  expect(received === header || (options.odd && received !== ''), 'the header in the request', { received, run });
+  expect([0, 1].includes(run.code ?? -1), 'exit code 0 or 1', run);
+  assertAbsent(texts, parts);
 }
 
-/** Pieces of a secret: long enough to be no chance, short enough to find a part that was left. */
-const piecesOf = (secret) => [secret.slice(0, 10), secret.slice(10, 20), secret.slice(-10)];
+/** Returns parts of a secret: long enough to be unique, short enough to find a remainder. */
+export const partsOf = (secret) => [secret.slice(0, 10), secret.slice(10, 20), secret.slice(-10)];
 
 const latin = { header: 'Bearer gr\u00fc\u00dfe-Zq7xW9kPl', parts: ['Zq7xW9kPl'], odd: true };
 
-/** Secrets that have several parts: the header, what is repeated of it, and what must not be seen. */
-const kinds = {
-  'bearer-whole': (s) => ({ header: `Bearer ${s}`, echo: `Bearer ${s}`, parts: piecesOf(s) }),
-  'bearer-lower': (s) => ({ header: `Bearer ${s}`, echo: `bearer ${s}`, parts: piecesOf(s) }),
-  'bearer-tight': (s) => ({ header: `Bearer ${s}`, echo: `Bearer:${s}`, parts: piecesOf(s) }),
-  'bearer-many-blanks': (s) => ({ header: `Bearer   ${s}`, echo: s, parts: piecesOf(s) }),
-  'raw-key': (s) => ({ header: s, echo: s, parts: piecesOf(s), name: 'X-Api-Key' }),
+/** Headers of various schemes, the echoed part of each, and the parts that must not appear. */
+const schemes = {
+  'bearer-whole': (s) => ({ header: `Bearer ${s}`, echo: `Bearer ${s}`, parts: partsOf(s) }),
+  'bearer-lower': (s) => ({ header: `Bearer ${s}`, echo: `bearer ${s}`, parts: partsOf(s) }),
+  'bearer-tight': (s) => ({ header: `Bearer ${s}`, echo: `Bearer:${s}`, parts: partsOf(s) }),
+  'bearer-many-blanks': (s) => ({ header: `Bearer   ${s}`, echo: s, parts: partsOf(s) }),
+  'raw-key': (s) => ({ header: s, echo: s, parts: partsOf(s), name: 'X-Api-Key' }),
   'basic-text': (s) => {
     const pair = `operator:${s}`;
-    return { header: `Basic ${Buffer.from(pair).toString('base64')}`, echo: pair, parts: piecesOf(s) };
+    return { header: `Basic ${Buffer.from(pair).toString('base64')}`, echo: pair, parts: partsOf(s) };
   },
   'basic-password': (s) => ({
     ...{ header: `Basic ${Buffer.from(`operator:${s}`).toString('base64')}`, echo: `password ${s}` },
-    parts: piecesOf(s),
+    parts: partsOf(s),
   }),
   'basic-code': (s) => {
     const code = Buffer.from(`operator:${s}`).toString('base64');
-    return { header: `Basic ${code}`, echo: code, parts: piecesOf(s) };
+    return { header: `Basic ${code}`, echo: code, parts: partsOf(s) };
   },
-  'cookie-one': (s) => ({ header: `lang=en; session=${s}; theme=dark`, echo: s, parts: piecesOf(s), name: 'Cookie' }),
-  'cookie-pair': (s) => ({ header: `sid=${s};b=2`, echo: `sid is ${s}`, parts: piecesOf(s), name: 'Cookie' }),
+  'cookie-one': (s) => ({ header: `lang=en; session=${s}; theme=dark`, echo: s, parts: partsOf(s), name: 'Cookie' }),
+  'cookie-pair': (s) => ({ header: `sid=${s};b=2`, echo: `sid is ${s}`, parts: partsOf(s), name: 'Cookie' }),
   'parameter-quoted': (s) => {
     const key = s.replaceAll('"', '_');
-    return { header: `Digest username="ada", response="${key}"`, echo: key, parts: piecesOf(key) };
+    return { header: `Digest username="ada", response="${key}"`, echo: key, parts: partsOf(key) };
   },
   'parameter-bare': (s) => {
     const key = s.replaceAll(/["=,]/g, '_');
-    return { header: `AWS4 Credential=AK, Signature=${key}`, echo: `signature ${key}`, parts: piecesOf(key) };
+    return { header: `AWS4 Credential=AK, Signature=${key}`, echo: `signature ${key}`, parts: partsOf(key) };
   },
-  'token-scheme': (s) => ({ header: `Token token=${s}`, echo: s, parts: piecesOf(s) }),
-  'colon-pair': (s) => ({ header: `key:${s}`, echo: `got key:${s}.`, parts: piecesOf(s), name: 'X-Auth' }),
+  'token-scheme': (s) => ({ header: `Token token=${s}`, echo: s, parts: partsOf(s) }),
+  'colon-pair': (s) => ({ header: `key:${s}`, echo: `got key:${s}.`, parts: partsOf(s), name: 'X-Auth' }),
   'short-7': () => ({ header: 'Bearer Zq7xW9k', echo: 'Zq7xW9k', parts: ['Zq7xW9k'] }),
   'short-8-url': () => ({ header: 'Bearer Zq/x+9kV', echo: encodeURIComponent('Zq/x+9kV'), parts: ['Zq/x+9kV'] }),
   'latin-utf8': () => ({ ...latin, echo: 'gr\u00fc\u00dfe-Zq7xW9kPl' }),
-  'latin-as-received': () => ({ ...latin, echo: (asked) => asked.slice(7) }),
+  'latin-as-received': () => ({ ...latin, echo: (received) => received.slice(7) }),
   jwt: () => {
     const [head, body, sign] = ['eyJhbGciOiJIUzI1NiJ9', 'eyJzdWIiOiJaUTdXOUsifQ', 'Zq7xW9kPlZq7xW9kPlAA'];
     return { header: `Bearer ${head}.${body}.${sign}`, echo: `signature ${sign} of ${body}`, parts: [sign, body] };
@@ -154,48 +157,57 @@ const kinds = {
   }),
 };
 
-/** A header that Node refuses to read: the bytes of the answer are in the error. */
-async function malformed(scene, secret, env) {
+/** The response has a header that Node rejects; its error has the bytes of the response. */
+async function checkMalformedResponse(fixture, secret, env) {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.on('data', () => socket.end(`HTTP/1.1 200 OK\r\nbad header ${secret}\u0001\r\n\r\n${secret}`));
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
-  scene.atEnd(() => server.close());
+  fixture.atEnd(() => server.close());
   const url = `http://127.0.0.1:${server.address().port}`;
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
-  const { run, places } = await seen(scene, ['h', '--input', '{}'], { TOK: `Bearer ${secret}`, ...env });
-  expect(run.code === 1, 'a failure', run);
-  assertAbsent(places, piecesOf(secret));
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  const { run, texts } = await runAndCollect(fixture, ['h', '--input', '{}'], { TOK: `Bearer ${secret}`, ...env });
+  expect(run.code === 1, 'exit code 1', run);
+  assertAbsent(texts, partsOf(secret));
 }
 
-/** The agent that called the tool goes on with its answer; the answer of the tool is in the conversation. */
-async function throughAgent(scene, channel, secret) {
-  const url = await scene.server((_, __, response) => channels[channel](secret, response));
-  scene.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
-  scene.agent('a', ['h'], [{ toolCalls: [{ name: 'h', args: {} }] }, { text: 'done' }]);
+/** An agent calls the tool, so that the result of the tool is in the conversation. */
+async function checkAgent(fixture, channel, secret) {
+  const url = await fixture.server((_, __, response) => channels[channel](secret, response));
+  fixture.toolLoop('h', `http:${url}/x`, { headersFromEnv: { Authorization: 'TOK' } });
+  fixture.agent('a', ['h'], [{ toolCalls: [{ name: 'h', args: {} }] }, { text: 'done' }]);
   const input = ['a', '--input', '{"prompt": "go"}', '--watch'];
-  const { run, places } = await seen(scene, input, { TOK: `Bearer ${secret}` });
-  expect(run.code === 0, 'an answer', run);
-  assertAbsent(places, piecesOf(secret));
+  const { run, texts } = await runAndCollect(fixture, input, { TOK: `Bearer ${secret}` });
+  expect(run.code === 0, 'the run to succeed', run);
+  assertAbsent(texts, partsOf(secret));
 }
 
-/** A secret that a server got in an earlier call, repeated in the answer to a tool that has another one. */
-async function across(scene, channel, secret, other) {
-  const url = await scene.server((_, __, response) => channels[channel](secret, response));
-  scene.toolLoop('g', `http:${url}/x`, { headersFromEnv: { Authorization: 'ONE' } });
-  scene.toolLoop('h', `http:${url}/y`, { headersFromEnv: { Authorization: 'TWO', 'X-Also': 'ONE' } });
-  const { places } = await seen(scene, ['h', '--input', '{}'], { ONE: `Bearer ${secret}`, TWO: `Bearer ${other}` });
-  assertAbsent(places, piecesOf(secret));
+/** A server echoes one of two secrets that a tool sends. */
+async function checkTwoSecrets(fixture, channel, secret, other) {
+  const url = await fixture.server((_, __, response) => channels[channel](secret, response));
+  fixture.toolLoop('g', `http:${url}/x`, { headersFromEnv: { Authorization: 'ONE' } });
+  fixture.toolLoop('h', `http:${url}/y`, { headersFromEnv: { Authorization: 'TWO', 'X-Also': 'ONE' } });
+  const { texts } = await runAndCollect(fixture, ['h', '--input', '{}'], {
+    ONE: `Bearer ${secret}`,
+    TWO: `Bearer ${other}`,
+  });
+  assertAbsent(texts, partsOf(secret));
 }
 
-function formCases(add) {
+/** Adds a case for each encoding. */
+function addEncodingCases(add) {
   for (const channel of ['error-text', 'value']) {
-    for (const [family, all] of Object.entries({ form: forms, rare: rarer })) {
-      for (const [name, form] of Object.entries(all)) {
-        add(`${family}.${name}.${channel}`, (scene) => {
-          const secret = `sk-${secretOf(scene.random)}`;
-          return http(scene, { header: `Bearer ${secret}`, echo: form(secret), parts: piecesOf(secret), channel });
+    for (const [family, table] of Object.entries({ form: encodings, rare: rareEncodings })) {
+      for (const [name, encode] of Object.entries(table)) {
+        add(`${family}.${name}.${channel}`, (fixture) => {
+          const secret = `sk-${randomSecret(fixture.random)}`;
+          return checkHttp(fixture, {
+            header: `Bearer ${secret}`,
+            echo: encode(secret),
+            parts: partsOf(secret),
+            channel,
+          });
         });
       }
     }
@@ -203,40 +215,46 @@ function formCases(add) {
 }
 
 export function cases() {
-  const all = [];
-  const add = (id, run) => all.push({ id: `secrets.http.${id}`, run });
-  formCases(add);
+  const list = [];
+  const add = (id, run) => list.push({ id: `secrets.http.${id}`, run });
+  addEncodingCases(add);
   for (const channel of Object.keys(channels)) {
-    add(`channel.${channel}`, (scene) => {
-      const secret = secretOf(scene.random).replaceAll('"', '_');
-      return http(scene, { header: `Bearer ${secret}`, echo: secret, parts: piecesOf(secret), channel });
+    add(`channel.${channel}`, (fixture) => {
+      const secret = randomSecret(fixture.random).replaceAll('"', '_');
+      return checkHttp(fixture, { header: `Bearer ${secret}`, echo: secret, parts: partsOf(secret), channel });
     });
   }
-  for (const [name, kind] of Object.entries(kinds)) {
+  for (const [name, headerFor] of Object.entries(schemes)) {
     for (const channel of ['error-json', 'nested'])
-      add(`kind.${name}.${channel}`, (scene) =>
-        http(scene, { ...kind(secretOf(scene.random)), channel, looks: name === 'bearer-whole' ? LOOKS : [] }),
+      add(`kind.${name}.${channel}`, (fixture) =>
+        checkHttp(fixture, {
+          ...headerFor(randomSecret(fixture.random)),
+          channel,
+          verbs: name === 'bearer-whole' ? READ_VERBS : [],
+        }),
       );
   }
   for (const [name, env] of Object.entries({ usual: {}, debug: { RONDO_DEBUG: '1' } }))
-    add(`malformed.${name}`, (scene) => malformed(scene, secretOf(scene.random), env));
+    add(`malformed.${name}`, (fixture) => checkMalformedResponse(fixture, randomSecret(fixture.random), env));
   for (const channel of ['error-text', 'nested', 'key', 'not-json']) {
-    add(`agent.${channel}`, (scene) => throughAgent(scene, channel, secretOf(scene.random)));
-    add(`two-secrets.${channel}`, (scene) => across(scene, channel, secretOf(scene.random), secretOf(scene.random)));
+    add(`agent.${channel}`, (fixture) => checkAgent(fixture, channel, randomSecret(fixture.random)));
+    add(`two-secrets.${channel}`, (fixture) =>
+      checkTwoSecrets(fixture, channel, randomSecret(fixture.random), randomSecret(fixture.random)),
+    );
   }
   const policies = { retry: { retry: { attempts: 3, backoffMs: 1 } }, cache: { cache: { ttlMs: 60_000 } } };
   for (const [name, policy] of Object.entries(policies)) {
-    add(`policy.${name}`, (scene) => {
-      const secret = secretOf(scene.random);
+    add(`policy.${name}`, (fixture) => {
+      const secret = randomSecret(fixture.random);
       const channel = name === 'cache' ? 'nested' : 'error-html';
-      return http(scene, {
+      return checkHttp(fixture, {
         header: `Bearer ${secret}`,
         echo: secret,
-        parts: piecesOf(secret),
+        parts: partsOf(secret),
         channel,
         extra: { policy },
       });
     });
   }
-  return all;
+  return list;
 }

@@ -1,12 +1,12 @@
-// Journals that a clone brings along. The attacker made them at the very place where the clone lies later and trusted that place,
-// so every path that they record is right: only the operator's own word can tell the difference.
+// Journals in a clone. The attacker creates them at the path of the clone and trusts that path, so every path in them
+// is correct. Only the operator's own trust file distinguishes the attacker from the operator.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { define, evil, program } from './definitions.mjs';
+import { define, hostileCode, writeProgram } from './definitions.mjs';
 
 /** @typedef {import('./victim.mjs').Victim} Victim */
 /** @typedef {import('./definitions.mjs').Clone} Clone */
@@ -16,8 +16,8 @@ const library = new URL('../../../lib/index.js', import.meta.url).href;
 
 const ask = { policy: { approval: 'ask' } };
 
-/** The attacker's own environment. @param {Victim} victim */
-function attacker({ base, project }) {
+/** Returns the environment of the attacker. @param {Victim} victim */
+function attackerEnv({ base, project }) {
   const { PATH = '' } = process.env;
   return {
     PATH,
@@ -31,52 +31,58 @@ function attacker({ base, project }) {
 /** Runs a loop as the attacker. @param {Victim} victim @param {string} loop */
 async function run(victim, loop) {
   mkdirSync(join(victim.base, 'attacker'), { recursive: true });
-  await victim.rondo(['run', loop, '--session', `s-${loop}`, '--trust', victim.project], attacker(victim));
+  await victim.rondo(['run', loop, '--session', `s-${loop}`, '--trust', victim.project], attackerEnv(victim));
 }
 
-/** Runs a loop as the attacker and kills it once its program has begun. @param {Victim} victim @param {string} loop */
+/**
+ * Runs a loop as the attacker and kills the process after the program of the loop has started.
+ * @param {Victim} victim @param {string} loop
+ */
 async function runAndKill(victim, loop) {
   mkdirSync(join(victim.base, 'attacker'), { recursive: true });
   const args = [bin, 'run', loop, '--session', `s-${loop}`, '--trust', victim.project];
-  const child = spawn(process.execPath, args, { cwd: victim.project, env: attacker(victim), stdio: 'ignore' });
-  for (let n = 0; n < 500 && !existsSync(victim.mark); n++) await sleep(20);
+  const child = spawn(process.execPath, args, { cwd: victim.project, env: attackerEnv(victim), stdio: 'ignore' });
+  for (let n = 0; n < 500 && !existsSync(victim.executionLog); n++) await sleep(20);
   child.kill('SIGKILL');
   await sleep(1200);
 }
 
-/** @type {{ readonly [name: string]: (victim: Victim, clone: Clone) => Promise<void> }} */
+/**
+ * Functions that create a journal.
+ * @type {{ readonly [name: string]: (victim: Victim, clone: Clone) => Promise<void> }}
+ */
 const kinds = {
   'a program waits for approval': async (victim, clone) => {
     define(victim, clone, 'asked', { kind: 'tool', tool: { implementation: 'exec:./asked.mjs' }, ...ask });
-    program(join(victim.project, 'loops', 'asked.mjs'), evil(victim, 'program of a journal'));
+    writeProgram(join(victim.project, 'loops', 'asked.mjs'), hostileCode(victim, 'program of a journal'));
     await run(victim, 'asked');
   },
   'a module waits for approval': async (victim, clone) => {
     define(victim, clone, 'loaded', { kind: 'tool', tool: { implementation: 'module:./loaded.mjs#run' }, ...ask });
-    const code = `${evil(victim, 'module of a journal')}export const run = () => ({});\n`;
+    const code = `${hostileCode(victim, 'module of a journal')}export const run = () => ({});\n`;
     writeFileSync(join(victim.project, 'loops', 'loaded.mjs'), code);
     await run(victim, 'loaded');
   },
   'a program was interrupted': async (victim, clone) => {
     define(victim, clone, 'cut', { kind: 'tool', tool: { implementation: 'exec:./cut.mjs', safety: 'idempotent' } });
-    program(
+    writeProgram(
       join(victim.project, 'loops', 'cut.mjs'),
-      `${evil(victim, 'interrupted program')}await new Promise((done) => setTimeout(done, 1000));\n`,
+      `${hostileCode(victim, 'interrupted program')}await new Promise((done) => setTimeout(done, 1000));\n`,
     );
     await runAndKill(victim, 'cut');
   },
   'a program is in doubt': async (victim, clone) => {
     define(victim, clone, 'doubted', { kind: 'tool', tool: { implementation: 'exec:./doubted.mjs', safety: 'once' } });
-    program(
+    writeProgram(
       join(victim.project, 'loops', 'doubted.mjs'),
-      `${evil(victim, 'program in doubt')}await new Promise((done) => setTimeout(done, 1000));\n`,
+      `${hostileCode(victim, 'program in doubt')}await new Promise((done) => setTimeout(done, 1000));\n`,
     );
     await runAndKill(victim, 'doubted');
   },
   'code waits for a time': async (victim, clone) => {
     const body = `async (_, scope) => { await scope.sleep(3_600_000); return {}; }`;
     const exported = `export const sleeper = defineLoop({ id: 'sleeper', version: '1.0.0', input: {}, output: {}, body: ${body} });\n`;
-    const code = `import { defineLoop } from ${JSON.stringify(library)};\n${evil(victim, 'code of a journal')}${exported}`;
+    const code = `import { defineLoop } from ${JSON.stringify(library)};\n${hostileCode(victim, 'code of a journal')}${exported}`;
     mkdirSync(join(victim.project, 'loops'), { recursive: true });
     writeFileSync(join(victim.project, 'loops', 'sleeper.mjs'), code);
     clone.loops.push('sleeper');
@@ -102,10 +108,13 @@ const kinds = {
 
 export const journalKinds = Object.keys(kinds);
 
-/** Makes a journal of a kind; what the attacker's own runs have left elsewhere is removed. @param {string} kind @param {Victim} victim @param {Clone} clone */
+/**
+ * Creates a journal of a kind and removes the other traces of the attacker's runs.
+ * @param {string} kind @param {Victim} victim @param {Clone} clone
+ */
 export async function plantJournal(kind, victim, clone) {
   await kinds[kind]?.(victim, clone);
-  rmSync(victim.mark, { force: true });
+  rmSync(victim.executionLog, { force: true });
   rmSync(join(victim.base, 'attacker'), { recursive: true, force: true });
   victim.listener.requests.length = 0;
 }

@@ -1,5 +1,5 @@
-// The operator whom a hostile clone is aimed at: a home, an environment with secrets, and a record of everything that
-// must not happen. Everything lies in one directory, so that a snapshot of it shows every file that changed.
+// The operator that a hostile clone attacks: a home, an environment with secrets, and the attacker's server. All files
+// are in one directory, so that snapshots of it show every changed file.
 
 import { createHash } from 'node:crypto';
 import {
@@ -25,10 +25,11 @@ export class Victim {
   outside = join(this.base, 'outside');
   temporary = join(this.base, 'tmp');
   project = join(this.base, 'work', 'project');
-  /** Hostile code writes its name here. */
-  mark = join(this.base, 'executed');
+  /** The file to which hostile code writes its name. */
+  executionLog = join(this.base, 'executed');
   listener = { port: 0, requests: /** @type {string[]} */ ([]), close: () => {} };
 
+  /** Creates the directories and starts the attacker's server. */
   async open() {
     for (const folder of [this.home, this.outside, this.temporary, this.project])
       mkdirSync(folder, { recursive: true });
@@ -49,9 +50,9 @@ export class Victim {
     return { ...environmentOf(this.home), TMPDIR: this.temporary, USER: 'victim' };
   }
 
-  /** What was executed, by the names that the code has left. */
+  /** Returns the names of the hostile code that ran, or an empty string. */
   executed() {
-    return existsSync(this.mark) ? readFileSync(this.mark, 'utf8').trim() : '';
+    return existsSync(this.executionLog) ? readFileSync(this.executionLog, 'utf8').trim() : '';
   }
 
   /** Runs Rondo in the project. @param {readonly string[]} args @param {NodeJS.ProcessEnv} [env] */
@@ -59,33 +60,42 @@ export class Victim {
     return startRondo(args, { cwd: this.project, env, input: 'hello\n' }).ended;
   }
 
-  /** Every file but those of the data directory, with what tells whether it changed. @param {readonly string[]} except */
-  snapshot(except) {
+  /**
+   * Returns the mode and content of every file outside of the excluded directories.
+   * @param {readonly string[]} excluded
+   */
+  snapshot(excluded) {
     /** @type {Map<string, string>} */
-    const found = new Map();
+    const files = new Map();
     const walk = (/** @type {string} */ path) => {
-      if (except.includes(path)) return;
+      if (excluded.includes(path)) return;
       const status = lstatSync(path);
       const kind = status.isDirectory()
         ? 'directory'
         : status.isSymbolicLink()
           ? readlinkSync(path)
           : contentOf(path, status);
-      found.set(path.slice(this.base.length), `${status.mode} ${kind}`);
+      files.set(path.slice(this.base.length), `${status.mode} ${kind}`);
       if (status.isDirectory()) for (const name of readdirSync(path)) walk(join(path, name));
     };
     walk(this.base);
-    return found;
+    return files;
   }
 }
 
-/** @param {string} path @param {import('node:fs').Stats} status */
+/**
+ * Returns the size, modification time and digest of a file.
+ * @param {string} path @param {import('node:fs').Stats} status
+ */
 function contentOf(path, status) {
   if (!status.isFile()) return 'special';
   return `${status.size} ${status.mtimeMs} ${createHash('sha256').update(readFileSync(path)).digest('hex')}`;
 }
 
-/** What differs between two snapshots. @param {Map<string, string>} before @param {Map<string, string>} after */
+/**
+ * Returns the paths that differ between two snapshots.
+ * @param {Map<string, string>} before @param {Map<string, string>} after
+ */
 export function changes(before, after) {
   const paths = new Set([...before.keys(), ...after.keys()]);
   return [...paths].filter((path) => before.get(path) !== after.get(path));

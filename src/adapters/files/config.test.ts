@@ -3,23 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import type { LoopError } from '../../journal/errors.js';
-import { type Config, loadConfig, type PathKey } from './config.js';
+import type { LoopError } from '../../base/errors.js';
+import { type ConfigPathKey, loadConfig, type ProjectConfig } from './config.js';
 
-const made: string[] = [];
+const directories: string[] = [];
 
 afterEach(async () => {
-  for (const directory of made.splice(0)) await rm(directory, { recursive: true });
+  for (const directory of directories.splice(0)) await rm(directory, { recursive: true });
 });
 
 async function directoryWith(text: string): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'rondo-config-')));
-  made.push(directory);
+  directories.push(directory);
   await writeFile(join(directory, 'rondo.toml'), text);
   return directory;
 }
 
-async function load(text: string): Promise<Config> {
+async function load(text: string): Promise<ProjectConfig> {
   return loadConfig(undefined, await directoryWith(text));
 }
 
@@ -40,7 +40,7 @@ apiKeyEnv = "LOCAL_KEY"
 model = "small"
 `;
 
-verifies('config.keys', 'a setting is lost on the way', async () => {
+verifies('config.keys', 'every setting of the file is in the result', async () => {
   const directory = await directoryWith(full);
   expect(await loadConfig(join(directory, 'rondo.toml'))).toEqual({
     file: join(directory, 'rondo.toml'),
@@ -62,27 +62,31 @@ verifies('config.keys', 'a setting is lost on the way', async () => {
   }
 });
 
-verifies('config.keys', 'no settings are taken for broken ones, or missing ones for none', async () => {
-  const directory = await directoryWith('');
-  await rm(join(directory, 'rondo.toml'));
-  expect(await loadConfig(undefined, directory)).toMatchObject({ file: undefined });
-  await expect(loadConfig('rondo.toml', directory)).rejects.toMatchObject({
-    code: 'CONFIG_INVALID',
-    data: { file: join(directory, 'rondo.toml'), reason: 'it does not exist' },
-  });
-});
+verifies(
+  'config.keys',
+  'a missing default file means no settings, and a missing explicit file is an error',
+  async () => {
+    const directory = await directoryWith('');
+    await rm(join(directory, 'rondo.toml'));
+    expect(await loadConfig(undefined, directory)).toMatchObject({ file: undefined });
+    await expect(loadConfig('rondo.toml', directory)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      data: { file: join(directory, 'rondo.toml'), reason: 'it does not exist' },
+    });
+  },
+);
 
-verifies('config.keys', 'a misspelt setting silently becomes its default', async () => {
-  const wrong: [text: string, path: string | undefined, line: number, says: string][] = [
+verifies('config.keys', 'an unknown or invalid setting is an error with its line', async () => {
+  const invalid: [text: string, path: string | undefined, line: number, reason: string][] = [
     ['data = "a"\nlops = "b"', '/lops', 2, 'is not a known key; known here: data, loops'],
     ['Data = "a"', '/Data', 1, 'did you mean "data"?'],
-    ['data = ""', '/data', 1, 'must be text that is not empty'],
-    ['\nengine = 1', '/engine', 2, 'must be text'],
+    ['data = ""', '/data', 1, 'must be a non-empty string'],
+    ['\nengine = 1', '/engine', 2, 'must be a non-empty string'],
     ['[prices.x]\ninputPerMillion = 1', '/prices/x', 1, 'must be named "backend/model"'],
     ['[prices."a/b"]\ninput_per_million = 1', '/prices/a~1b/input_per_million', 2, 'did you mean "inputPerMillion"?'],
     ['[prices."a/b"]\ninputPerMillion = 1', '/prices/a~1b/outputPerMillion', 1, 'is required'],
-    ['[prices."a/b"]\ninputPerMillion = -1', '/prices/a~1b/inputPerMillion', 2, 'must be a number from 0 up'],
-    ['[prices."a/b"]\ninputPerMillion = nan', '/prices/a~1b/inputPerMillion', 2, 'must be a number from 0 up'],
+    ['[prices."a/b"]\ninputPerMillion = -1', '/prices/a~1b/inputPerMillion', 2, 'must be a number of at least 0'],
+    ['[prices."a/b"]\ninputPerMillion = nan', '/prices/a~1b/inputPerMillion', 2, 'must be a number of at least 0'],
     ['[backends.a]\nbaseURL = "https://x"', '/backends/a/kind', 1, 'is required'],
     ['[backends.a]\nkind = "openai"', '/backends/a/kind', 2, 'must be "openai-compatible"'],
     ['[backends.a]\nkind = "openai-compatible"', '/backends/a/baseURL', 1, 'is required'],
@@ -93,18 +97,18 @@ verifies('config.keys', 'a misspelt setting silently becomes its default', async
     ['"__proto__" = 1', '/__proto__', 1, 'is not a known key'],
     ['constructor = 1', '/constructor', 1, 'is not a known key'],
   ];
-  for (const [text, path, line, says] of wrong) {
+  for (const [text, path, line, reason] of invalid) {
     const error = await load(text).catch((thrown: LoopError) => thrown);
     expect(error, text).toMatchObject({
       code: 'CONFIG_INVALID',
-      data: { line, reason: expect.stringContaining(says) },
+      data: { line, reason: expect.stringContaining(reason) },
     });
     expect((error as LoopError).data, text).toMatchObject(path === undefined ? {} : { path });
     expect((error as LoopError).message, text).toContain(`rondo.toml:${line}: `);
   }
 });
 
-verifies('authority.trust', 'a project grants itself trust in its own settings', async () => {
+verifies('authority.trust', 'a project cannot declare itself trusted', async () => {
   for (const text of ['[trust]\ndirectories = ["."]', 'trust = true', 'trust.directories = ["/"]', '[trust]']) {
     const error = await load(text).catch((thrown: LoopError) => thrown);
     expect(error, text).toMatchObject({ code: 'CONFIG_INVALID', data: { path: '/trust' } });
@@ -112,17 +116,17 @@ verifies('authority.trust', 'a project grants itself trust in its own settings',
   }
 });
 
-verifies('authority.paths', 'a project that is not trusted has files written or read outside of it', async () => {
+verifies('authority.paths', 'the paths of an untrusted project stay inside its directory', async () => {
   const directory = await directoryWith('');
   const outside = await directoryWith('');
   await symlink(outside, join(directory, 'link'));
   await symlink(join(outside, 'not-there'), join(directory, 'nowhere'));
   await mkdir(join(directory, 'sub'));
   const keys = ['data', 'loops', 'store'] as const;
-  const attempt = async (line: string, confined: readonly PathKey[] = keys): Promise<unknown> => {
+  const attempt = async (line: string, confined: readonly ConfigPathKey[] = keys): Promise<unknown> => {
     await writeFile(join(directory, 'rondo.toml'), line);
-    return loadConfig(undefined, directory, { confined: () => confined }).then(
-      () => 'taken',
+    return loadConfig(undefined, directory, { confinedPaths: () => confined }).then(
+      () => 'accepted',
       ({ code, data }: LoopError) => [code, (data as { path: string }).path],
     );
   };
@@ -140,22 +144,22 @@ verifies('authority.paths', 'a project that is not trusted has files written or 
       'sub/../../x',
     ])
       expect(await attempt(line(path)), line(path)).toEqual(['CONFIG_INVALID', `/${key}`]);
-    for (const path of ['x', 'sub/x', './sub/../y', directory]) expect(await attempt(line(path))).toBe('taken');
-    expect(await attempt(line('..'), [])).toBe('taken');
+    for (const path of ['x', 'sub/x', './sub/../y', directory]) expect(await attempt(line(path))).toBe('accepted');
+    expect(await attempt(line('..'), [])).toBe('accepted');
   }
-  expect(await attempt('store = "memory:"')).toBe('taken');
-  expect(await attempt('store = "sqlite:"')).toBe('taken');
+  expect(await attempt('store = "memory:"')).toBe('accepted');
+  expect(await attempt('store = "sqlite:"')).toBe('accepted');
 });
 
-verifies('config.keys', 'a secret that was put into the settings is printed', async () => {
-  const head = '[backends.a]\nkind = "openai-compatible"\n';
+verifies('config.keys', 'an error message never contains a secret from the file', async () => {
+  const header = '[backends.a]\nkind = "openai-compatible"\n';
   for (const line of [
     'apiKeyEnv = "sk-hush-hush"',
     'apiKey = "sk-hush-hush"',
     'baseURL = "https://me:sk-hush-hush@x"',
     'model = "sk-hush-hush',
   ]) {
-    const error = await load(`${head}${line}`).catch((thrown: LoopError) => thrown);
+    const error = await load(`${header}${line}`).catch((thrown: LoopError) => thrown);
     expect(error, line).toMatchObject({ code: 'CONFIG_INVALID' });
     expect(`${(error as LoopError).message}${JSON.stringify((error as LoopError).data)}`, line).not.toContain('hush');
   }

@@ -1,148 +1,166 @@
 /**
- * The settings of a project: rondo.toml. An unknown key is refused, because a misspelt setting must not silently become
- * its default. Secrets never stand here: a backend names the variable of the environment that holds its key. Nor does
- * authority: a project comes from anywhere, so it grants itself no trust, and its paths stay inside of it.
+ * Reads the project configuration, rondo.toml. Unknown keys are errors, so that a misspelt setting does not silently
+ * fall back to its default. The file contains no secrets: a model server names the environment variable that holds its
+ * key. It grants no authority either: a project may come from anywhere, so it cannot declare itself trusted, and the
+ * paths of an untrusted project stay inside its directory.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { staysInside } from './confine.js';
-import { Flaw, readTable, type Table, table, text } from './table.js';
+import { isInsideWithLinksResolved } from './inside.js';
+import { ConfigKeyError, optionalString, readTomlFile, type TomlTable, toTable } from './toml-table.js';
 
-/** What a million tokens cost, in millionths of the currency. */
+/** The price of one million tokens, in millionths of the currency. */
 export interface Price {
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
 }
 
-/** A model server that is not built in. */
+/** A model server configured by the user: any server with an OpenAI-compatible chat API. */
 export interface CustomBackend {
   readonly kind: 'openai-compatible';
   readonly baseURL: string;
-  /** The variable of the environment that holds the key. */
+  /** The environment variable that holds the API key. */
   readonly apiKeyEnv?: string;
-  /** What answers when a definition names no model. */
+  /** The model to use if a definition names none. */
   readonly model?: string;
 }
 
-/** The settings as they were written, with absolute paths; what is absent was not written. */
-export interface Config {
-  /** The file they come from; undefined when there is none. */
+/** The parsed configuration, with absolute paths. Settings that the file omits are absent here. */
+export interface ProjectConfig {
+  /** The path of the configuration file; undefined if there is none. */
   readonly file: string | undefined;
   readonly data?: string;
   readonly loops?: string;
   readonly store?: string;
   readonly engine?: string;
-  /** By `backend/model`. */
+  /** Keyed by `backend/model`. */
   readonly prices: ReadonlyMap<string, Price>;
-  /** By id. */
+  /** Keyed by provider id. */
   readonly backends: ReadonlyMap<string, CustomBackend>;
 }
 
-const NAME = 'rondo.toml';
-const SIZE = 1024 * 1024;
+const CONFIG_FILE_NAME = 'rondo.toml';
+const MAX_CONFIG_BYTES = 1024 * 1024;
 
-function amount({ path, members }: Table, key: string): number {
+function requireAmount({ path, members }: TomlTable, key: string): number {
   const value = members.get(key);
-  if (value === undefined) throw new Flaw([...path, key], 'is required');
+  if (value === undefined) throw new ConfigKeyError([...path, key], 'is required');
   if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
-  throw new Flaw([...path, key], 'must be a number from 0 up');
+  throw new ConfigKeyError([...path, key], 'must be a number of at least 0');
 }
 
-function parts(root: Table, key: string): [name: string, value: unknown, path: readonly string[]][] {
+function tableEntries(root: TomlTable, key: string): [name: string, value: unknown, path: readonly string[]][] {
   const value = root.members.get(key);
   if (value === undefined) return [];
-  const { members, path } = table(value, [...root.path, key]);
-  return [...members].map(([name, part]) => [name, part, [...path, name]]);
+  const { members, path } = toTable(value, [...root.path, key]);
+  return [...members].map(([name, member]) => [name, member, [...path, name]]);
 }
 
-function price(value: unknown, path: readonly string[]): Price {
-  if (!/^[^/]+\/./s.test(path.at(-1) ?? '')) throw new Flaw(path, 'must be named "backend/model"');
-  const members = table(value, path, ['inputPerMillion', 'outputPerMillion']);
-  return { inputPerMillion: amount(members, 'inputPerMillion'), outputPerMillion: amount(members, 'outputPerMillion') };
+function parsePrice(value: unknown, path: readonly string[]): Price {
+  if (!/^[^/]+\/./s.test(path.at(-1) ?? '')) throw new ConfigKeyError(path, 'must be named "backend/model"');
+  const table = toTable(value, path, ['inputPerMillion', 'outputPerMillion']);
+  return {
+    inputPerMillion: requireAmount(table, 'inputPerMillion'),
+    outputPerMillion: requireAmount(table, 'outputPerMillion'),
+  };
 }
 
-function customBackend(value: unknown, path: readonly string[]): CustomBackend {
-  const members = table(value, path, ['kind', 'baseURL', 'apiKeyEnv', 'model']);
-  const kind = text(members, 'kind', /^openai-compatible$/, '"openai-compatible"');
-  const baseURL = text(members, 'baseURL', /^https?:\/\/[^\s/@]/, 'a URL that starts with https:// or http://');
-  const apiKeyEnv = text(
-    members,
+function parseCustomBackend(value: unknown, path: readonly string[]): CustomBackend {
+  const table = toTable(value, path, ['kind', 'baseURL', 'apiKeyEnv', 'model']);
+  const kind = optionalString(table, 'kind', /^openai-compatible$/, '"openai-compatible"');
+  const baseURL = optionalString(table, 'baseURL', /^https?:\/\/[^\s/@]/, 'a URL that starts with https:// or http://');
+  const apiKeyEnv = optionalString(
+    table,
     'apiKeyEnv',
     /^[A-Za-z_][A-Za-z0-9_]*$/,
-    'the name of a variable, not the key itself',
+    'the name of an environment variable, not the key itself',
   );
-  const model = text(members, 'model');
-  if (kind === undefined) throw new Flaw([...path, 'kind'], 'is required; write "openai-compatible"');
-  if (baseURL === undefined) throw new Flaw([...path, 'baseURL'], 'is required');
+  const model = optionalString(table, 'model');
+  if (kind === undefined) throw new ConfigKeyError([...path, 'kind'], 'is required; write "openai-compatible"');
+  if (baseURL === undefined) throw new ConfigKeyError([...path, 'baseURL'], 'is required');
   const url = URL.canParse(baseURL) ? new URL(baseURL) : undefined;
   if (url === undefined || url.username + url.password !== '') {
-    throw new Flaw([...path, 'baseURL'], 'must be a URL without a user or a password');
+    throw new ConfigKeyError([...path, 'baseURL'], 'must be a URL without a user or a password');
   }
-  return { kind: 'openai-compatible', baseURL, ...given({ apiKeyEnv, model }) };
+  return { kind: 'openai-compatible', baseURL, ...omitUndefined({ apiKeyEnv, model }) };
 }
 
-/** A file in a store's URL is relative to the settings, like any other path in them. */
-function storeAt(home: string, store: string | undefined): string | undefined {
+/** Resolves the file of a `sqlite:` URL against the directory of the configuration file, as for every other path. */
+function resolveStoreUrl(home: string, store: string | undefined): string | undefined {
   const file = store?.startsWith('sqlite:') ? store.slice('sqlite:'.length) : '';
   return file === '' || isAbsolute(file) ? store : `sqlite:${resolve(home, file)}`;
 }
 
-/** Only the members that were written. */
-function given<K extends string>(members: { readonly [key in K]: string | undefined }): { [key in K]?: string } {
-  const written = Object.entries(members).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(written) as { [key in K]?: string };
+/** Returns the members that are not undefined. */
+function omitUndefined<K extends string>(
+  members: { readonly [key in K]: string | undefined },
+): { [key in K]?: string } {
+  const defined = Object.entries(members).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(defined) as { [key in K]?: string };
 }
 
-/** What a file that is not trusted must keep inside of its own directory. */
-export type PathKey = 'data' | 'loops' | 'store';
+/** The settings that hold paths. */
+export type ConfigPathKey = 'data' | 'loops' | 'store';
 
-export interface ConfigOptions {
-  /** Which paths may not leave the directory of the file, asked with that directory; none unless told. */
-  readonly confined?: (directory: string) => readonly PathKey[];
+/** Options of {@link loadConfig}. */
+interface ConfigOptions {
+  /**
+   * Returns the settings whose paths must stay inside the directory of the configuration file.
+   * @default no setting
+   */
+  readonly confinedPaths?: (directory: string) => readonly ConfigPathKey[];
 }
 
-function assertConfined(config: Config, home: string, keys: readonly PathKey[]): void {
-  const places = { data: config.data, loops: config.loops, store: config.store?.replace(/^sqlite:/, '') };
+function assertPathsConfined(config: ProjectConfig, home: string, keys: readonly ConfigPathKey[]): void {
+  const paths = { data: config.data, loops: config.loops, store: config.store?.replace(/^sqlite:/, '') };
   for (const key of keys) {
-    const place = places[key];
-    if (place === undefined || !isAbsolute(place) || staysInside(home, place)) continue;
-    const instead = `give it as --${key} or RONDO_${key.toUpperCase()}, or trust the directory: rondo trust ${home}`;
-    throw new Flaw([key], `leads out of ${home}, which is not trusted; ${instead}`);
+    const path = paths[key];
+    if (path === undefined || !isAbsolute(path) || isInsideWithLinksResolved(home, path)) continue;
+    const advice = `give it as --${key} or RONDO_${key.toUpperCase()}, or trust the directory: rondo trust ${home}`;
+    throw new ConfigKeyError([key], `is outside of ${home}, which is not trusted; ${advice}`);
   }
 }
 
-const NO_TRUST =
-  'is not for a project to say: a directory that could trust itself would be no safer than none. Remove it, and run: rondo trust DIR';
+const TRUST_KEY_REFUSED =
+  'is not allowed here: a project cannot declare itself trusted. Remove it, and run: rondo trust DIR';
 
-function configOf(value: unknown, file: string, { confined = () => [] }: ConfigOptions): Config {
+function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }: ConfigOptions): ProjectConfig {
   const home = dirname(file);
-  const known = ['data', 'loops', 'store', 'engine', 'prices', 'backends'];
-  if (table(value, []).members.has('trust')) throw new Flaw(['trust'], NO_TRUST);
-  const root = table(value, [], known);
-  const [data, loops] = [text(root, 'data'), text(root, 'loops')];
-  const config: Config = {
+  const keys = ['data', 'loops', 'store', 'engine', 'prices', 'backends'];
+  if (toTable(value, []).members.has('trust')) throw new ConfigKeyError(['trust'], TRUST_KEY_REFUSED);
+  const root = toTable(value, [], keys);
+  const [data, loops] = [optionalString(root, 'data'), optionalString(root, 'loops')];
+  const config: ProjectConfig = {
     file,
-    ...given({
+    ...omitUndefined({
       data: data === undefined ? undefined : resolve(home, data),
       loops: loops === undefined ? undefined : resolve(home, loops),
-      store: storeAt(home, text(root, 'store')),
-      engine: text(root, 'engine'),
+      store: resolveStoreUrl(home, optionalString(root, 'store')),
+      engine: optionalString(root, 'engine'),
     }),
-    prices: new Map(parts(root, 'prices').map(([name, part, path]) => [name, price(part, path)])),
-    backends: new Map(parts(root, 'backends').map(([name, part, path]) => [name, customBackend(part, path)])),
+    prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrice(entry, path)])),
+    backends: new Map(
+      tableEntries(root, 'backends').map(([name, entry, path]) => [name, parseCustomBackend(entry, path)]),
+    ),
   };
   // guard: config-paths-confined
-  assertConfined(config, home, confined(home));
+  assertPathsConfined(config, home, confinedPaths(home));
   return config;
 }
 
-/** The settings of a file that was named, or of rondo.toml here if there is one; CONFIG_INVALID says what is wrong. */
+/**
+ * Reads the configuration at `path`, or rondo.toml in the directory if no path is given and the file exists.
+ * Throws CONFIG_INVALID, with the line and the reason, if the file is invalid or an explicit path does not exist.
+ */
 export async function loadConfig(
-  named: string | undefined,
+  path: string | undefined,
   directory = process.cwd(),
   options: ConfigOptions = {},
-): Promise<Config> {
-  const file = resolve(directory, named ?? NAME);
-  return (await readTable(file, SIZE, named === undefined, (value) => configOf(value, file, options))) ?? none;
+): Promise<ProjectConfig> {
+  const file = resolve(directory, path ?? CONFIG_FILE_NAME);
+  return (
+    (await readTomlFile(file, MAX_CONFIG_BYTES, path === undefined, (value) => parseConfig(value, file, options))) ??
+    EMPTY_CONFIG
+  );
 }
 
-const none: Config = { file: undefined, prices: new Map(), backends: new Map() };
+const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };

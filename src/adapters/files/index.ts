@@ -1,4 +1,10 @@
-/** Definitions and settings from files. */
-export { type Config, type CustomBackend, loadConfig, type Price } from './config.js';
-export { type BadFile, type Judged, judgeText, type ParseDefinition } from './document.js';
-export { type Found, type Loaded, type LoadOptions, loadDefinitionFile, loadDefinitions } from './load.js';
+/** Reads definitions and the project configuration from files. */
+export { type CustomBackend, loadConfig, type Price, type ProjectConfig } from './config.js';
+export {
+  type FoundDefinition,
+  type LoadedDefinitions,
+  type LoadOptions,
+  loadDefinitionFile,
+  loadDefinitions,
+} from './load.js';
+export { type BadFile, type DefinitionResult, type ParseDefinition, parseDefinitionText } from './parse-definition.js';

@@ -5,17 +5,17 @@ import { performance } from 'node:perf_hooks';
 import { afterEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { parseDefinition } from '../../loops/definition/definition.js';
-import { type Loaded, loadDefinitionFile, loadDefinitions } from './load.js';
+import { type LoadedDefinitions, loadDefinitionFile, loadDefinitions } from './load.js';
 
-const made: string[] = [];
+const directories: string[] = [];
 
 afterEach(async () => {
-  for (const directory of made.splice(0)) await rm(directory, { recursive: true });
+  for (const directory of directories.splice(0)) await rm(directory, { recursive: true });
 });
 
 async function directoryOf(files: { readonly [name: string]: string | Buffer }): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'rondo-load-')));
-  made.push(directory);
+  directories.push(directory);
   for (const [name, content] of Object.entries(files)) await writeFile(join(directory, name), content);
   return directory;
 }
@@ -31,13 +31,13 @@ const document = (id: string): object => ({
 });
 const json = (id: string, change: object = {}): string => JSON.stringify({ ...document(id), ...change });
 
-const trusting = { trusted: () => true, parse: parseDefinition };
-const wary = { trusted: () => false, parse: parseDefinition };
+const trustingOptions = { trusted: () => true, parse: parseDefinition };
+const untrustedOptions = { trusted: () => false, parse: parseDefinition };
 
-const idsOf = (loaded: Loaded): unknown[] =>
-  loaded.found.map((item) => ('definition' in item ? item.definition.id : (item.code as { id: unknown }).id));
-const badIn = (loaded: Loaded, directory: string): string[] =>
-  loaded.bad.map(({ file, reason }) => `${file.replace(`${directory}/`, '')}: ${reason}`);
+const idsOf = (loaded: LoadedDefinitions): unknown[] =>
+  loaded.definitions.map((item) => ('definition' in item ? item.definition.id : (item.code as { id: unknown }).id));
+const badIn = (loaded: LoadedDefinitions, directory: string): string[] =>
+  loaded.badFiles.map(({ file, reason }) => `${file.replace(`${directory}/`, '')}: ${reason}`);
 
 const workflow = `
 id = "flow"
@@ -59,7 +59,7 @@ inputMapping = "$.first.output"
 timeoutMs = 3000
 `;
 
-verifies('definition.load', 'one bad file keeps the good ones out, or goes unnoticed', async () => {
+verifies('definition.load', 'an invalid file is reported and the others load', async () => {
   const directory = await directoryOf({
     'b.json': `\ufeff${json('b')}`,
     'a.toml': workflow,
@@ -72,13 +72,13 @@ verifies('definition.load', 'one bad file keeps the good ones out, or goes unnot
     'bytes.json': Buffer.from([0x22, 0xff, 0x22]),
     'large.json': Buffer.alloc(4 * 1024 * 1024 + 1, 0x20),
   });
-  const loaded = await loadDefinitions(directory, wary);
+  const loaded = await loadDefinitions(directory, untrustedOptions);
   expect(idsOf(loaded)).toEqual(['flow', 'b', 'c']);
-  expect(loaded.found[1]).toMatchObject({
+  expect(loaded.definitions[1]).toMatchObject({
     file: join(directory, 'b.json'),
     origin: { directory, file: join(directory, 'b.json'), trusted: false },
   });
-  expect(loaded.bad.filter(({ file }) => file.endsWith('flawed.json'))).toEqual([
+  expect(loaded.badFiles.filter(({ file }) => file.endsWith('flawed.json'))).toEqual([
     {
       file: join(directory, 'flawed.json'),
       path: '/version',
@@ -94,20 +94,20 @@ verifies('definition.load', 'one bad file keeps the good ones out, or goes unnot
       reason: 'is required',
     })),
   ]);
-  expect(badIn(loaded, directory).filter((told) => !told.startsWith('flawed'))).toEqual(
+  expect(badIn(loaded, directory).filter((problem) => !problem.startsWith('flawed'))).toEqual(
     [
-      'broken.json: "o" stands where a key in double quotes should be',
+      'broken.json: expected a key in double quotes, but found "o"',
       'bytes.json: it is not UTF-8 text',
-      'date.toml: is a date, which JSON does not know; write it as text, in quotes',
-      'large.json: it has 4194305 bytes; 4194304 is the most',
-      'list.json: it is a list, not a definition; call a script *.script.json',
-      'twice.json: the key "id" is there twice',
+      'date.toml: is a date, which JSON does not support; write it as text, in quotes',
+      'large.json: it has 4194305 bytes; the limit is 4194304',
+      'list.json: it is an array, not a definition; name a script file *.script.json',
+      'twice.json: duplicate key "id"',
     ].sort(),
   );
-  expect(loaded.bad.find(({ file }) => file.endsWith('broken.json'))).toMatchObject({ line: 3, column: 3 });
+  expect(loaded.badFiles.find(({ file }) => file.endsWith('broken.json'))).toMatchObject({ line: 3, column: 3 });
 });
 
-verifies('definition.load', 'a file that is no definition is reported as a broken one', async () => {
+verifies('definition.load', 'files that are not definitions are ignored', async () => {
   const directory = await directoryOf({
     '.hidden.json': '{',
     'package.json': '{}',
@@ -119,64 +119,64 @@ verifies('definition.load', 'a file that is no definition is reported as a broke
     'run.mjs': '#!/usr/bin/env node\nthrow new Error("imported")',
   });
   await mkdir(join(directory, 'sub.json'));
-  expect(await loadDefinitions(directory, trusting)).toEqual({ found: [], bad: [] });
+  expect(await loadDefinitions(directory, trustingOptions)).toEqual({ definitions: [], badFiles: [] });
   expect(await readdir(directory)).toHaveLength(9);
 });
 
-verifies('definition.load', 'a link makes us read what its maker could not', async () => {
+verifies('definition.load', 'a symbolic link to a file outside of the directory is not followed', async () => {
   const outside = await directoryOf({ 'secret.json': json('secret') });
   const directory = await directoryOf({ 'a.json': json('a') });
   await symlink(join(outside, 'secret.json'), join(directory, 'b.json'));
   await symlink(join(directory, 'nowhere'), join(directory, 'c.json'));
   await symlink(join(directory, 'a.json'), join(directory, 'd.json'));
   await symlink('e.json', join(directory, 'e.json'));
-  const loaded = await loadDefinitions(directory, wary);
+  const loaded = await loadDefinitions(directory, untrustedOptions);
   expect(idsOf(loaded)).toEqual(['a', 'a']);
   expect(badIn(loaded, directory)).toEqual([
-    'b.json: it is a link out of the directory, which is not followed',
+    'b.json: it is a symbolic link to a file outside of the directory, which is not followed',
     'c.json: it does not exist',
-    'e.json: it is a link that leads in a circle',
+    'e.json: it is a symbolic link loop',
   ]);
 });
 
-verifies('definition.load', 'a directory that is missing throws a stack at the user', async () => {
-  const loaded = await loadDefinitions('/nowhere/at/all', wary);
+verifies('definition.load', 'a missing directory is reported as a bad file', async () => {
+  const loaded = await loadDefinitions('/nowhere/at/all', untrustedOptions);
   expect(loaded).toEqual({
-    found: [],
-    bad: [{ file: '/nowhere/at/all', reason: 'the directory cannot be listed: it does not exist' }],
+    definitions: [],
+    badFiles: [{ file: '/nowhere/at/all', reason: 'the directory cannot be listed: it does not exist' }],
   });
 });
 
-verifies('definition.load', 'a thousand definitions take longer than anyone waits', async () => {
+verifies('definition.load', 'a thousand definitions load within a second', async () => {
   const names = Array.from({ length: 1000 }, (_, index) => `loop-${String(index).padStart(4, '0')}`);
   const directory = await directoryOf(Object.fromEntries(names.map((name) => [`${name}.json`, json(name)])));
   const times: number[] = [];
   for (let round = 0; round < 3; round++) {
     const start = performance.now();
-    expect(idsOf(await loadDefinitions(directory, wary))).toEqual(names);
+    expect(idsOf(await loadDefinitions(directory, untrustedOptions))).toEqual(names);
     times.push(performance.now() - start);
   }
   expect(Math.min(...times)).toBeLessThan(1000);
 });
 
-verifies('definition.load', 'a file that was named is silently not loaded', async () => {
+verifies('definition.load', 'a file named by the caller is loaded or reported as bad', async () => {
   const directory = await directoryOf({
     'a.json': json('a'),
     'b.yaml': '',
     'c.mjs': 'export const x = 1;',
     'd.script.json': '[]',
   });
-  const load = (name: string): Promise<Loaded> => loadDefinitionFile(join(directory, name), trusting);
+  const load = (name: string): Promise<LoadedDefinitions> => loadDefinitionFile(join(directory, name), trustingOptions);
   expect(idsOf(await load('a.json'))).toEqual(['a']);
   expect(badIn(await load('b.yaml'), directory)).toEqual([
     'b.yaml: a definition is a file that ends in .json, .toml, .mjs, .js or .ts',
   ]);
   expect(badIn(await load('c.mjs'), directory)).toEqual(['c.mjs: it exports no loop']);
-  expect(badIn(await load('d.script.json'), directory)[0]).toContain('it is a list');
+  expect(badIn(await load('d.script.json'), directory)[0]).toContain('it is an array');
   expect(badIn(await load('no.json'), directory)).toEqual(['no.json: it does not exist']);
 });
 
-const module = `
+const moduleText = `
 globalThis.rondoImported = (globalThis.rondoImported ?? 0) + 1;
 const loop = { id: 'b', version: '1.0.0', kind: 'prompt', run: () => 1 };
 export default loop;
@@ -186,14 +186,14 @@ export const made = { name: 'c', body: () => 1, definition: ${json('c')} };
 export const helper = () => 1;
 export const half = { id: 'x', version: '1.0.0' };
 `;
-const imported = (): number => (globalThis as { rondoImported?: number }).rondoImported ?? 0;
+const importCount = (): number => (globalThis as { rondoImported?: number }).rondoImported ?? 0;
 
-verifies('definition.code', 'code runs from a directory that nobody trusts', async () => {
-  const directory = await directoryOf({ 'a.mjs': module });
-  const before = imported();
-  const loaded = await loadDefinitions(directory, wary);
-  expect(imported()).toBe(before);
-  expect(loaded.found).toEqual([]);
+verifies('definition.code', 'no code runs from an untrusted directory', async () => {
+  const directory = await directoryOf({ 'a.mjs': moduleText });
+  const before = importCount();
+  const loaded = await loadDefinitions(directory, untrustedOptions);
+  expect(importCount(), 'a module of an untrusted directory was imported').toBe(before);
+  expect(loaded.definitions).toEqual([]);
   expect(badIn(loaded, directory)).toEqual([
     expect.stringMatching(
       /^a\.mjs: it is code, and its directory is not trusted\. If you trust it, run: rondo trust .*--trust/,
@@ -201,16 +201,16 @@ verifies('definition.code', 'code runs from a directory that nobody trusts', asy
   ]);
 });
 
-verifies('definition.code', 'a loop that is exported is lost, or one that is no loop is found', async () => {
+verifies('definition.code', 'every exported loop is loaded once, and other exports are ignored', async () => {
   const directory = await directoryOf({
-    'a.mjs': module,
+    'a.mjs': moduleText,
     'b.js': 'throw new Error("at once")',
     'c.mjs': 'import "./none.mjs"',
   });
-  const asked: string[] = [];
-  const loaded = await loadDefinitions(directory, { ...trusting, trusted: (place) => asked.push(place) > 0 });
-  expect(asked).toEqual([directory]);
-  expect(loaded.found.map((item) => ('name' in item ? [item.name, item.origin.trusted] : []))).toEqual([
+  const checked: string[] = [];
+  const loaded = await loadDefinitions(directory, { ...trustingOptions, trusted: (path) => checked.push(path) > 0 });
+  expect(checked).toEqual([directory]);
+  expect(loaded.definitions.map((item) => ('name' in item ? [item.name, item.origin.trusted] : []))).toEqual([
     ['again', true],
     ['first', true],
     ['made', true],
@@ -222,7 +222,7 @@ verifies('definition.code', 'a loop that is exported is lost, or one that is no 
   ]);
 });
 
-verifies('definition.code', 'a program that a tool starts is run by listing the loops', async () => {
+verifies('definition.code', 'loading a directory does not run the programs of its exec tools', async () => {
   const tool = { implementation: 'exec:./pay.mjs' };
   const directory = await directoryOf({
     'pay.json': json('pay', { tool }),
@@ -230,17 +230,17 @@ verifies('definition.code', 'a program that a tool starts is run by listing the 
     'flawed.json': json('flawed', { tool: { implementation: 'exec:./refund.mjs' }, polcy: {} }),
     'refund.mjs': 'throw new Error("refunded")',
   });
-  const loaded = await loadDefinitions(directory, trusting);
+  const loaded = await loadDefinitions(directory, trustingOptions);
   expect(idsOf(loaded)).toEqual(['pay']);
   expect(badIn(loaded, directory)).toEqual(['flawed.json: is not a known key; did you mean "policy"?']);
 });
 
-verifies('definition.code', 'TypeScript fails with a message that helps nobody', async () => {
+verifies('definition.code', 'a TypeScript module loads, or the message names the required Node version', async () => {
   const directory = await directoryOf({ 'a.ts': `export const loop: object = ${json('typed')};` });
-  const loaded = await loadDefinitions(directory, trusting);
-  const told = [...idsOf(loaded), ...badIn(loaded, directory)];
-  expect(told).toHaveLength(1);
-  expect(String(told[0])).toMatch(
+  const loaded = await loadDefinitions(directory, trustingOptions);
+  const outcome = [...idsOf(loaded), ...badIn(loaded, directory)];
+  expect(outcome).toHaveLength(1);
+  expect(String(outcome[0])).toMatch(
     /^typed$|^a\.ts: Node .* cannot run TypeScript; use Node 22\.18 or newer, or compile it/,
   );
 });

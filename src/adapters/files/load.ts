@@ -1,94 +1,108 @@
 /**
- * Definitions from a directory, as flat as LSR's bundles: documents (`*.json`, `*.toml`) and, where the operator trusts
- * the directory, code. A bad file is told and the others load; the order is that of the names.
+ * Loads definitions from a directory: documents (`*.json`, `*.toml`) and, if the operator trusts the directory,
+ * modules. Like the bundles of LSR, the reference runtime of the Loop Stack Execution Model, the directory is flat:
+ * subdirectories are ignored. An invalid file is reported and does not affect the others. Results are sorted by file
+ * name.
  */
 import { readdir, realpath } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { trustAdvice } from '../../base/permits.js';
-import type { Origin } from '../../loops/origin.js';
+import type { DefinitionOrigin } from '../../loops/origin.js';
 import type { LoopDef } from '../../protocol/loop.js';
-import { importLoops } from './code.js';
-import { type BadFile, judgeText, type ParseDefinition } from './document.js';
-import { failure, readText } from './read.js';
-import { reasonOf } from './unreadable.js';
+import { describeError } from './document-read-error.js';
+import { importLoops } from './import-loops.js';
+import { type BadFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
+import { describeSystemError, readText } from './read-text.js';
 
+/** Options of {@link loadDefinitions} and {@link loadDefinitionFile}. */
 export interface LoadOptions {
-  /** Whether code may run from a directory; asked with its absolute path. */
+  /** Returns true if the directory, an absolute path, may run code. */
   readonly trusted: (directory: string) => boolean;
+  /** Validates a document. */
   readonly parse: ParseDefinition;
 }
 
-/** A definition that was found: a document that was checked, or the export of a module, which was not. */
-export type Found = { readonly file: string; readonly origin: Origin } & (
+/** A loaded definition: a validated document, or the export of a module, which is not validated yet. */
+export type FoundDefinition = { readonly file: string; readonly origin: DefinitionOrigin } & (
   | { readonly definition: LoopDef }
   | { readonly code: unknown; readonly name: string }
 );
 
-export interface Loaded {
-  readonly found: readonly Found[];
-  readonly bad: readonly BadFile[];
+/** The definitions of a directory or file, and the files that could not be loaded. */
+export interface LoadedDefinitions {
+  readonly definitions: readonly FoundDefinition[];
+  readonly badFiles: readonly BadFile[];
 }
 
-const SIZE = 4 * 1024 * 1024;
-const AT_ONCE = 16;
-const NOT_OURS =
+const MAX_DEFINITION_BYTES = 4 * 1024 * 1024;
+const MAX_CONCURRENT_READS = 16;
+const IGNORED_FILE_NAMES =
   /^(?:\..*|package\.json|package-lock\.json|tsconfig\.json|rondo\.toml|.*\.script\.json|.*\.d\.ts|.*\.test\..*)$/s;
 
 const isDocument = (file: string): boolean => /\.(?:json|toml)$/.test(file);
 const isModule = (file: string): boolean => /\.(?:mjs|js|ts)$/.test(file);
-const refused = (file: string, reason: string): Loaded => ({ found: [], bad: [{ file, reason }] });
+const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
+  definitions: [],
+  badFiles: [{ file, reason }],
+});
 
-/** All definitions of a directory; one that cannot be read is told as a bad file. */
-export async function loadDefinitions(directory: string, options: LoadOptions): Promise<Loaded> {
-  const place = resolve(directory);
-  const items = await readdir(place, { withFileTypes: true }).catch(failure);
-  if (typeof items === 'string') return refused(place, `the directory cannot be listed: ${items}`);
-  const ours = items.filter((item) => !item.isDirectory() && !NOT_OURS.test(item.name));
-  const files = ours.map(({ name }) => join(place, name)).sort();
-  const links = new Set(ours.filter((item) => item.isSymbolicLink()).map(({ name }) => join(place, name)));
-  const strays = async (file: string): Promise<Loaded | undefined> =>
-    links.has(file) ? strayed(file, place) : undefined;
-  const trusted = options.trusted(place);
-  const loads = new Map<string, Loaded>();
+/** Loads all definitions of a directory. A directory that cannot be listed is reported as a bad file. */
+export async function loadDefinitions(directory: string, options: LoadOptions): Promise<LoadedDefinitions> {
+  const home = resolve(directory);
+  const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
+  if (typeof items === 'string') return rejectFile(home, `the directory cannot be listed: ${items}`);
+  const candidates = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
+  const files = candidates.map(({ name }) => join(home, name)).sort();
+  const links = new Set(candidates.filter((item) => item.isSymbolicLink()).map(({ name }) => join(home, name)));
+  const rejectLink = async (file: string): Promise<LoadedDefinitions | undefined> =>
+    links.has(file) ? rejectOutsideLink(file, home) : undefined;
+  const trusted = options.trusted(home);
+  const results = new Map<string, LoadedDefinitions>();
   const programs = new Set<string>();
-  await inTurns(files.filter(isDocument), async (file) => {
-    loads.set(file, (await strays(file)) ?? (await loadDocument(file, trusted, options.parse, programs)));
+  await forEachConcurrently(files.filter(isDocument), async (file) => {
+    results.set(file, (await rejectLink(file)) ?? (await loadDocument(file, trusted, options.parse, programs)));
   });
   for (const file of files) {
     if (!isModule(file) || programs.has(file)) continue;
-    loads.set(file, (await strays(file)) ?? (await loadModule(file, trusted)));
+    results.set(file, (await rejectLink(file)) ?? (await loadModule(file, trusted)));
   }
-  const all = files.flatMap((file) => loads.get(file) ?? []);
-  return { found: all.flatMap(({ found }) => found), bad: all.flatMap(({ bad }) => bad) };
+  const sorted = files.flatMap((file) => results.get(file) ?? []);
+  return {
+    definitions: sorted.flatMap(({ definitions }) => definitions),
+    badFiles: sorted.flatMap(({ badFiles }) => badFiles),
+  };
 }
 
-/** The definitions of one file, which the caller has named: links are followed, and a file without a loop is bad. */
-export async function loadDefinitionFile(path: string, options: LoadOptions): Promise<Loaded> {
+/** Loads the definitions of one file, named by the caller. Follows links, and reports a file without loops as bad. */
+export async function loadDefinitionFile(path: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const file = resolve(path);
   const trusted = options.trusted(dirname(file));
   if (isDocument(file)) return loadDocument(file, trusted, options.parse, new Set());
-  if (!isModule(file)) return refused(file, 'a definition is a file that ends in .json, .toml, .mjs, .js or .ts');
+  if (!isModule(file)) return rejectFile(file, 'a definition is a file that ends in .json, .toml, .mjs, .js or .ts');
   const loaded = await loadModule(file, trusted);
-  return loaded.found.length + loaded.bad.length > 0 ? loaded : refused(file, 'it exports no loop');
+  return loaded.definitions.length + loaded.badFiles.length > 0 ? loaded : rejectFile(file, 'it exports no loop');
 }
 
-async function inTurns<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const waiting = items.values();
+async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  // All workers take items from one shared iterator.
+  const queue = items.values();
   const worker = async (): Promise<void> => {
-    for (const item of waiting) await work(item);
+    for (const item of queue) await work(item);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, worker));
 }
 
-/** What is told of a link that leads out of the directory: whoever can write there must not choose what is read. */
-async function strayed(file: string, directory: string): Promise<Loaded | undefined> {
+/**
+ * Rejects a link to a file outside of the directory: write access to the directory must not allow reading other files.
+ */
+async function rejectOutsideLink(file: string, directory: string): Promise<LoadedDefinitions | undefined> {
   try {
     const [target, home] = await Promise.all([realpath(file), realpath(directory)]);
     return target.startsWith(home + sep)
       ? undefined
-      : refused(file, 'it is a link out of the directory, which is not followed');
+      : rejectFile(file, 'it is a symbolic link to a file outside of the directory, which is not followed');
   } catch (thrown) {
-    return refused(file, failure(thrown));
+    return rejectFile(file, describeSystemError(thrown));
   }
 }
 
@@ -97,37 +111,41 @@ async function loadDocument(
   trusted: boolean,
   parse: ParseDefinition,
   programs: Set<string>,
-): Promise<Loaded> {
+): Promise<LoadedDefinitions> {
   try {
-    const text = await readText(file, SIZE);
-    for (const program of programsIn(text)) programs.add(resolve(dirname(file), program));
-    const judged = judgeText(file, text, parse);
-    if ('bad' in judged) return { found: [], bad: judged.bad };
-    return { found: [{ file, origin: originOf(file, trusted), definition: judged.definition }], bad: [] };
+    const text = await readText(file, MAX_DEFINITION_BYTES);
+    for (const program of execTargetsIn(text)) programs.add(resolve(dirname(file), program));
+    const result = parseDefinitionText(file, text, parse);
+    if ('badFiles' in result) return { definitions: [], badFiles: result.badFiles };
+    return { definitions: [{ file, origin: originOf(file, trusted), definition: result.definition }], badFiles: [] };
   } catch (thrown) {
-    return refused(file, reasonOf(thrown));
+    return rejectFile(file, describeError(thrown));
   }
 }
 
-async function loadModule(file: string, trusted: boolean): Promise<Loaded> {
+async function loadModule(file: string, trusted: boolean): Promise<LoadedDefinitions> {
   try {
-    const text = await readText(file, SIZE);
-    // A program is started, never imported: importing it would run it.
-    if (text.startsWith('#!')) return { found: [], bad: [] };
+    const text = await readText(file, MAX_DEFINITION_BYTES);
+    // A file with a shebang line is a program, not a module: importing it would run it.
+    if (text.startsWith('#!')) return { definitions: [], badFiles: [] };
     // guard: untrusted-code-not-imported
-    if (!trusted) return refused(file, `it is code, and its directory is not trusted. ${trustAdvice(dirname(file))}`);
+    if (!trusted)
+      return rejectFile(file, `it is code, and its directory is not trusted. ${trustAdvice(dirname(file))}`);
     const origin = originOf(file, trusted);
-    return { found: (await importLoops(file)).map((item) => ({ file, origin, ...item })), bad: [] };
+    return { definitions: (await importLoops(file)).map((item) => ({ file, origin, ...item })), badFiles: [] };
   } catch (thrown) {
-    return refused(file, reasonOf(thrown));
+    return rejectFile(file, describeError(thrown));
   }
 }
 
-function originOf(file: string, trusted: boolean): Origin {
+function originOf(file: string, trusted: boolean): DefinitionOrigin {
   return { directory: dirname(file), file, trusted };
 }
 
-/** The files that a document's tools start as programs. A broken document counts too: its program must not run either. */
-function programsIn(text: string): string[] {
+/**
+ * Returns the programs that `exec:` tools of a document start, which must not be imported as modules. Searches the text
+ * so that the programs of an invalid document are found too.
+ */
+function execTargetsIn(text: string): string[] {
   return [...text.matchAll(/exec:([^"':\r\n]+)["']/g)].map(([, program = '']) => program);
 }

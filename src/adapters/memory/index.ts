@@ -1,142 +1,142 @@
-/** A store in memory: the same promises as any other while the process lives, and nothing after it. */
-import { Fault } from '../../journal/errors.js';
-import { soloLeases } from '../../journal/leases.js';
-import { stored } from '../../journal/record.js';
-import type { Batch, Blobs, Claim, Journal, Listed, Snapshot, Snapshots, Store } from '../../journal/store.js';
+/** A store in memory. It keeps the promises of every store until the process ends. */
+import { Fault } from '../../base/errors.js';
+import { singleProcessLeases } from '../../journal/leases.js';
+import { toStoredEntry } from '../../journal/record.js';
+import type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from '../../journal/store.js';
 import type { Entry } from '../../protocol/entry.js';
 
-interface Stream {
+interface MemorySession {
   fence: number;
-  next: number;
+  nextSeq: number;
   readonly batches: Batch[];
   blobs?: Map<string, string>;
   snapshot?: Snapshot;
 }
 
-const DONE = Promise.resolve();
+const RESOLVED = Promise.resolve();
 
 class MemoryJournal implements Journal {
-  private readonly streams: Map<string, Stream>;
-  /** Counts over all sessions, so that a removed session's writer never fits the one that took its name. */
-  private claims = 0;
+  private readonly sessions: Map<string, MemorySession>;
+  /** Counts claims over all sessions: the writer of a removed session is stale for a new one of its name. */
+  private claimCount = 0;
 
-  constructor(streams: Map<string, Stream>) {
-    this.streams = streams;
+  constructor(sessions: Map<string, MemorySession>) {
+    this.sessions = sessions;
   }
 
-  async claim(session: string): Promise<Claim> {
-    const stream = this.streams.get(session) ?? { fence: 0, next: 0, batches: [] };
-    this.streams.set(session, stream);
-    this.claims += 1;
+  async claim(name: string): Promise<Claim> {
+    const session = this.sessions.get(name) ?? { fence: 0, nextSeq: 0, batches: [] };
+    this.sessions.set(name, session);
+    this.claimCount += 1;
     // guard: claim-raises-the-fence
-    stream.fence = this.claims;
-    return { fence: stream.fence, next: stream.next };
+    session.fence = this.claimCount;
+    return { fence: session.fence, nextSeq: session.nextSeq };
   }
 
   append(batch: Batch): Promise<void> {
-    const stream = this.streams.get(batch.session);
+    const session = this.sessions.get(batch.session);
     if (
-      stream === undefined ||
+      session === undefined ||
       // guard: stale-fence-refused
-      stream.fence !== batch.fence ||
+      session.fence !== batch.fence ||
       // guard: append-only-at-the-end
-      stream.next !== batch.first
+      session.nextSeq !== batch.firstSeq
     ) {
-      return isWritten(batch, stream) ? DONE : Promise.reject(staleWriter(batch, stream));
+      return isAlreadyAppended(batch, session) ? RESOLVED : Promise.reject(staleWriterFault(batch, session));
     }
-    const large = batch.entries.some((entry) => entry.blob !== undefined);
-    stream.batches.push(large ? { ...batch, entries: batch.entries.map(stored) } : batch);
-    stream.next += batch.entries.length;
-    return DONE;
+    const hasBlobs = batch.entries.some((entry) => entry.blob !== undefined);
+    session.batches.push(hasBlobs ? { ...batch, entries: batch.entries.map(toStoredEntry) } : batch);
+    session.nextSeq += batch.entries.length;
+    return RESOLVED;
   }
 
-  async *read(session: string, from: number): AsyncGenerator<readonly Entry[]> {
-    const stream = this.streams.get(session);
-    if (stream === undefined) return;
-    let index = firstHolding(stream.batches, from);
-    for (; index < stream.batches.length; index++) {
-      const batch = stream.batches[index];
+  async *read(name: string, from: number): AsyncGenerator<readonly Entry[]> {
+    const session = this.sessions.get(name);
+    if (session === undefined) return;
+    let index = firstBatchIndex(session.batches, from);
+    for (; index < session.batches.length; index++) {
+      const batch = session.batches[index];
       if (batch !== undefined)
-        yield batch.first >= from
+        yield batch.firstSeq >= from
           ? batch.entries
-          : /* guard: read-starts-at-its-offset */ batch.entries.slice(from - batch.first);
+          : /* guard: read-starts-at-its-offset */ batch.entries.slice(from - batch.firstSeq);
     }
   }
 
-  async list(): Promise<readonly Listed[]> {
-    return [...this.streams].map(([session, { next }]) => ({ session, next }));
+  async list(): Promise<readonly SessionListing[]> {
+    return [...this.sessions].map(([session, { nextSeq }]) => ({ session, nextSeq }));
   }
 
-  async remove(session: string): Promise<void> {
+  async remove(name: string): Promise<void> {
     // guard: removed-session-forgotten
-    this.streams.delete(session);
+    this.sessions.delete(name);
   }
 }
 
 /** True if exactly this batch was appended before. */
-function isWritten({ first, fence, entries }: Batch, stream: Stream | undefined): boolean {
-  const batch = stream?.batches[firstHolding(stream.batches, first)];
-  if (batch?.first !== first || batch.fence !== fence) return false;
-  return JSON.stringify(batch.entries) === JSON.stringify(entries.map(stored));
+function isAlreadyAppended({ firstSeq, fence, entries }: Batch, session: MemorySession | undefined): boolean {
+  const batch = session?.batches[firstBatchIndex(session.batches, firstSeq)];
+  if (batch?.firstSeq !== firstSeq || batch.fence !== fence) return false;
+  return JSON.stringify(batch.entries) === JSON.stringify(entries.map(toStoredEntry));
 }
 
-function staleWriter(batch: Batch, stream: Stream | undefined): Fault {
-  const { session, fence, first } = batch;
-  const found = stream === undefined ? 'it was removed' : `it stands at fence ${stream.fence}, entry ${stream.next}`;
-  return new Fault(
-    'STALE_WRITER',
-    `Session "${session}": writer ${fence} wanted to write entry ${first}, but ${found}.`,
-    {
-      session,
-      fence,
-      first,
-    },
-  );
+function staleWriterFault({ session: name, fence, firstSeq }: Batch, session: MemorySession | undefined): Fault {
+  const state =
+    session === undefined
+      ? 'the session was removed'
+      : `the session is at fence ${session.fence}, entry ${session.nextSeq}`;
+  const message = `Session "${name}": a writer with fence ${fence} tried to write entry ${firstSeq}, but ${state}.`;
+  return new Fault('STALE_WRITER', message, { session: name, fence, first: firstSeq });
 }
 
-/** The place of the batch that holds an entry, by halving. */
-function firstHolding(batches: readonly Batch[], from: number): number {
+/** Finds the batch that contains an entry, by binary search. */
+function firstBatchIndex(batches: readonly Batch[], seq: number): number {
   let low = 0;
   let high = batches.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     const batch = batches[middle];
-    if (batch !== undefined && batch.first + batch.entries.length <= from) low = middle + 1;
+    if (batch !== undefined && batch.firstSeq + batch.entries.length <= seq) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-function memoryBlobs(streams: Map<string, Stream>): Blobs {
+function memoryBlobs(sessions: Map<string, MemorySession>): Blobs {
   return {
-    put: async (session, digest, text) => {
-      const stream = streams.get(session);
-      if (stream === undefined) return;
-      stream.blobs ??= new Map();
-      stream.blobs.set(digest, text);
+    put: async (name, digest, text) => {
+      const session = sessions.get(name);
+      if (session === undefined) return;
+      session.blobs ??= new Map();
+      session.blobs.set(digest, text);
     },
-    get: async (session, digest) => streams.get(session)?.blobs?.get(digest),
+    get: async (name, digest) => sessions.get(name)?.blobs?.get(digest),
   };
 }
 
-function memorySnapshots(streams: Map<string, Stream>): Snapshots {
+function memorySnapshots(sessions: Map<string, MemorySession>): Snapshots {
   return {
-    load: async (session) => streams.get(session)?.snapshot,
-    save: async (session, snapshot) => {
-      const stream = streams.get(session);
-      if (stream !== undefined) stream.snapshot = structuredClone(snapshot);
+    load: async (name) => sessions.get(name)?.snapshot,
+    save: async (name, snapshot) => {
+      const session = sessions.get(name);
+      if (session !== undefined) session.snapshot = structuredClone(snapshot);
     },
   };
 }
 
-/** A new, empty store. */
+/**
+ * Creates an empty store in memory.
+ *
+ * @example
+ * const session = await Session.open('ada', { store: memoryStore(), clock: systemClock, ids: systemIds });
+ */
 export function memoryStore(): Store {
-  const streams = new Map<string, Stream>();
+  const sessions = new Map<string, MemorySession>();
   return {
-    journal: new MemoryJournal(streams),
-    blobs: memoryBlobs(streams),
-    snapshots: memorySnapshots(streams),
-    leases: soloLeases,
+    journal: new MemoryJournal(sessions),
+    blobs: memoryBlobs(sessions),
+    snapshots: memorySnapshots(sessions),
+    leases: singleProcessLeases,
     close: async () => {},
   };
 }

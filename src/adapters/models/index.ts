@@ -1,4 +1,4 @@
-/** The backends that come with Rondo. */
-export { mockBackend } from './mock.js';
-export { anthropicBackend, openaiBackend, openaiCompatibleBackend, type ProviderSettings } from './providers.js';
-export { type Leftover, type ScriptedBackend, scriptedBackend } from './scripted.js';
+/** The model providers that come with Rondo. */
+export { mockProvider } from './mock.js';
+export { anthropicProvider, openaiCompatibleProvider, openaiProvider, type ProviderSettings } from './providers.js';
+export { type ScriptedProvider, scriptedProvider, type UnfinishedScript } from './scripted.js';

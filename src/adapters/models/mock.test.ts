@@ -3,26 +3,26 @@ import fc from 'fast-check';
 import Schema from 'typebox/schema';
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { ask, type ModelDelta } from '../../loops/ask.js';
 import type { ModelReply } from '../../loops/model.js';
+import { callModel, type ModelDelta } from '../../loops/model-call.js';
 import type { Json } from '../../protocol/json.js';
-import { mockBackend } from './mock.js';
-import { sample } from './sample.js';
+import { mockProvider } from './mock.js';
+import { sampleValue } from './sample.js';
 
-const asking = { origin: { directory: undefined, trusted: false }, turn: 't1', answered: 0 };
+const openContext = { origin: { directory: undefined, trusted: false }, turnId: 't1', replyCount: 0 };
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 
-async function asked(prompt: string, schema?: Json, deltas: ModelDelta[] = []): Promise<ModelReply> {
-  const model = await mockBackend().open({ id: 'mock', model: 'mock-1' }, asking);
+async function ask(prompt: string, schema?: Json, deltas: ModelDelta[] = []): Promise<ModelReply> {
+  const model = await mockProvider().open({ id: 'mock', model: 'mock-1' }, openContext);
   const request = { backendId: 'mock', model: 'mock-1', promptLength: prompt.length, prompt };
   const options = { signal: new AbortController().signal, onDelta: (delta: ModelDelta) => void deltas.push(delta) };
-  return ask(model, schema === undefined ? request : { ...request, schema }, options);
+  return callModel(model, schema === undefined ? request : { ...request, schema }, options);
 }
 
-/** What two validators that know nothing of each other say of it; the second one also knows formats. */
-function flaws(schema: Json, value: Json): string {
+/** Validates with two independent validators, of which the second also checks formats. Returns '' if both accept. */
+function validationErrors(schema: Json, value: Json): string {
   if (!ajv.validate(schema as object, value)) return `${ajv.errorsText()} in ${JSON.stringify(value)}`;
-  return Schema.Check(schema as object, value) ? '' : `typebox refuses ${JSON.stringify(value)}`;
+  return Schema.Check(schema as object, value) ? '' : `typebox rejects ${JSON.stringify(value)}`;
 }
 
 const text = { type: 'string' };
@@ -130,9 +130,9 @@ const schemas: Readonly<Record<string, Json>> = {
 };
 
 for (const [name, schema] of Object.entries(schemas)) {
-  verifies('model.mock', `the mock answers what the schema refuses (${name})`, async () => {
-    const { text: said } = await asked('Summarize this for Ada:\nThe loom weaves algebraic patterns.', schema);
-    expect(flaws(schema, JSON.parse(said))).toBe('');
+  verifies('model.mock', `a mock reply matches its schema (${name})`, async () => {
+    const { text: reply } = await ask('Summarize this for Ada:\nThe loom weaves algebraic patterns.', schema);
+    expect(validationErrors(schema, JSON.parse(reply))).toBe('');
   });
 }
 
@@ -161,37 +161,37 @@ const { schema: anySchema } = fc.letrec<{ schema: Json }>((tie) => ({
   ),
 }));
 
-verifies('model.mock', 'the mock answers what some schema or other refuses', () => {
+verifies('model.mock', 'a mock reply matches randomly generated schemas', () => {
   fc.assert(
     fc.property(anySchema, fc.string(), (schema, prompt) => {
-      expect(flaws(schema, sample(schema, prompt))).toBe('');
+      expect(validationErrors(schema, sampleValue(schema, prompt))).toBe('');
     }),
     { numRuns: 300, seed: 7 },
   );
 });
 
-verifies('model.mock', 'a demo shows nothing of what was asked', async () => {
-  const { text: greeting } = await asked('Greet Ada warmly', schemas.hello);
+verifies('model.mock', 'a mock reply quotes the prompt', async () => {
+  const { text: greeting } = await ask('Greet Ada warmly', schemas.hello);
   expect(JSON.parse(greeting)).toEqual({ greeting: 'A mock greeting for: Greet Ada warmly.' });
-  const { text: keywords } = await asked('Extract keywords from: looms and algebra', schemas['extract-keywords']);
+  const { text: keywords } = await ask('Extract keywords from: looms and algebra', schemas['extract-keywords']);
   expect(JSON.parse(keywords)).toEqual({ keywords: ['algebra', 'looms', 'keywords'] });
-  expect((await asked('What is a loom?')).text).toBe('A mock answer for: What is a loom.');
+  expect((await ask('What is a loom?')).text).toBe('A mock answer for: What is a loom.');
 });
 
-verifies('model.mock', 'the same request is answered in two ways', async () => {
-  const [first, second] = [await asked('Hello', schemas.bounds), await asked('Hello', schemas.bounds)];
+verifies('model.mock', 'the same request gets the same reply', async () => {
+  const [first, second] = [await ask('Hello', schemas.bounds), await ask('Hello', schemas.bounds)];
   expect(first).toEqual(second);
   expect(first.inputTokens).toBe(2);
   expect(first.outputTokens).toBe(Math.ceil(first.text.length / 4));
 });
 
-verifies('model.mock', 'what comes in pieces is not what comes whole', async () => {
+verifies('model.mock', 'the streamed chunks add up to the complete text', async () => {
   const deltas: ModelDelta[] = [];
-  const { text: whole } = await asked('Say 👋🏽 to Zoë 😀😀😀', undefined, deltas);
+  const { text: fullText } = await ask('Say 👋🏽 to Zoë 😀😀😀', undefined, deltas);
   expect(deltas.length).toBe(4);
-  expect(deltas.map((delta) => delta.text).join('')).toBe(whole);
-  for (const { text: piece } of deltas) expect(piece).not.toMatch(/\p{Cs}/u);
-  const model = await mockBackend().open({ id: 'mock', model: 'mock-1' }, asking);
+  expect(deltas.map((delta) => delta.text).join('')).toBe(fullText);
+  for (const { text: chunk } of deltas) expect(chunk).not.toMatch(/\p{Cs}/u);
+  const model = await mockProvider().open({ id: 'mock', model: 'mock-1' }, openContext);
   const generated = await model.doGenerate({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
   expect(generated.content).toEqual([{ type: 'text', text: 'A mock answer for: Hi.' }]);
 });
@@ -212,22 +212,22 @@ const hostile: readonly Json[] = [
   false,
 ];
 
-verifies('model.mock', 'a hostile schema takes the process with it', () => {
-  for (const schema of hostile) expect(JSON.stringify(sample(schema, 'Hello')).length).toBeLessThan(4_000_000);
+verifies('model.mock', 'the sample for a hostile schema is bounded', () => {
+  for (const schema of hostile) expect(JSON.stringify(sampleValue(schema, 'Hello')).length).toBeLessThan(4_000_000);
 });
 
-verifies('model.mock', 'a misspelt option is passed over', async () => {
+verifies('model.mock', 'an unknown or invalid option is an error', async () => {
   const open = (options: { [name: string]: Json }) =>
-    mockBackend().open({ id: 'mock', model: 'mock-1', options }, asking);
+    mockProvider().open({ id: 'mock', model: 'mock-1', options }, openContext);
   await expect(open({ delay: 5 })).rejects.toMatchObject({ code: 'BACKEND_FAILED', data: { retryable: false } });
   await expect(open({ delay: 5 })).rejects.toThrow(/'delay'.*delayMs/);
   await expect(open({ delayMs: -1 })).rejects.toThrow(/delayMs/);
 });
 
-verifies('model.mock', 'an abort waits for a slow answer', async () => {
-  const model = await mockBackend().open({ id: 'mock', model: 'mock-1', options: { delayMs: 60_000 } }, asking);
+verifies('model.mock', 'an abort does not wait for a delayed reply', async () => {
+  const model = await mockProvider().open({ id: 'mock', model: 'mock-1', options: { delayMs: 60_000 } }, openContext);
   const request = { backendId: 'mock', model: 'mock-1', promptLength: 2, prompt: 'Hi' };
   const [controller, reason] = [new AbortController(), new Error('enough')];
   setTimeout(() => controller.abort(reason), 20);
-  await expect(ask(model, request, { signal: controller.signal })).rejects.toBe(reason);
+  await expect(callModel(model, request, { signal: controller.signal })).rejects.toBe(reason);
 });

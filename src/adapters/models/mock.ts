@@ -1,31 +1,34 @@
-/** The backend `mock`: needs no key and no network, and gives the same answer to the same request, one that fits its schema. */
-import type { Backend } from '../../loops/model.js';
-import { type Answer, answering, split, wordsOf } from './answering.js';
-import { sample } from './sample.js';
-import { delayOf, optionsOf } from './settings.js';
+/** The provider `mock`: deterministic replies that match the schema of the request, without a key or network access. */
+import type { ModelProvider } from '../../loops/model.js';
+import { knownOptionsOf, parseDelayMs } from './backend-options.js';
+import { type CannedReply, createCannedModel, promptTextOf, splitIntoChunks } from './canned-model.js';
+import { sampleValue } from './sample.js';
 
-const CHUNKS = 4;
+const CHUNK_COUNT = 4;
 
-/** A backend that answers from the schema of the request, in the words of the prompt. */
-export function mockBackend(): Backend {
+/**
+ * Creates the provider `mock`. It replies with a value that matches the output schema and quotes words of the prompt.
+ * Its option `delayMs` delays every reply.
+ */
+export function mockProvider(): ModelProvider {
   return {
     id: 'mock',
     defaultModel: 'mock-1',
     async open(ref) {
-      const options = optionsOf(ref, ['delayMs']);
-      const delayMs = delayOf(options.delayMs, "The option 'delayMs' of the backend 'mock'");
-      return answering('mock', ref.model, ({ prompt, responseFormat }): Answer => {
-        const asked = wordsOf(prompt);
-        const text = textFor(wordsOf(prompt, ['user']), responseFormat);
-        const tokens = (length: number): number => Math.ceil(length / 4);
-        const counts = { inputTokens: tokens(asked.length), outputTokens: tokens(text.length) };
-        return { chunks: split(text, CHUNKS), delayMs, ...counts };
+      const options = knownOptionsOf(ref, ['delayMs']);
+      const delayMs = parseDelayMs(options.delayMs, "The option 'delayMs' of the backend 'mock'");
+      return createCannedModel('mock', ref.model, ({ prompt, responseFormat }): CannedReply => {
+        const promptText = promptTextOf(prompt);
+        const text = replyTextFor(promptTextOf(prompt, ['user']), responseFormat);
+        const estimateTokens = (chars: number): number => Math.ceil(chars / 4);
+        const counts = { inputTokens: estimateTokens(promptText.length), outputTokens: estimateTokens(text.length) };
+        return { chunks: splitIntoChunks(text, CHUNK_COUNT), delayMs, ...counts };
       });
     },
   };
 }
 
-function textFor(prompt: string, format: { type: string; schema?: object } | undefined): string {
-  if (format?.type !== 'json') return String(sample({ type: 'string' }, prompt));
-  return JSON.stringify(sample(format.schema ?? { type: 'object', required: ['answer'] }, prompt));
+function replyTextFor(prompt: string, format: { type: string; schema?: object } | undefined): string {
+  if (format?.type !== 'json') return String(sampleValue({ type: 'string' }, prompt));
+  return JSON.stringify(sampleValue(format.schema ?? { type: 'object', required: ['answer'] }, prompt));
 }

@@ -5,8 +5,8 @@ import type { Model, ModelCallOptions, ModelStreamPart } from '../../protocol/mo
 
 type Fits<From, To> = [From] extends [To] ? true : false;
 
-// The compiler is the judge: a line that does not hold is a type error, before any test runs.
-const holds: readonly true[] = [
+// These are compile-time assertions: a line that does not hold is a type error.
+const assertions: readonly true[] = [
   true satisfies Fits<LanguageModelV3, Model>,
   true satisfies Fits<Model, LanguageModelV3>,
   true satisfies Fits<LanguageModelV3StreamPart, ModelStreamPart>,
@@ -14,6 +14,6 @@ const holds: readonly true[] = [
   true satisfies Fits<ModelCallOptions, LanguageModelV3CallOptions>,
 ];
 
-verifies('model.port', 'a model of the AI SDK cannot be used here, or one of ours not there', () => {
-  expect(holds).toEqual([true, true, true, true, true]);
+verifies('model.port', 'models of the AI SDK and models of this runtime are interchangeable', () => {
+  expect(assertions).toEqual([true, true, true, true, true]);
 });

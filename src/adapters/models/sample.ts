@@ -1,109 +1,117 @@
 /**
- * A value that fits a JSON Schema, made of the words of a prompt: the same schema and prompt give the same value.
- * Recursive schemas end: deep down only what is required is made, and a value has a bounded number of parts.
+ * Creates a value that matches a JSON Schema, with texts that quote a prompt. The result is deterministic. Recursive
+ * schemas terminate: below a certain depth only required members are created, and the total number of values is
+ * bounded.
  */
+import { isObject, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import { formatted, numberOr, numberWithin, textWithin, Words } from './material.js';
-import { type Fields, isFields, listOf, own, SchemaReader, typeOf } from './schema.js';
+import { fitTextLength, numberOr, numberWithinBounds, PromptWords, sampleForFormat } from './sample-values.js';
+import { arrayOrEmpty, type SchemaObject, SchemaResolver, schemaTypeOf } from './schema-resolver.js';
 
-/** Down to here everything is made that a schema offers. */
-const SHALLOW = 4;
-const USUAL = 3;
+/** Below this depth, optional members and items are omitted. */
+const MAX_OPTIONAL_DEPTH = 4;
+const DEFAULT_ARRAY_LENGTH = 3;
 const MAX_DEPTH = 64;
-const MAX_PARTS = 20_000;
-const MAX_NAMES = 1000;
+const MAX_VALUES = 20_000;
+const MAX_PROPERTIES = 1000;
 
-/** Where a value stands: what it is called, and the how-manieth of its kind it is. */
-interface Place {
+/** The position of a value in the sample. */
+interface SamplePosition {
+  /** The name of the member, or of the list that contains the value. */
   readonly label: string;
-  readonly nth: number;
+  /** The zero-based index in the innermost list. */
+  readonly index: number;
   readonly depth: number;
 }
 
-/** A value for the schema, in the words of the prompt. */
-export function sample(schema: unknown, prompt: string): Json {
-  return new Sampler(schema, prompt).value(schema, { label: 'answer', nth: 0, depth: 0 });
+/** Returns a value that matches the schema, with texts that quote the prompt. */
+export function sampleValue(schema: unknown, prompt: string): Json {
+  return new Sampler(schema, prompt).sample(schema, { label: 'answer', index: 0, depth: 0 });
 }
 
 class Sampler {
-  readonly #reader: SchemaReader;
-  readonly #words: Words;
-  #parts = 0;
+  private readonly schemas: SchemaResolver;
+  private readonly words: PromptWords;
+  private valueCount = 0;
 
   constructor(root: unknown, prompt: string) {
-    this.#reader = new SchemaReader(root);
-    this.#words = new Words(prompt);
+    this.schemas = new SchemaResolver(root);
+    this.words = new PromptWords(prompt);
   }
 
-  value(schema: unknown, place: Place): Json {
-    if (++this.#parts > MAX_PARTS || place.depth > MAX_DEPTH) return null;
-    const settled = this.#reader.settle(schema, place.depth > SHALLOW);
-    if (Object.hasOwn(settled, 'const')) return settled.const as Json;
-    const choices = listOf(settled.enum);
-    if (choices.length > 0) return choices[place.nth % choices.length] as Json;
-    switch (typeOf(settled)) {
+  sample(schema: unknown, position: SamplePosition): Json {
+    if (++this.valueCount > MAX_VALUES || position.depth > MAX_DEPTH) return null;
+    const resolved = this.schemas.resolve(schema, position.depth > MAX_OPTIONAL_DEPTH);
+    if (Object.hasOwn(resolved, 'const')) return resolved.const as Json;
+    const choices = arrayOrEmpty(resolved.enum);
+    if (choices.length > 0) return choices[position.index % choices.length] as Json;
+    switch (schemaTypeOf(resolved)) {
       case 'object':
-        return this.#object(settled, place);
+        return this.sampleObject(resolved, position);
       case 'array':
-        return this.#array(settled, place);
+        return this.sampleArray(resolved, position);
       case 'number':
-        return numberWithin(settled, this.#words.count + place.nth, false);
+        return numberWithinBounds(resolved, this.words.count + position.index, false);
       case 'integer':
-        return numberWithin(settled, this.#words.count + place.nth, true);
+        return numberWithinBounds(resolved, this.words.count + position.index, true);
       case 'boolean':
-        return place.nth % 2 === 0;
+        return position.index % 2 === 0;
       case 'null':
         return null;
       default:
-        return this.#string(settled, place);
+        return this.sampleString(resolved, position);
     }
   }
 
-  #string(schema: Fields, { label, nth }: Place): string {
-    const given = [...listOf(schema.examples), schema.default].filter((value) => typeof value === 'string');
-    // A pattern cannot be followed in general; an example of the author's does.
-    if (typeof schema.pattern === 'string' && given.length > 0) return String(given[nth % given.length]);
-    const format = formatted(schema.format, nth);
-    return format ?? textWithin(schema, this.#words.phrase(label, nth));
+  private sampleString(schema: SchemaObject, { label, index }: SamplePosition): string {
+    const examples = [...arrayOrEmpty(schema.examples), schema.default].filter((value) => typeof value === 'string');
+    // Strings are not generated from patterns; the examples of the schema should match its pattern.
+    if (typeof schema.pattern === 'string' && examples.length > 0) return String(examples[index % examples.length]);
+    const format = sampleForFormat(schema.format, index);
+    return format ?? fitTextLength(schema, this.words.phrase(label, index));
   }
 
-  #object(schema: Fields, { depth, nth }: Place): Json {
-    const properties = own(schema, 'properties');
-    const declared = isFields(properties) ? Object.keys(properties) : [];
-    const required = listOf(schema.required).filter((name) => typeof name === 'string');
-    const least = Math.min(numberOr(schema.minProperties, 0), MAX_NAMES);
-    const most = Math.max(required.length, numberOr(schema.maxProperties, Number.POSITIVE_INFINITY));
-    const optional = depth > SHALLOW ? [] : declared.filter((name) => !required.includes(name));
-    const names = [...required, ...optional].slice(0, most);
-    const spare = [...declared, ...Array.from({ length: least }, (_, nth) => `extra${nth + 1}`)];
-    names.push(...spare.filter((name) => !names.includes(name)).slice(0, Math.max(0, least - names.length)));
-    const order = [
+  private sampleObject(schema: SchemaObject, { depth, index }: SamplePosition): Json {
+    const properties = ownProperty(schema, 'properties');
+    const declared = isObject(properties) ? Object.keys(properties) : [];
+    const required = arrayOrEmpty(schema.required).filter((name) => typeof name === 'string');
+    const minCount = Math.min(numberOr(schema.minProperties, 0), MAX_PROPERTIES);
+    const maxCount = Math.max(required.length, numberOr(schema.maxProperties, Number.POSITIVE_INFINITY));
+    const optional = depth > MAX_OPTIONAL_DEPTH ? [] : declared.filter((name) => !required.includes(name));
+    const names = [...required, ...optional].slice(0, maxCount);
+    const extras = [...declared, ...Array.from({ length: minCount }, (_, extra) => `extra${extra + 1}`)];
+    names.push(...extras.filter((name) => !names.includes(name)).slice(0, Math.max(0, minCount - names.length)));
+    const sortedNames = [
       ...declared.filter((name) => names.includes(name)),
       ...names.filter((name) => !declared.includes(name)),
     ];
-    const entries = order.map((name): [string, Json] => {
-      const member = own(properties, name) ?? schema.additionalProperties;
-      return [name, this.value(member, { label: name, nth, depth: depth + 1 })];
+    const entries = sortedNames.map((name): [string, Json] => {
+      const member = ownProperty(properties, name) ?? schema.additionalProperties;
+      return [name, this.sample(member, { label: name, index, depth: depth + 1 })];
     });
     return Object.fromEntries(entries);
   }
 
-  #array(schema: Fields, { label, depth }: Place): Json {
-    const first = listOf(schema.prefixItems);
-    const least = numberOr(schema.minItems, 0);
-    const usual = depth > SHALLOW || schema.items === false ? first.length : first.length + USUAL;
-    const length = Math.max(least, Math.min(usual, numberOr(schema.maxItems, usual)));
-    const place = { label: label.replace(/([^s])s$/, '$1'), depth: depth + 1 };
+  private sampleArray(schema: SchemaObject, { label, depth }: SamplePosition): Json {
+    const prefixItems = arrayOrEmpty(schema.prefixItems);
+    const minLength = numberOr(schema.minItems, 0);
+    const defaultLength =
+      depth > MAX_OPTIONAL_DEPTH || schema.items === false
+        ? prefixItems.length
+        : prefixItems.length + DEFAULT_ARRAY_LENGTH;
+    const length = Math.max(minLength, Math.min(defaultLength, numberOr(schema.maxItems, defaultLength)));
+    const itemPosition = { label: label.replace(/([^s])s$/, '$1'), depth: depth + 1 };
     const items: Json[] = [];
-    const seen = new Set<string>();
-    // A list of different things may need more tries than it has places.
-    const unique = schema.uniqueItems === true;
-    const tries = unique ? length * 4 : length;
-    for (let nth = 0; nth < tries && items.length < length && this.#parts <= MAX_PARTS; nth++) {
-      const item = this.value(items.length < first.length ? first[items.length] : schema.items, { ...place, nth });
-      const face = unique ? JSON.stringify(item) : '';
-      if (unique && seen.has(face)) continue;
-      seen.add(face);
+    const serializedItems = new Set<string>();
+    // Samples may repeat, so a list of unique items needs more attempts than items.
+    const isUnique = schema.uniqueItems === true;
+    const maxAttempts = isUnique ? length * 4 : length;
+    for (let index = 0; index < maxAttempts && items.length < length && this.valueCount <= MAX_VALUES; index++) {
+      const itemSchema = items.length < prefixItems.length ? prefixItems[items.length] : schema.items;
+      const item = this.sample(itemSchema, { ...itemPosition, index });
+      const serialized = isUnique ? JSON.stringify(item) : '';
+      if (isUnique && serializedItems.has(serialized)) continue;
+      serializedItems.add(serialized);
       items.push(item);
     }
     return items;

@@ -1,73 +1,89 @@
 /**
- * The backend `scripted`: the answers stand in a file, one for each call. A turn begins at the step after the answers
- * that its journal has, then counts in this process. Failures are not answers: a turn that goes on in a new process
- * meets the steps again that have failed it in the old one.
+ * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the replies in
+ * its journal; from then on, this process counts the calls. Failed calls leave no reply in the journal, so a turn that
+ * continues in a new process repeats their steps.
  */
-import { LoopError } from '../../journal/errors.js';
-import type { Backend } from '../../loops/model.js';
+import { LoopError } from '../../base/errors.js';
+import type { ModelProvider } from '../../loops/model.js';
 import type { ModelCallOptions } from '../../protocol/model.js';
-import { type Answer, answering, wordsOf } from './answering.js';
-import { placeOf, type Step, stepsOf } from './script.js';
-import { optionsOf, refused } from './settings.js';
+import { knownOptionsOf, permanentBackendError } from './backend-options.js';
+import { type CannedReply, createCannedModel, promptTextOf } from './canned-model.js';
+import { readScript, resolveScriptPath, type ScriptStep } from './script.js';
 
-/** A script that a turn did not get to the end of. */
-export interface Leftover {
+/** A script with steps that a turn has not used. */
+export interface UnfinishedScript {
+  /** The real path of the script. */
   readonly script: string;
+  /** The id of the turn. */
   readonly turn: string;
+  /** The number of unused steps. */
   readonly left: number;
 }
 
-/** A backend that can tell which scripts were not used up, so that a test can fail on them. */
-export interface ScriptedBackend extends Backend {
-  leftovers(): readonly Leftover[];
+/** A provider that replies from script files. */
+export interface ScriptedProvider extends ModelProvider {
+  /** Returns the scripts with unused steps, so that a test can assert that there are none. */
+  leftovers(): readonly UnfinishedScript[];
 }
 
-/** How far a turn is in a script. */
-interface Progress {
+/** The progress of a turn in a script. */
+interface ScriptProgress {
   readonly script: string;
   readonly turn: string;
-  readonly steps: readonly Step[];
+  readonly steps: readonly ScriptStep[];
   position: number;
 }
 
-/** A backend that answers from script files. */
-export function scriptedBackend(): ScriptedBackend {
-  const known = new Map<string, Progress>();
+/**
+ * Creates the provider `scripted`. The model of a definition is the path of its script file.
+ *
+ * @example
+ * const provider = scriptedProvider();
+ * // After the test:
+ * expect(provider.leftovers()).toEqual([]);
+ */
+export function scriptedProvider(): ScriptedProvider {
+  const progressByTurn = new Map<string, ScriptProgress>();
   return {
     id: 'scripted',
     defaultModel: '',
-    async open(ref, { origin, turn, answered }) {
-      optionsOf(ref, []);
-      if (ref.model === '') throw refused("The backend 'scripted' needs the path of a script file as its model.");
-      const script = await placeOf(ref.model, origin);
-      const key = JSON.stringify([turn, script]);
-      const steps = known.get(key)?.steps ?? (await stepsOf(script));
-      // Another branch of the turn may have been here while the file was read.
-      const progress = known.get(key) ?? { script, turn, steps, position: answered };
-      known.set(key, progress);
-      return answering('scripted', ref.model, (call) => answerOf(progress, call));
+    async open(ref, { origin, turnId, replyCount }) {
+      knownOptionsOf(ref, []);
+      if (ref.model === '')
+        throw permanentBackendError("The backend 'scripted' needs the path of a script file as its model.");
+      const script = await resolveScriptPath(ref.model, origin);
+      const key = JSON.stringify([turnId, script]);
+      const steps = progressByTurn.get(key)?.steps ?? (await readScript(script));
+      // A parallel branch of the turn may have added the progress while the file was read.
+      const progress = progressByTurn.get(key) ?? { script, turn: turnId, steps, position: replyCount };
+      progressByTurn.set(key, progress);
+      return createCannedModel('scripted', ref.model, (call) => replyFor(progress, call));
     },
     leftovers: () =>
-      [...known.values()]
+      [...progressByTurn.values()]
         .map(({ script, turn, steps, position }) => ({ script, turn, left: steps.length - position }))
         .filter(({ left }) => left > 0),
   };
 }
 
-function answerOf(progress: Progress, call: ModelCallOptions): Answer {
+function replyFor(progress: ScriptProgress, call: ModelCallOptions): CannedReply {
   const { script, steps } = progress;
   const position = progress.position++;
   const step = steps[position];
   if (step === undefined) {
-    throw refused(`The script '${script}' has ${steps.length} steps, and was called for element ${position}; add it.`);
+    throw permanentBackendError(
+      `The script '${script}' has ${steps.length} steps, but element ${position} was requested; add it to the script.`,
+    );
   }
-  const request = wordsOf(call.prompt);
+  const request = promptTextOf(call.prompt);
   const missing = step.expect.filter((part) => !request.includes(part));
   if (missing.length > 0) {
     const parts = missing.map((part) => JSON.stringify(part)).join(', ');
-    throw refused(`The script '${script}', element ${position}, expects ${parts} in the request, which is not there.`);
+    throw permanentBackendError(
+      `The script '${script}', element ${position}, expects ${parts} in the request, which does not contain it.`,
+    );
   }
-  if (step.error === undefined) return step.answer;
+  if (step.error === undefined) return step.reply;
   const { message, retryable } = step.error;
-  return { ...step.answer, failure: new LoopError('BACKEND_FAILED', message.slice(0, 500), { retryable }) };
+  return { ...step.reply, error: new LoopError('BACKEND_FAILED', message.slice(0, 500), { retryable }) };
 }

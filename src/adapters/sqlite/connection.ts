@@ -1,21 +1,21 @@
 /**
- * The one connection to the database file. WAL is entered with normal locking, so that there is a shared-memory file, and only
- * then made exclusive: transactions cost no locks, and yet a process that lost ownership sees the new owner's commits, and with
- * them the new epoch.
+ * The owner's single connection to the database file. The connection enters WAL mode with normal locking, so that a
+ * shared-memory file exists, and only then switches to exclusive locking. Transactions then take no file locks, and yet
+ * a process that lost ownership sees the new owner's commits and its epoch.
  */
-import { Fault } from '../../journal/errors.js';
-import { type Driver, text } from './driver.js';
-import { faultOf, resultCode } from './failure.js';
+import { Fault } from '../../base/errors.js';
+import { type Driver, readText } from './driver.js';
+import { sqliteResultCode, toFault } from './sqlite-faults.js';
 
 const SQLITE_BUSY = 5;
 
 /**
- * "fsync": an acknowledged write survives the loss of power. "os": it survives the end of the process, and is lost
- * with the last moments before a loss of power.
+ * What an acknowledged write survives. "fsync": a power failure. "os": the end of the process; a power failure may lose
+ * the most recent writes.
  */
 export type Durability = 'fsync' | 'os';
 
-const setup = (durability: Durability): readonly string[] => [
+const setupStatements = (durability: Durability): readonly string[] => [
   'PRAGMA busy_timeout=0',
   'PRAGMA trusted_schema=OFF',
   'PRAGMA cell_size_check=ON',
@@ -28,84 +28,95 @@ const setup = (durability: Durability): readonly string[] => [
   'COMMIT',
 ];
 
-/** Keeps the locks from now on. Where an older connection of this process still has some, transactions take them one by one. */
-function keepLocks(driver: Driver): void {
+/** Switches to exclusive locking. If an older connection of this process still holds locks, normal locking is kept. */
+function keepExclusiveLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=EXCLUSIVE');
   try {
     driver.exec('BEGIN IMMEDIATE');
     driver.exec('COMMIT');
   } catch (error) {
-    if (resultCode(error) !== SQLITE_BUSY) throw error;
+    if (sqliteResultCode(error) !== SQLITE_BUSY) throw error;
     driver.exec('PRAGMA locking_mode=NORMAL');
   }
 }
 
-/** Opens the file for its owner. */
-export function connectTo(path: string, durability: Durability, open: (path: string) => Driver): Driver {
+/** Opens the database file for its owner and closes the connections that this process abandoned earlier. */
+export function openConnection(path: string, durability: Durability, open: (path: string) => Driver): Driver {
   try {
-    for (const left of abandoned.get(path) ?? []) disconnect(left);
-    abandoned.delete(path);
+    for (const abandoned of abandonedConnections.get(path) ?? []) closeConnection(abandoned);
+    abandonedConnections.delete(path);
     const driver = open(path);
     try {
-      for (const sql of setup(durability)) driver.exec(sql);
-      keepLocks(driver);
+      for (const sql of setupStatements(durability)) driver.exec(sql);
+      keepExclusiveLocks(driver);
     } catch (error) {
-      tryToUnlock(driver);
+      tryToReleaseLocks(driver);
       driver.close();
       throw error;
     }
     return driver;
   } catch (error) {
-    throw faultOf(error, 'Opening', path);
+    throw toFault(error, 'Opening', path);
   }
 }
 
-/** Gives the locks back. A libsql connection lives on until its statements are collected, so it must be done by hand. */
-function unlock(driver: Driver): void {
+/**
+ * Releases the file locks. A libsql connection stays open until its statements are garbage-collected, so closing is not
+ * enough.
+ */
+function releaseLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=NORMAL');
   driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
 }
 
-/** The same for a connection that is given up: whatever fails, somebody else has the file now. */
-function tryToUnlock(driver: Driver): void {
-  for (const attempt of [() => driver.exec('ROLLBACK'), () => unlock(driver)]) {
+/** Releases the locks of an abandoned connection and ignores failures, because another process may own the file. */
+function tryToReleaseLocks(driver: Driver): void {
+  for (const step of [() => driver.exec('ROLLBACK'), () => releaseLocks(driver)]) {
     try {
-      attempt();
+      step();
     } catch {
-      // No transaction was open; the new owner has the file for itself; or the disk fails.
+      // No transaction was open, the new owner has locked the file, or the disk fails.
     }
   }
 }
 
-/** Checkpoints, gives the locks back and closes. */
-export function disconnect(driver: Driver): void {
+/** Checkpoints the WAL, releases the locks and closes the connection. */
+export function closeConnection(driver: Driver): void {
   try {
-    unlock(driver);
+    releaseLocks(driver);
     driver.exec('PRAGMA journal_mode=DELETE');
     driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
   } catch (error) {
-    tryToUnlock(driver);
+    tryToReleaseLocks(driver);
     throw error;
   } finally {
     driver.close();
   }
 }
 
-/** Connections to databases that belong to another process now: closing one could remove the WAL under its owner. */
-const abandoned = new Map<string, Driver[]>();
+/**
+ * Connections to databases that another process owns, by path. Closing one could remove the WAL that the owner uses.
+ */
+const abandonedConnections = new Map<string, Driver[]>();
 
-/** Gives up a connection without another write: it only hands back its locks. It is closed when this process owns the file again. */
-export function abandon(driver: Driver, path: string): void {
-  abandoned.set(path, [...(abandoned.get(path) ?? []), driver]);
-  tryToUnlock(driver);
+/**
+ * Releases the locks of a connection without writing. The connection is closed when this process owns the file again.
+ */
+export function abandonConnection(driver: Driver, path: string): void {
+  abandonedConnections.set(path, [...(abandonedConnections.get(path) ?? []), driver]);
+  tryToReleaseLocks(driver);
 }
 
-/** Refuses a file system on which SQLite could not keep a WAL. */
-export function assertWal(driver: Driver, path: string): void {
+/** Throws if SQLite could not enter WAL mode, for example on a network file system. */
+export function assertWalMode(driver: Driver, path: string): void {
   const [row] = driver.prepare('PRAGMA journal_mode').all();
-  const mode = text(row?.journal_mode);
+  const mode = readText(row?.journal_mode);
   if (mode === 'wal') return;
-  throw new Fault('STORE_FAILED', `${path} cannot be kept with a write-ahead log here (journal mode "${mode}").`, {
-    path,
-  });
+  throw new Fault(
+    'STORE_FAILED',
+    `${path} cannot use a write-ahead log on this file system (journal mode "${mode}"). Choose a local directory.`,
+    {
+      path,
+    },
+  );
 }

@@ -1,23 +1,30 @@
 /**
- * The shim over the two SQLite bindings: `node:sqlite` where the runtime has it, else `libsql`.
- * Invariants: rows are read with `all()` only (libsql's `get()` adds a key of its own); text and integers from a
- * table are read through `textOf` / `wholeOf` columns, because libsql ends the process on text that is not UTF-8
- * and node:sqlite throws on integers over 2^53, and a damaged file can hold both.
+ * A common interface over two SQLite bindings: `node:sqlite` where the runtime has it, otherwise `libsql`. Invariants:
+ * rows are read with `all()` only, because libsql's `get()` adds a key to the row. Text and integers of a table are
+ * selected through `textColumn` and `integerColumn`: in a damaged file, libsql aborts the process on text that is not
+ * UTF-8, and node:sqlite throws on integers above 2^53.
  */
 import { createRequire } from 'node:module';
-import { Fault } from '../../journal/errors.js';
+import { Fault } from '../../base/errors.js';
 
-export type Cell = number | bigint | string | Uint8Array | ArrayBuffer | null;
-export type Row = Readonly<Record<string, Cell>>;
-export type Param = number | string | null;
+/** A value in a result row, as either binding returns it. */
+export type SqlValue = number | bigint | string | Uint8Array | ArrayBuffer | null;
+/** A result row, by column name. */
+export type Row = Readonly<Record<string, SqlValue>>;
+/** A value that can be bound to a statement. */
+export type SqlParam = number | string | null;
 
+/** A prepared statement. */
 export interface Statement {
-  /** Runs it and tells how many rows it changed. */
-  run(...params: Param[]): number;
-  all(...params: Param[]): readonly Row[];
+  /** Executes the statement and returns the number of changed rows. */
+  run(...params: SqlParam[]): number;
+  /** Executes the statement and returns all result rows. */
+  all(...params: SqlParam[]): readonly Row[];
 }
 
+/** An open connection to a SQLite database. */
 export interface Driver {
+  /** Executes SQL text that returns no rows. */
   exec(sql: string): void;
   prepare(sql: string): Statement;
   close(): void;
@@ -36,8 +43,8 @@ interface NativeDatabase {
 
 type NativeClass = new (path: string) => NativeDatabase;
 
-/** Loads without the one warning that Node 22 prints for its SQLite; every other warning passes. */
-function quietly<T>(load: () => T): T {
+/** Suppresses the experimental warning that Node 22 prints for `node:sqlite`. Other warnings are emitted unchanged. */
+function withoutSqliteWarning<T>(load: () => T): T {
   const emit = process.emitWarning;
   process.emitWarning = ((warning: string | Error, ...rest: unknown[]): void => {
     if (!String(warning).includes('SQLite is an experimental feature'))
@@ -50,26 +57,28 @@ function quietly<T>(load: () => T): T {
   }
 }
 
-function builtin(): NativeClass | undefined {
-  const found = quietly(() => process.getBuiltinModule('node:sqlite')) as { DatabaseSync?: NativeClass } | undefined;
-  return found?.DatabaseSync;
+function loadNodeSqlite(): NativeClass | undefined {
+  const module = withoutSqliteWarning(() => process.getBuiltinModule('node:sqlite')) as
+    | { DatabaseSync?: NativeClass }
+    | undefined;
+  return module?.DatabaseSync;
 }
 
-function libsql(path: string): NativeClass {
+function loadLibsql(path: string): NativeClass {
   try {
     return createRequire(import.meta.url)('libsql') as NativeClass;
   } catch (cause) {
-    const message = `Cannot open ${path}: this Node has no node:sqlite and the package "libsql" is not installed. Run "npm i libsql" or use Node >= 22.13.`;
+    const message = `Cannot open ${path}: this version of Node has no node:sqlite, and the package "libsql" is not installed. Run "npm i libsql" or use Node >= 22.13.`;
     throw new Fault('STORE_FAILED', message, { path }, cause);
   }
 }
 
-function shim(native: NativeDatabase, spread: boolean): Driver {
+function wrapDatabase(native: NativeDatabase, spread: boolean): Driver {
   return {
     exec: (sql) => void native.exec(sql),
     prepare(sql) {
       const statement = native.prepare(sql);
-      // libsql takes the parameters as one array; spread, it would copy them and mistake a lone null for an object.
+      // libsql receives the parameters as one array. Spread, it copies them and mistakes a single null for an object.
       if (!spread) {
         return {
           run: (...params) => Number(statement.run(params).changes),
@@ -85,31 +94,35 @@ function shim(native: NativeDatabase, spread: boolean): Driver {
   };
 }
 
-/** Opens the file with what this runtime offers; the file is made if it is absent. */
+/** Opens a database file with the binding that this runtime offers. SQLite creates the file if it is absent. */
 export function openDriver(path: string): Driver {
-  const Builtin = builtin();
-  if (Builtin !== undefined) return shim(new Builtin(path), true);
-  const Libsql = libsql(path);
-  return shim(new Libsql(path), false);
+  const Builtin = loadNodeSqlite();
+  if (Builtin !== undefined) return wrapDatabase(new Builtin(path), true);
+  const Libsql = loadLibsql(path);
+  return wrapDatabase(new Libsql(path), false);
 }
 
-/** A column of text as an expression that any binding can read, whatever the file holds; see `text`. */
-export function textOf(column: string): string {
+/**
+ * Returns a select expression for a text column that both bindings can read even from a damaged file; see `readText`.
+ */
+export function textColumn(column: string): string {
   return `CAST(${column} AS BLOB) AS ${column}`;
 }
 
-/** A column of whole numbers, clamped so that any binding can read it, whatever the file holds; see `whole`. */
-export function wholeOf(column: string): string {
+/** Returns a select expression for an integer column, clamped to a safe integer; see `readInteger`. */
+export function integerColumn(column: string): string {
   return `min(max(${column}, -1), ${Number.MAX_SAFE_INTEGER}) AS ${column}`;
 }
 
-export function text(cell: Cell | undefined): string {
+/** Reads a cell that was selected through `textColumn`. A cell of another type reads as the empty string. */
+export function readText(cell: SqlValue | undefined): string {
   if (typeof cell === 'string') return cell;
   if (cell instanceof Uint8Array) return Buffer.from(cell.buffer, cell.byteOffset, cell.byteLength).toString('utf8');
   if (cell instanceof ArrayBuffer) return Buffer.from(cell).toString('utf8');
   return '';
 }
 
-export function whole(cell: Cell | undefined): number {
+/** Reads a cell that was selected through `integerColumn`. Anything but a safe integer reads as -1. */
+export function readInteger(cell: SqlValue | undefined): number {
   return typeof cell === 'number' && Number.isSafeInteger(cell) ? cell : -1;
 }

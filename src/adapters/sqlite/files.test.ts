@@ -1,4 +1,7 @@
-/** The files of a store: who may read them, what stands in their place, and what happens when they are gone. */
+/**
+ * The files of a store: their permissions, links and planted files in their place, and what happens when they are
+ * removed or replaced.
+ */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -21,12 +24,21 @@ import {
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect, onTestFinished } from 'vitest';
+import {
+  appendEntry,
+  builtStoreUrl,
+  cleanUp,
+  expectFault,
+  freshFile,
+  openInOtherProcess,
+  ownerScriptPath,
+  root,
+} from '../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { isStoreFile } from '../../journal/store-files.js';
-import { add, beside, built, cleanUp, faultOf, freshFile, root, triedElsewhere } from './fixtures/stage.mjs';
 import { openSqlite } from './index.js';
-import { addressFor, isRuntimeAddress } from './owner/address.js';
-import { readOwner, writeOwner } from './owner/record.js';
+import { readOwnerFile, writeOwnerFile } from './owner/owner-file.js';
+import { isRuntimeSocketAddress, socketAddressFor } from './owner/socket-address.js';
 
 afterAll(cleanUp);
 
@@ -42,7 +54,7 @@ for (const umask of [0o000, 0o022, 0o077, 0o777]) {
       onTestFinished(() => void process.umask(before));
       const store = await openSqlite(file);
       const { fence } = await store.journal.claim('a');
-      await add(store, 'a', fence, 0);
+      await appendEntry(store, 'a', fence, 0);
       expect(modeOf(dirname(file))).toBe(0o700);
       const names = readdirSync(dirname(file));
       expect(names).toEqual(expect.arrayContaining(['store.db', 'store.db-wal', 'store.db.owner', 'store.db.sock']));
@@ -64,69 +76,76 @@ verifies('sqlite.files', 'files that others may read are made private when the s
 });
 
 for (const suffix of ['', '-wal', '-shm', '.anchor', '.anchor.new', '.lock', '.owner']) {
-  verifies('sqlite.files', `a link in place of store.db${suffix} is refused, and its target untouched`, async () => {
-    const file = freshFile();
-    const target = join(dirname(file), 'precious');
-    writeFileSync(target, 'precious');
-    symlinkSync(target, file + suffix);
-    expect(await faultOf(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED', data: { path: file + suffix } });
-    expect(readFileSync(target, 'utf8')).toBe('precious');
-    rmSync(file + suffix);
-    symlinkSync(join(dirname(file), 'absent'), file + suffix);
-    expect(await faultOf(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED' });
-    expect(existsSync(join(dirname(file), 'absent'))).toBe(false);
-  });
+  verifies(
+    'sqlite.files',
+    `a symlink in place of store.db${suffix} is refused and its target is unchanged`,
+    async () => {
+      const file = freshFile();
+      const target = join(dirname(file), 'precious');
+      writeFileSync(target, 'precious');
+      symlinkSync(target, file + suffix);
+      expect(await expectFault(openSqlite(file))).toMatchObject({
+        code: 'STORE_FAILED',
+        data: { path: file + suffix },
+      });
+      expect(readFileSync(target, 'utf8')).toBe('precious');
+      rmSync(file + suffix);
+      symlinkSync(join(dirname(file), 'absent'), file + suffix);
+      expect(await expectFault(openSqlite(file))).toMatchObject({ code: 'STORE_FAILED' });
+      expect(existsSync(join(dirname(file), 'absent'))).toBe(false);
+    },
+  );
 }
 
-verifies('sqlite.files', 'a data directory that is a link is refused', async () => {
-  const place = mkdtempSync(join(root, 'l'));
-  mkdirSync(join(place, 'elsewhere'));
-  symlinkSync(join(place, 'elsewhere'), join(place, '.rondo'));
-  const fault = await faultOf(openSqlite(join(place, '.rondo', 'journal.db')));
-  expect(fault.message).toContain('it is a symbolic link; name the directory that it leads to');
-  expect(readdirSync(join(place, 'elsewhere'))).toEqual([]);
+verifies('sqlite.files', 'a data directory that is a symlink is refused', async () => {
+  const parent = mkdtempSync(join(root, 'l'));
+  mkdirSync(join(parent, 'target'));
+  symlinkSync(join(parent, 'target'), join(parent, '.rondo'));
+  const fault = await expectFault(openSqlite(join(parent, '.rondo', 'journal.db')));
+  expect(fault.message).toContain('it is a symbolic link; use the path of the directory that it points to');
+  expect(readdirSync(join(parent, 'target'))).toEqual([]);
 });
 
-verifies('sqlite.files', 'a record of an owner is believed only as a private file of this user', async () => {
+verifies('sqlite.files', 'an owner file is trusted only if it is a private regular file of this user', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
-  const record = `${file}.owner`;
-  expect(readOwner(file)).toMatchObject({ pid: process.pid, socket: `${file}.sock` });
+  const ownerFile = `${file}.owner`;
+  expect(readOwnerFile(file)).toMatchObject({ pid: process.pid, socket: `${file}.sock` });
   const copy = `${file}.copy`;
-  copyFileSync(record, copy);
-  chmodSync(record, 0o644);
-  expect(readOwner(file)).toBeUndefined();
-  chmodSync(record, 0o600);
-  expect(readOwner(file)?.pid).toBe(process.pid);
-  renameSync(record, `${file}.real`);
-  symlinkSync(`${file}.real`, record);
-  expect(readOwner(file)).toBeUndefined();
-  rmSync(record);
-  for (const wrong of ['', 'no JSON', '{}', '{"pid": -1}', 'null', 'x'.repeat(10_000)]) {
-    writeFileSync(record, wrong, { mode: 0o600 });
-    expect(readOwner(file)).toBeUndefined();
-    rmSync(record);
+  copyFileSync(ownerFile, copy);
+  chmodSync(ownerFile, 0o644);
+  expect(readOwnerFile(file)).toBeUndefined();
+  chmodSync(ownerFile, 0o600);
+  expect(readOwnerFile(file)?.pid).toBe(process.pid);
+  renameSync(ownerFile, `${file}.real`);
+  symlinkSync(`${file}.real`, ownerFile);
+  expect(readOwnerFile(file)).toBeUndefined();
+  rmSync(ownerFile);
+  for (const invalid of ['', 'no JSON', '{}', '{"pid": -1}', 'null', 'x'.repeat(10_000)]) {
+    writeFileSync(ownerFile, invalid, { mode: 0o600 });
+    expect(readOwnerFile(file)).toBeUndefined();
+    rmSync(ownerFile);
   }
-  renameSync(`${file}.real`, record);
+  renameSync(`${file}.real`, ownerFile);
   await store.close();
 });
 
-verifies('sqlite.files', 'a record that somebody planted does not keep the store from being opened', async () => {
+verifies('sqlite.files', 'a planted owner file does not prevent opening the store', async () => {
   const file = freshFile();
   const planted = { pid: process.pid, start: 'another boot 1', socket: `${file}.sock`, secret: 'a'.repeat(64) };
-  writeOwner(file, planted);
+  writeOwnerFile(file, planted);
   const store = await openSqlite(file);
   expect(store.owner.here).toBe(true);
   await store.close();
 });
 
-verifies('sqlite.files', 'a copy of the data directory belongs to nobody', async () => {
+verifies('sqlite.files', 'a copy of the data directory has no owner', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
   const copy = join(mkdtempSync(join(root, 'c')), 'store.db');
-  for (const end of ['', '-wal', '.anchor', '.owner']) copyFileSync(file + end, copy + end);
+  for (const suffix of ['', '-wal', '.anchor', '.owner']) copyFileSync(file + suffix, copy + suffix);
   chmodSync(`${copy}.owner`, 0o600);
-  expect(readOwner(copy)).toBeUndefined();
+  expect(readOwnerFile(copy)).toBeUndefined();
   const other = await openSqlite(copy);
   expect(other.owner.here).toBe(true);
   await other.close();
@@ -134,13 +153,13 @@ verifies('sqlite.files', 'a copy of the data directory belongs to nobody', async
 });
 
 for (const suffix of ['-wal', '-shm', '.owner', '.lock', '.sock']) {
-  verifies('sqlite.files', `nothing is acknowledged after store.db${suffix} was removed`, async () => {
+  verifies('sqlite.files', `no append is acknowledged after store.db${suffix} was removed`, async () => {
     const file = freshFile();
     const store = await openSqlite(file);
     const { fence } = await store.journal.claim('a');
-    await add(store, 'a', fence, 0);
+    await appendEntry(store, 'a', fence, 0);
     rmSync(file + suffix);
-    const { code } = await faultOf(add(store, 'a', fence, 1));
+    const { code } = await expectFault(appendEntry(store, 'a', fence, 1));
     expect(code).toBe(suffix.startsWith('.') ? 'OWNERSHIP_LOST' : 'STORE_MISSING');
     await store.close();
   });
@@ -148,80 +167,81 @@ for (const suffix of ['-wal', '-shm', '.owner', '.lock', '.sock']) {
 
 verifies(
   'sqlite.files',
-  'a copy that takes the place of the data directory is noticed, whatever its times say',
+  'a copy in place of the data directory is detected even with the original timestamps',
   async () => {
     const file = freshFile();
     const directory = dirname(file);
     const store = await openSqlite(file);
     const { fence } = await store.journal.claim('a');
-    // Times of files are coarse: after this one, a directory that looks the same is not looked into.
+    // File timestamps are coarse: only after this delay does an unchanged directory skip the check of its files.
     for (let seq = 0; seq < 2; seq++) {
       await setTimeout(150);
-      await add(store, 'a', fence, seq);
+      await appendEntry(store, 'a', fence, seq);
     }
     const { atime, mtime } = statSync(directory);
     const copy = `${directory}.copy`;
     mkdirSync(copy);
     for (const name of readdirSync(directory).filter((name) => !name.endsWith('.sock')))
       copyFileSync(join(directory, name), join(copy, name));
-    renameSync(directory, `${directory}.away`);
+    renameSync(directory, `${directory}.moved`);
     utimesSync(copy, atime, mtime);
     renameSync(copy, directory);
-    expect((await faultOf(add(store, 'a', fence, 2))).code).toMatch(/^STORE_MISSING$|^OWNERSHIP_LOST$/);
+    expect((await expectFault(appendEntry(store, 'a', fence, 2))).code).toMatch(/^STORE_MISSING$|^OWNERSHIP_LOST$/);
     await store.close();
   },
 );
 
-/** A store whose directory has not changed for a while, and that has just looked at it. */
-async function settledStore(file: string) {
+/** Opens a store whose directory has not changed for a while, right after a check of its files. */
+async function openSettledStore(file: string) {
   const store = await openSqlite(file);
   const { fence } = await store.journal.claim('a');
   for (let seq = 0; seq < 2; seq++) {
     await setTimeout(150);
-    await add(store, 'a', fence, seq);
+    await appendEntry(store, 'a', fence, seq);
   }
-  await add(store, 'a', fence, 2);
+  await appendEntry(store, 'a', fence, 2);
   return { store, fence };
 }
 
-const changes: Readonly<Record<string, (directory: string, file: string) => void>> = {
-  'the directory is removed': (directory) => rmSync(directory, { recursive: true }),
-  'the directory is moved': (directory) => renameSync(directory, `${directory}.moved`),
-  'a file of it is removed': (_, file) => rmSync(`${file}-wal`),
+/** Changes to a data directory that make the next commit fail. */
+const directoryChanges: Readonly<Record<string, (directory: string, file: string) => void>> = {
+  'a removed directory': (directory) => rmSync(directory, { recursive: true }),
+  'a moved directory': (directory) => renameSync(directory, `${directory}.moved`),
+  'a removed file': (_, file) => rmSync(`${file}-wal`),
 };
 
-for (const [what, change] of Object.entries(changes)) {
-  verifies('sqlite.files', `that ${what} between two commits at full speed is noticed by the second`, async () => {
+for (const [description, change] of Object.entries(directoryChanges)) {
+  verifies('sqlite.files', `${description} is detected by the next of two commits in quick succession`, async () => {
     const file = freshFile();
-    const { store, fence } = await settledStore(file);
+    const { store, fence } = await openSettledStore(file);
     change(dirname(file), file);
-    expect((await faultOf(add(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
+    expect((await expectFault(appendEntry(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
     await store.close();
   });
 }
 
-verifies('sqlite.files', 'that a directory above the data directory is moved is noticed', async () => {
+verifies('sqlite.files', 'a moved parent of the data directory is detected', async () => {
   const outer = dirname(freshFile());
-  const { store, fence } = await settledStore(join(outer, 'inner', 'store.db'));
+  const { store, fence } = await openSettledStore(join(outer, 'inner', 'store.db'));
   renameSync(outer, `${outer}.moved`);
   await setTimeout(20);
-  expect((await faultOf(add(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
+  expect((await expectFault(appendEntry(store, 'a', fence, 3))).code).toBe('STORE_MISSING');
   await store.close();
 });
 
 for (const suffix of ['-journal', '.lock-journal']) {
-  verifies('sqlite.files', `store.db${suffix} does not make SQLite delete a file that it names`, async () => {
+  verifies('sqlite.files', `store.db${suffix} cannot make SQLite delete a file that it names`, async () => {
     const file = freshFile();
     const precious = join(dirname(file), 'precious');
     writeFileSync(precious, 'kept');
     await (await openSqlite(file)).close();
     writeFileSync(file + suffix, superJournal(precious));
-    expect((await faultOf(openSqlite(file))).message).toContain(`${file}${suffix}`);
+    expect((await expectFault(openSqlite(file))).message).toContain(`${file}${suffix}`);
     expect(readFileSync(precious, 'utf8')).toBe('kept');
   });
 }
 
-/** The end of a rollback journal of a transaction over several databases: it names the file that they have in common. */
+/** Returns the end of a rollback journal that names this super-journal, as in a transaction over several databases. */
 function superJournal(name: string): Buffer {
   const text = Buffer.from(name);
   const numbers = Buffer.alloc(8);
@@ -234,14 +254,14 @@ function superJournal(name: string): Buffer {
   return Buffer.concat([magic, Buffer.alloc(504), Buffer.alloc(4), text, numbers, magic]);
 }
 
-verifies('sqlite.files', 'a file beside a database is not opened as a database of its own', async () => {
+verifies('sqlite.files', 'a file next to a database cannot be opened as a database', async () => {
   const file = freshFile();
   await (await openSqlite(file)).close();
-  expect((await faultOf(openSqlite(`${file}.lock`))).message).toContain(`it belongs to ${file}`);
+  expect((await expectFault(openSqlite(`${file}.lock`))).message).toContain(`it belongs to ${file}`);
   await (await openSqlite(file)).close();
 });
 
-verifies('sqlite.files', 'an anchor without end is reported, and not read', async () => {
+verifies('sqlite.files', 'an anchor of excessive size is reported and not read', async () => {
   const file = freshFile();
   await (await openSqlite(file)).close();
   truncateSync(`${file}.anchor`, 8 * 2 ** 30);
@@ -250,90 +270,100 @@ verifies('sqlite.files', 'an anchor without end is reported, and not read', asyn
   await store.close();
 });
 
-verifies('sqlite.files', 'closing a store that was replaced leaves the files of the new one alone', async () => {
+verifies('sqlite.files', 'closing a replaced store does not touch the files of the new store', async () => {
   const file = freshFile();
-  const old = await openSqlite(file);
-  const { fence } = await old.journal.claim('a');
-  await add(old, 'a', fence, 0);
+  const replaced = await openSqlite(file);
+  const { fence } = await replaced.journal.claim('a');
+  await appendEntry(replaced, 'a', fence, 0);
   rmSync(dirname(file), { recursive: true });
-  const young = await openSqlite(file);
-  const claim = await young.journal.claim('b');
-  await add(young, 'b', claim.fence, 0);
+  const current = await openSqlite(file);
+  const claim = await current.journal.claim('b');
+  await appendEntry(current, 'b', claim.fence, 0);
   const before = readdirSync(dirname(file));
-  await old.close();
+  await replaced.close();
   expect(readdirSync(dirname(file))).toEqual(before);
   expect(before).toEqual(expect.arrayContaining(['store.db-wal', 'store.db.sock', 'store.db.owner']));
-  await add(young, 'b', claim.fence, 1);
-  expect(await triedElsewhere(file)).toMatchObject({ owner: { here: false } });
-  await young.close();
+  await appendEntry(current, 'b', claim.fence, 1);
+  expect(await openInOtherProcess(file)).toMatchObject({ owner: { here: false } });
+  await current.close();
 });
 
-for (const how of ['removed', 'replaced'] as const) {
-  verifies('sqlite.files', `a data directory that was ${how} is noticed at the next commit`, async () => {
+for (const change of ['removed', 'replaced'] as const) {
+  verifies('sqlite.files', `a ${change} data directory is detected at the next commit`, async () => {
     const file = freshFile();
     const store = await openSqlite(file);
     const { fence } = await store.journal.claim('a');
-    await add(store, 'a', fence, 0);
+    await appendEntry(store, 'a', fence, 0);
     rmSync(dirname(file), { recursive: true });
-    if (how === 'replaced') {
+    if (change === 'replaced') {
       mkdirSync(dirname(file));
       writeFileSync(file, '');
     }
-    const faults = await Promise.all([faultOf(add(store, 'a', fence, 1)), faultOf(store.journal.claim('b'))]);
+    const faults = await Promise.all([
+      expectFault(appendEntry(store, 'a', fence, 1)),
+      expectFault(store.journal.claim('b')),
+    ]);
     for (const { code, message } of faults) {
       expect(code).toBe('STORE_MISSING');
-      expect(message).toContain(`was ${how} while the store was open`);
+      expect(message).toContain(`was ${change} while the store was open`);
     }
-    expect((await faultOf(add(store, 'a', fence, 1))).code).toBe('STORE_MISSING');
+    expect((await expectFault(appendEntry(store, 'a', fence, 1))).code).toBe('STORE_MISSING');
     await store.close().catch(() => undefined);
   });
 }
 
-verifies('sqlite.files', 'a path that is too long for a socket uses a private runtime directory', async () => {
-  const runtime = mkdtempSync(join(root, 'r'));
-  const before = process.env.XDG_RUNTIME_DIR;
-  onTestFinished(() => {
-    if (before === undefined) delete process.env.XDG_RUNTIME_DIR;
-    else process.env.XDG_RUNTIME_DIR = before;
-  });
-  process.env.XDG_RUNTIME_DIR = runtime;
-  const file = join(mkdtempSync(join(root, 'n')), 'x'.repeat(60), 'y'.repeat(60), 'store.db');
-  const store = await openSqlite(file);
-  const { socket = '' } = readOwner(file) ?? {};
-  expect(dirname(socket)).toBe(join(runtime, 'rondo'));
-  expect(modeOf(dirname(socket))).toBe(0o700);
-  expect(await triedElsewhere(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
-  await store.close();
-  expect(isRuntimeAddress(socket)).toBe(true);
-  expect(isRuntimeAddress(join(runtime, 'rondo', 'other.sock'))).toBe(false);
-  chmodSync(dirname(socket), 0o755);
-  expect(isRuntimeAddress(socket)).toBe(false);
-  const next = addressFor(file);
-  expect(dirname(next)).not.toBe(dirname(socket));
-  expect(modeOf(dirname(next))).toBe(0o700);
-});
+verifies(
+  'sqlite.files',
+  'a store whose path is too long for a socket listens in a private runtime directory',
+  async () => {
+    const runtime = mkdtempSync(join(root, 'r'));
+    const before = process.env.XDG_RUNTIME_DIR;
+    onTestFinished(() => {
+      if (before === undefined) delete process.env.XDG_RUNTIME_DIR;
+      else process.env.XDG_RUNTIME_DIR = before;
+    });
+    process.env.XDG_RUNTIME_DIR = runtime;
+    const file = join(mkdtempSync(join(root, 'n')), 'x'.repeat(60), 'y'.repeat(60), 'store.db');
+    const store = await openSqlite(file);
+    const { socket = '' } = readOwnerFile(file) ?? {};
+    expect(dirname(socket)).toBe(join(runtime, 'rondo'));
+    expect(modeOf(dirname(socket))).toBe(0o700);
+    expect(await openInOtherProcess(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
+    await store.close();
+    expect(isRuntimeSocketAddress(socket)).toBe(true);
+    expect(isRuntimeSocketAddress(join(runtime, 'rondo', 'other.sock'))).toBe(false);
+    chmodSync(dirname(socket), 0o755);
+    expect(isRuntimeSocketAddress(socket)).toBe(false);
+    const next = socketAddressFor(file);
+    expect(dirname(next)).not.toBe(dirname(socket));
+    expect(modeOf(dirname(next))).toBe(0o700);
+  },
+);
 
 verifies(
   'sqlite.files',
-  'the files of a store that was opened are known to the tools that must not open them',
+  'every file of an open store is recognized as a store file, which tools must not open',
   async () => {
     const file = freshFile();
     const store = await openSqlite(file);
-    for (const name of readdirSync(dirname(file))) expect(isStoreFile(join(dirname(file), name)), name).toBe(true);
+    for (const name of readdirSync(dirname(file)))
+      expect(isStoreFile(join(dirname(file), name)), `tools could open ${name}`).toBe(true);
     expect(isStoreFile(join(dirname(file), 'other.db'))).toBe(false);
     await store.close();
   },
 );
 
-verifies('sqlite.files', 'a store of another user is refused with what to check', () => {
+verifies('sqlite.files', 'a store of another user is refused as read-only', () => {
   const file = freshFile();
-  const made = spawnSync(process.execPath, [beside, built, file, 'try'], { encoding: 'utf8' });
-  expect(JSON.parse(made.stdout)).toMatchObject({ damage: [] });
+  const created = spawnSync(process.execPath, [ownerScriptPath, builtStoreUrl, file, 'try'], { encoding: 'utf8' });
+  expect(JSON.parse(created.stdout)).toMatchObject({ damage: [] });
   linkSync(file, `${file}.backup`);
   chmodSync(root, 0o755);
   chmodSync(dirname(file), 0o755);
-  const as = process.getuid?.() === 0 ? ['65534'] : [];
-  if (as.length === 0) chmodSync(file, 0o000);
-  const { stdout } = spawnSync(process.execPath, [beside, built, file, 'try', ...as], { encoding: 'utf8' });
+  const userArgs = process.getuid?.() === 0 ? ['65534'] : [];
+  if (userArgs.length === 0) chmodSync(file, 0o000);
+  const { stdout } = spawnSync(process.execPath, [ownerScriptPath, builtStoreUrl, file, 'try', ...userArgs], {
+    encoding: 'utf8',
+  });
   expect(JSON.parse(stdout).code).toBe('STORE_READ_ONLY');
 });

@@ -1,6 +1,6 @@
 /**
- * The store's files: readable by their user alone, whatever the umask, and never reached through a symbolic link. A link
- * in a cloned project must not make the store write to, or believe, a file elsewhere.
+ * The store's files. Only their owner can read them, whatever the umask, and neither a file nor its data directory may
+ * be a symbolic link: a symlink in a cloned project must not redirect the store's reads or writes to another file.
  */
 import {
   chmodSync,
@@ -16,60 +16,66 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { Fault } from '../../journal/errors.js';
-import { databaseOf, storeFilesOf } from '../../journal/store-files.js';
+import { Fault } from '../../base/errors.js';
+import { databasePathOf, storeFilesOf } from '../../journal/store-files.js';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, O_APPEND } = constants;
-/** Windows has no such flag, and no links that a clone could bring. */
+/** Windows has no O_NOFOLLOW, and `git clone` creates no symlinks there by default. */
 const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
-/** The status of what is at a path itself, links not followed; undefined if there is nothing. */
-function statusOf(path: string): Stats | undefined {
+/** Returns the status of a path without following symlinks, or undefined if the path does not exist. */
+function lstatOf(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false });
 }
 
-/** True if the file belongs to the user of this process; always true where files have no such owner. */
-export function isOurs({ uid }: Pick<Stats, 'uid'>): boolean {
+/** True if the file belongs to the user of this process. Always true on platforms without file owners. */
+export function isOwnedByThisUser({ uid }: Pick<Stats, 'uid'>): boolean {
   return process.getuid === undefined || uid === process.getuid();
 }
 
-/** What tells a file or directory from a copy of it, and from one that takes its place later; empty if there is none. */
-export function identityOf(status: Stats | undefined): string {
+/** Returns a string that identifies this file; a copy or a replacement has another one. Empty if there is no file. */
+function identityOf(status: Stats | undefined): string {
   return status === undefined ? '' : `${status.dev}:${status.ino}:${status.birthtimeMs}`;
 }
 
-/** The identity of what is at a path itself, links not followed. */
+/**
+ * Returns a string that identifies the file at a path; a copy or a replacement has another one. Symlinks are not followed.
+ * Empty if there is no file.
+ */
 export function identityAt(path: string): string {
-  return identityOf(statusOf(path));
+  return identityOf(lstatOf(path));
 }
 
-/** The identity of the directory of a database. */
-export function directoryOf(database: string): string {
+/** Returns a string that identifies the directory of a database, as `identityAt`. Follows symlinks, throws if absent. */
+export function directoryIdentityOf(database: string): string {
   return identityOf(statSync(dirname(database)));
 }
 
-/** Creates the data directory with mode 0700 if it is absent; refuses one that is a symbolic link. */
+/** Creates the data directory with mode 0700, or makes an existing `.rondo` private. Throws if it is a symbolic link. */
 export function makeDataDirectory(directory: string): void {
-  assertDirectory(directory);
-  const found = statusOf(directory);
-  if (found !== undefined) {
-    // The default data directory is the store's own; another one may hold anything else.
-    if (basename(directory) === '.rondo' && (found.mode & 0o077) !== 0 && isOurs(found))
+  assertNotSymlink(directory);
+  const status = lstatOf(directory);
+  if (status !== undefined) {
+    // `.rondo`, the default data directory, belongs to the store alone. Any other directory may hold files of the user.
+    if (basename(directory) === '.rondo' && (status.mode & 0o077) !== 0 && isOwnedByThisUser(status))
       chmodSync(directory, DIRECTORY_MODE);
     return;
   }
   makeDirectories(directory);
 }
 
-function assertDirectory(directory: string): void {
-  if (!statusOf(directory)?.isSymbolicLink()) return;
-  throw refused(directory, 'it is a symbolic link; name the directory that it leads to');
+function assertNotSymlink(directory: string): void {
+  if (!lstatOf(directory)?.isSymbolicLink()) return;
+  throw unusableFileFault(directory, 'it is a symbolic link; use the path of the directory that it points to');
 }
 
-/** Makes a directory and those above it. Node's own recursion does not end where a file system refuses new directories. */
+/**
+ * Creates a directory and its parents. It does not use Node's recursive mkdir, which never returns on a file system that
+ * refuses new directories.
+ */
 function makeDirectories(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return;
   if (dirname(directory) !== directory) makeDirectories(dirname(directory));
@@ -81,52 +87,68 @@ function makeDirectories(directory: string): void {
   }
 }
 
-/** Refuses a database of which a file is a link, no file at all or another user's, and takes others' rights to the files away. */
-export function assertFiles(database: string): void {
-  assertDirectory(dirname(database));
-  const other = databaseOf(database);
-  if (other !== undefined && statusOf(other) !== undefined) throw refused(database, `it belongs to ${other}`);
+/**
+ * Checks the existing files of a store and makes them private. Throws if one of them or the directory is a symlink, if one
+ * is not a regular file or belongs to another user, or if the database is itself a file of another store. Sockets and the
+ * owner file are not checked here.
+ */
+export function secureStoreFiles(database: string): void {
+  assertNotSymlink(dirname(database));
+  const mainDatabase = databasePathOf(database);
+  if (mainDatabase !== undefined && lstatOf(mainDatabase) !== undefined)
+    throw unusableFileFault(database, `it belongs to ${mainDatabase}`);
   for (const path of storeFilesOf(database)) {
-    const found = statusOf(path);
-    // A record of the owner that others could have written is not made private: it is not believed.
-    if (found === undefined || found.isSocket() || (path.endsWith('.owner') && found.isFile())) continue;
-    assertFile(path, found);
-    if (path.endsWith('-journal')) assertJournal(path, found.size);
-    if ((found.mode & 0o077) !== 0) chmodSync(path, FILE_MODE);
+    const status = lstatOf(path);
+    // The owner file, which names the process that owns the store, keeps its mode: its readers accept only mode 0600, and
+    // a change here would hide another mode from them.
+    if (status === undefined || status.isSocket() || (path.endsWith('.owner') && status.isFile())) continue;
+    assertOwnRegularFile(path, status);
+    if (path.endsWith('-journal')) assertNoSuperJournal(path, status.size);
+    if ((status.mode & 0o077) !== 0) chmodSync(path, FILE_MODE);
   }
 }
 
-function assertFile(path: string, found: Stats): void {
+function assertOwnRegularFile(path: string, status: Stats): void {
   // guard: store-file-is-regular
-  if (!found.isFile()) throw refused(path, 'it is not a regular file; remove it if it is not yours');
-  // Also for root: the files that it made would keep their user out.
-  if (isOurs(found)) return;
-  throw refused(
+  if (!status.isFile()) throw unusableFileFault(path, 'it is not a regular file; remove it if it is not yours');
+  // Root is refused too: files that root creates here would lock out the user of the store.
+  if (isOwnedByThisUser(status)) return;
+  throw unusableFileFault(
     path,
-    `it belongs to another user (uid ${found.uid}); use the store as that user, or change its owner`,
+    `it belongs to another user (uid ${status.uid}); use the store as that user, or change its owner`,
     'STORE_READ_ONLY',
   );
 }
 
-/** The end of a rollback journal that belongs to a transaction over several databases. */
-const SUPER_JOURNAL = Buffer.from('d9d505f920a163d7', 'hex');
+/**
+ * The last bytes of a rollback journal that names a super-journal. SQLite uses super-journals for transactions over
+ * several databases.
+ */
+const SUPER_JOURNAL_MAGIC = Buffer.from('d9d505f920a163d7', 'hex');
 
-/** Refuses a rollback journal that names another file: SQLite deletes that file when it has rolled back. The store writes no such journal. */
-function assertJournal(path: string, size: number): void {
-  const end = Buffer.alloc(Math.min(size, SUPER_JOURNAL.length));
+/**
+ * Throws if a rollback journal names a super-journal. SQLite deletes the named file after a rollback, so a forged journal
+ * could delete any file of the user. The store itself never writes such a journal.
+ */
+function assertNoSuperJournal(path: string, size: number): void {
+  const end = Buffer.alloc(Math.min(size, SUPER_JOURNAL_MAGIC.length));
   const descriptor = openSync(path, O_RDONLY | O_NOFOLLOW);
   try {
     readSync(descriptor, end, 0, end.length, size - end.length);
   } finally {
     closeSync(descriptor);
   }
-  if (end.equals(SUPER_JOURNAL)) throw refused(path, 'it names a file that SQLite would delete; remove it');
+  if (end.equals(SUPER_JOURNAL_MAGIC))
+    throw unusableFileFault(
+      path,
+      'it is a rollback journal that names another file, which SQLite would delete; remove it',
+    );
 }
 
-/** Creates an empty file of mode 0600 unless one is there. */
+/** Creates an empty file with mode 0600, or throws if the path is not a regular file of this user. */
 export function ensureFile(path: string): void {
-  const found = statusOf(path);
-  if (found !== undefined) return void assertFile(path, found);
+  const status = lstatOf(path);
+  if (status !== undefined) return void assertOwnRegularFile(path, status);
   try {
     closeSync(createFile(path));
   } catch (error) {
@@ -134,15 +156,15 @@ export function ensureFile(path: string): void {
   }
 }
 
-/** Creates a file of mode 0600, whatever the umask, that must not be there yet; the descriptor to write it. */
-export function createFile(path: string): number {
+/** Creates a file with mode 0600 whatever the umask, and returns its descriptor. Throws if the path exists. */
+function createFile(path: string): number {
   const descriptor = openSync(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, FILE_MODE);
   // guard: store-file-mode-set
   fchmodSync(descriptor, FILE_MODE);
   return descriptor;
 }
 
-/** Creates a file with this content, synced to the disk if asked. */
+/** Creates a file with this content and mode 0600; `flush` syncs it to disk. Throws if the path exists. */
 export function writeNewFile(path: string, content: string, options: { readonly flush?: boolean } = {}): void {
   const descriptor = createFile(path);
   try {
@@ -152,11 +174,15 @@ export function writeNewFile(path: string, content: string, options: { readonly 
   }
 }
 
-/** Opens a file that is there to append to it. */
-export function openToAppend(path: string): number {
+/** Opens an existing file for appending and returns its descriptor. Throws if it is a symbolic link. */
+export function openForAppend(path: string): number {
   return openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
 }
 
-function refused(path: string, why: string, code: 'STORE_FAILED' | 'STORE_READ_ONLY' = 'STORE_FAILED'): Fault {
-  return new Fault(code, `${path} cannot be used by the store: ${why}.`, { path });
+function unusableFileFault(
+  path: string,
+  reason: string,
+  code: 'STORE_FAILED' | 'STORE_READ_ONLY' = 'STORE_FAILED',
+): Fault {
+  return new Fault(code, `${path} cannot be used by the store: ${reason}.`, { path });
 }

@@ -1,176 +1,198 @@
 /**
- * The record of damage, in the database: what was found stays on it until somebody accepts it by name or removes the session, and
- * then it says who did, when and why. An anchor that was missing once is therefore not forgotten when a fresh one is written.
- * Invariants: a row is never deleted; it is closed once, except that what was abandoned can still be repaired and continued.
+ * The log of damage in the database. An incident stays open until it is accepted by its id or its session is removed,
+ * and then records who did that, when and why. A missing anchor is therefore not forgotten when a new anchor is
+ * written. Invariants: a row is never deleted. It is closed once, except that an abandoned incident can still be
+ * repaired and continued.
  */
-import { type Driver, type Row, text, textOf, whole, wholeOf } from './driver.js';
+import { type Driver, integerColumn, type Row, readInteger, readText, textColumn } from './driver.js';
 
+/** Damage of a store or of one session. */
 export interface Damage {
   /**
-   * "lost tail": entries from `seq` on are gone. "missing": the whole session is. "damaged": entry `seq` is not what
-   * was written. "resurrected": a removed session is back. "orphan": records without a session. "anchor": what the
-   * anchor cannot vouch for. "file": SQLite's own structure is broken, nothing can be written.
+   * "lost tail": the entries from `seq` on are missing. "missing": the whole session is. "damaged": entry `seq` is not
+   * what was written. "resurrected": a removed session is present again. "orphan": there are records without a session.
+   * "anchor": the anchor is missing or incomplete, so a loss could go undetected. "file": the structure of the file is
+   * broken, so it is read-only.
    */
   readonly kind: 'lost tail' | 'missing' | 'damaged' | 'resurrected' | 'orphan' | 'anchor' | 'file';
+  /** The damaged session; absent if the damage concerns the whole store. */
   readonly session?: string;
   /** The first entry that is lost or damaged. */
   readonly seq?: number;
-  /** How many entries there were, and are. */
+  /** Number of entries that the session had. */
   readonly had?: number;
+  /** Number of entries that the session still has. */
   readonly have?: number;
-  /** When the last good record before it was committed. */
+  /** When the last intact record before the damage was committed, in milliseconds since the epoch. */
   readonly since?: number;
+  /** A description of the damage. */
   readonly note: string;
 }
 
-/** Who decides, and why. */
-export interface Word {
+/** Who performs an operation on a store, and why. */
+export interface Attribution {
   readonly by: string;
   readonly reason?: string;
 }
 
 /**
- * What became of it. "continued": the loss was accepted, and the session goes on with what is left. "abandoned": it was accepted, but
- * what is left cannot be used. "removed": its session was removed.
+ * How an incident was closed. "continued": the loss was accepted, and the session continues with its remaining entries.
+ * "abandoned": the loss was accepted, but the session stays unusable. "removed": the session was removed.
  */
-export type Closure = 'continued' | 'abandoned' | 'removed';
+export type IncidentOutcome = 'continued' | 'abandoned' | 'removed';
 
-/** Damage on record. */
+/** Logged damage. */
 export interface Incident extends Damage {
   readonly id: number;
-  /** Milliseconds since the epoch. */
+  /** When the damage was found, in milliseconds since the epoch. */
   readonly foundAt: number;
-  readonly closed?: Word & { readonly as: Closure; readonly at: number };
+  /** Who closed the incident, how and when; absent while it is open. */
+  readonly closed?: Attribution & { readonly as: IncidentOutcome; readonly at: number };
 }
 
-/** A session that was removed: what is left of it. */
-export interface Removal {
+/** The log entry of a removed session. */
+export interface RemovedSession {
   readonly session: string;
+  /** Number of entries that the session had. */
   readonly entries: number;
-  /** Hash of its last record; empty if that could not be read. */
+  /** Hash of the last record; empty if it was unreadable. */
   readonly head: string;
+  /** When the session was removed, in milliseconds since the epoch. */
   readonly at: number;
-  /** Empty if the library removed it without saying for whom. */
+  /** Who removed the session; empty if a program did so through the journal. */
   readonly by: string;
   readonly reason?: string;
 }
 
-/** An incident with the numbers under which rows of its session may be. */
-export interface Recorded {
+/** An incident with the sids under which its session may have rows. */
+export interface IncidentRow {
   readonly incident: Incident;
   readonly sids: readonly number[];
 }
 
-/** How many closed incidents and removals are listed. */
-const LISTED = 100;
+/** Maximum number of listed closed incidents and of listed removals. */
+const MAX_LISTED_ROWS = 100;
 
-const columns = [
-  ...['id', 'found_at', 'closed_at'].map(wholeOf),
-  ...['damage', 'sids', 'closed_as', 'closed_by', 'reason'].map(textOf),
+const INCIDENT_COLUMNS = [
+  ...['id', 'found_at', 'closed_at'].map(integerColumn),
+  ...['damage', 'sids', 'closed_as', 'closed_by', 'reason'].map(textColumn),
 ].join(', ');
 
-const removalColumns = [
-  ...['entries', 'removed_at'].map(wholeOf),
-  ...['session', 'head', 'removed_by', 'reason'].map(textOf),
+const REMOVED_SESSION_COLUMNS = [
+  ...['entries', 'removed_at'].map(integerColumn),
+  ...['session', 'head', 'removed_by', 'reason'].map(textColumn),
 ].join(', ');
 
-/** What makes two findings the same damage. A session's is known by where it begins, the store's by its description. */
-export function keyOf({ kind, session, seq, note }: Damage): string {
+/**
+ * Returns a key that is equal for findings of the same damage: kind, session and entry, or the note for damage of the
+ * store.
+ */
+export function damageKeyOf({ kind, session, seq, note }: Damage): string {
   return JSON.stringify(session === undefined ? [kind, note] : [kind, session, seq ?? 0]);
 }
 
-function recordedOf(row: Row): Recorded {
-  const damage = JSON.parse(text(row.damage)) as Damage;
-  const [as, reason] = [text(row.closed_as), text(row.reason)];
-  const incident = { ...damage, id: whole(row.id), foundAt: whole(row.found_at) };
-  const sids = JSON.parse(text(row.sids)) as number[];
+function parseIncidentRow(row: Row): IncidentRow {
+  const damage = JSON.parse(readText(row.damage)) as Damage;
+  const [as, reason] = [readText(row.closed_as), readText(row.reason)];
+  const incident = { ...damage, id: readInteger(row.id), foundAt: readInteger(row.found_at) };
+  const sids = JSON.parse(readText(row.sids)) as number[];
   if (as === '') return { incident, sids };
-  const word = { by: text(row.closed_by), ...(reason !== '' && { reason }) };
-  return { incident: { ...incident, closed: { as: as as Closure, at: whole(row.closed_at), ...word } }, sids };
+  const attribution = { by: readText(row.closed_by), ...(reason !== '' && { reason }) };
+  return {
+    incident: { ...incident, closed: { as: as as IncidentOutcome, at: readInteger(row.closed_at), ...attribution } },
+    sids,
+  };
 }
 
-function removalOf(row: Row): Removal {
-  const reason = text(row.reason);
+function parseRemovedSession(row: Row): RemovedSession {
+  const reason = readText(row.reason);
   return {
-    session: text(row.session),
-    entries: whole(row.entries),
-    head: text(row.head),
-    at: whole(row.removed_at),
-    by: text(row.removed_by),
+    session: readText(row.session),
+    entries: readInteger(row.entries),
+    head: readText(row.head),
+    at: readInteger(row.removed_at),
+    by: readText(row.removed_by),
     ...(reason !== '' && { reason }),
   };
 }
 
-const isStanding = "incidents.closed_as IN ('', 'abandoned')";
+const OUTSTANDING_CONDITION = "incidents.closed_as IN ('', 'abandoned')";
 
-/** The rows. What writes must be called inside a transaction. All of it is rare, so no statement is kept. */
-export class Incidents {
-  readonly #driver: Driver;
+/**
+ * Reads and writes incidents and removals. Writes must be called inside a transaction. Calls are rare, so statements
+ * are not cached.
+ */
+export class IncidentTable {
+  private readonly driver: Driver;
 
   constructor(driver: Driver) {
-    this.#driver = driver;
+    this.driver = driver;
   }
 
-  /** What nobody has accepted, and what was accepted and abandoned. */
-  standing(): readonly Recorded[] {
-    return this.#select(`${isStanding} ORDER BY incidents.id`);
+  /** Returns the incidents that are open or abandoned. */
+  listOutstanding(): readonly IncidentRow[] {
+    return this.select(`${OUTSTANDING_CONDITION} ORDER BY incidents.id`);
   }
 
-  find(ids: readonly number[]): readonly Recorded[] {
-    return ids.flatMap((id) => this.#select('incidents.id = ?', id));
+  /** Returns the incidents with these ids. */
+  find(ids: readonly number[]): readonly IncidentRow[] {
+    return ids.flatMap((id) => this.select('incidents.id = ?', id));
   }
 
-  /** What was closed last, the newest first. */
-  closed(): readonly Incident[] {
-    const rows = this.#select(
-      `incidents.closed_as <> '' ORDER BY incidents.closed_at DESC, incidents.id DESC LIMIT ${LISTED}`,
+  /** Returns the most recently closed incidents, newest first. */
+  listClosed(): readonly Incident[] {
+    const rows = this.select(
+      `incidents.closed_as <> '' ORDER BY incidents.closed_at DESC, incidents.id DESC LIMIT ${MAX_LISTED_ROWS}`,
     );
     return rows.map(({ incident }) => incident);
   }
 
-  /** The removals, the newest first. */
-  removals(): readonly Removal[] {
-    const sql = `SELECT ${removalColumns} FROM tombstones ORDER BY tombstones.id DESC LIMIT ${LISTED}`;
-    return this.#driver.prepare(sql).all().map(removalOf);
+  /** Returns the most recent removals, newest first. */
+  listRemovedSessions(): readonly RemovedSession[] {
+    const sql = `SELECT ${REMOVED_SESSION_COLUMNS} FROM tombstones ORDER BY tombstones.id DESC LIMIT ${MAX_LISTED_ROWS}`;
+    return this.driver.prepare(sql).all().map(parseRemovedSession);
   }
 
-  /** The last removal of a session. */
-  removal(session: string): Removal | undefined {
-    const sql = `SELECT ${removalColumns} FROM tombstones WHERE tombstones.session = ? ORDER BY tombstones.id DESC LIMIT 1`;
-    const [row] = this.#driver.prepare(sql).all(session);
-    return row && removalOf(row);
+  /** Returns the last removal of a session; undefined if it was never removed. */
+  findRemovedSession(session: string): RemovedSession | undefined {
+    const sql = `SELECT ${REMOVED_SESSION_COLUMNS} FROM tombstones WHERE tombstones.session = ? ORDER BY tombstones.id DESC LIMIT 1`;
+    const [row] = this.driver.prepare(sql).all(session);
+    return row && parseRemovedSession(row);
   }
 
-  add(damage: Damage, sids: readonly number[], foundAt: number): Recorded {
+  /** Logs damage as an open incident. */
+  add(damage: Damage, sids: readonly number[], foundAt: number): IncidentRow {
     const sql = `INSERT INTO incidents (id, damage, sids, found_at, closed_as, closed_at, closed_by, reason)
       VALUES (?, ?, ?, ?, '', 0, '', '')`;
-    const id = this.#lastId() + 1;
-    this.#driver.prepare(sql).run(id, JSON.stringify(damage), JSON.stringify(sids), foundAt);
+    const id = this.lastId() + 1;
+    this.driver.prepare(sql).run(id, JSON.stringify(damage), JSON.stringify(sids), foundAt);
     return { incident: { ...damage, id, foundAt }, sids };
   }
 
-  close(ids: Iterable<number>, as: Closure, { by, reason = '' }: Word, at: number): void {
-    const sql = `UPDATE incidents SET closed_as = ?, closed_at = ?, closed_by = ?, reason = ? WHERE id = ? AND ${isStanding}`;
-    for (const id of ids) this.#driver.prepare(sql).run(as, at, by, reason, id);
+  /** Closes incidents that are open or abandoned. */
+  close(ids: Iterable<number>, as: IncidentOutcome, { by, reason = '' }: Attribution, at: number): void {
+    const sql = `UPDATE incidents SET closed_as = ?, closed_at = ?, closed_by = ?, reason = ? WHERE id = ? AND ${OUTSTANDING_CONDITION}`;
+    for (const id of ids) this.driver.prepare(sql).run(as, at, by, reason, id);
   }
 
-  bury({ session, entries, head, at, by, reason = '' }: Removal): void {
+  /** Logs the removal of a session. */
+  addRemovedSession({ session, entries, head, at, by, reason = '' }: RemovedSession): void {
     const sql =
       'INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES (?, ?, ?, ?, ?, ?)';
-    this.#driver.prepare(sql).run(session, entries, head, at, by, reason);
+    this.driver.prepare(sql).run(session, entries, head, at, by, reason);
   }
 
-  #select(where: string, ...params: readonly number[]): readonly Recorded[] {
-    return this.#driver
-      .prepare(`SELECT ${columns} FROM incidents WHERE ${where}`)
+  private select(where: string, ...params: readonly number[]): readonly IncidentRow[] {
+    return this.driver
+      .prepare(`SELECT ${INCIDENT_COLUMNS} FROM incidents WHERE ${where}`)
       .all(...params)
-      .map(recordedOf);
+      .map(parseIncidentRow);
   }
 
-  #lastId(): number {
-    const [row] = this.#driver
-      .prepare(`SELECT ${wholeOf('id')} FROM incidents ORDER BY incidents.id DESC LIMIT 1`)
+  private lastId(): number {
+    const [row] = this.driver
+      .prepare(`SELECT ${integerColumn('id')} FROM incidents ORDER BY incidents.id DESC LIMIT 1`)
       .all();
-    return Math.max(0, whole(row?.id));
+    return Math.max(0, readInteger(row?.id));
   }
 }

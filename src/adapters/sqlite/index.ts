@@ -1,11 +1,12 @@
-/** The durable store of one machine: a journal, its large values and its snapshots in one SQLite file, shared by processes. */
-export type { Check, Report } from './check.js';
-export type { Stats } from './commits.js';
+/** The durable store of one machine: journals, blobs and snapshots in one SQLite file that several processes share. */
+
+export type { CommitStats } from './commit-queue.js';
 export type { Durability } from './connection.js';
-export type { Cell, Driver, Param, Row, Statement } from './driver.js';
+export type { Driver, Row, SqlParam, SqlValue, Statement } from './driver.js';
 export { openDriver } from './driver.js';
-export type { Closure, Damage, Incident, Removal, Word } from './incidents.js';
-export type { Maintenance, StoreRecord } from './maintenance.js';
-export type { SqliteOptions } from './open.js';
+export type { Attribution, Damage, Incident, IncidentOutcome, RemovedSession } from './incidents.js';
+export type { Maintenance, MaintenanceLog } from './maintenance.js';
+export type { SqliteOptions } from './open-local-store.js';
 export { openSqlite, type SqliteStore } from './store.js';
-export type { VerifyCursor, VerifyStep } from './verify.js';
+export type { CheckLevel, CheckReport } from './store-inspection.js';
+export type { VerifyCursor, VerifyStep } from './store-verifier.js';

@@ -1,227 +1,240 @@
-/** The maintenance of a store in the process that owns it. Damage that is found after the opening is recorded and refused here. */
+/**
+ * Maintenance of a store in the process that owns it. Damage that is found after the store was opened is logged and
+ * refused here.
+ */
 import { setImmediate } from 'node:timers/promises';
-import { Fault } from '../../journal/errors.js';
-import { type Findings, isRefused, refusalOf } from './check.js';
-import type { Commits } from './commits.js';
-import { canContinue, isOpen } from './damage-record.js';
-import { type Driver, whole, wholeOf } from './driver.js';
-import { readFault } from './failure.js';
-import type { Head, Heads } from './heads.js';
+import { Fault } from '../../base/errors.js';
+import type { CommitQueue } from './commit-queue.js';
+import { type Driver, integerColumn, readInteger } from './driver.js';
+import { markBroken } from './full-check.js';
 import {
-  type Closure,
+  type Attribution,
   type Damage,
+  damageKeyOf,
   type Incident,
-  Incidents,
-  keyOf,
-  type Recorded,
-  type Removal,
-  type Word,
+  type IncidentOutcome,
+  type IncidentRow,
+  IncidentTable,
+  type RemovedSession,
 } from './incidents.js';
-import type { Maintenance, StoreRecord } from './maintenance.js';
-import { START, Verifier, type VerifyCursor, type VerifyStep } from './verify.js';
-import { markBroken } from './walk.js';
-import type { Writes } from './writes.js';
+import type { Maintenance, MaintenanceLog } from './maintenance.js';
+import { canContinueAfter, isOpenIncident } from './record-incidents.js';
+import type { SessionHead, SessionHeads } from './session-heads.js';
+import { toReadFault } from './sqlite-faults.js';
+import { isSessionRefused, refusalOf, type StoreHealth } from './store-inspection.js';
+import { StoreVerifier, VERIFY_START, type VerifyCursor, type VerifyStep } from './store-verifier.js';
+import type { TransactionWriter } from './transaction-writer.js';
 
-export interface MaintenanceParts {
+/** What local maintenance works with. */
+interface LocalMaintenanceDeps {
   readonly driver: Driver;
   readonly path: string;
-  readonly commits: Commits;
-  readonly writes: Writes;
-  readonly heads: Heads;
-  /** What is refused, and why nothing may be written; shared with the store. */
-  readonly findings: Findings;
+  readonly commitQueue: CommitQueue;
+  readonly writer: TransactionWriter;
+  readonly heads: SessionHeads;
+  /** Refused sessions and the read-only state. The object is shared with the store and updated here. */
+  readonly health: StoreHealth;
 }
 
+/** Maintenance in the owner of a store. */
 export class LocalMaintenance implements Maintenance {
-  readonly #parts: MaintenanceParts;
-  readonly #rows: Incidents;
-  /** Made when it is first used: most processes verify nothing. */
-  #verifying: Verifier | undefined;
-  /** Damage that is being recorded. */
-  readonly #pending = new Map<string, Promise<void>>();
+  private readonly deps: LocalMaintenanceDeps;
+  private readonly incidentTable: IncidentTable;
+  /** Created on first use, because most processes verify nothing. */
+  private cachedVerifier: StoreVerifier | undefined;
+  /** Damage that is being logged, by its key. */
+  private readonly pendingIncidents = new Map<string, Promise<void>>();
 
-  constructor(parts: MaintenanceParts) {
-    this.#parts = parts;
-    this.#rows = new Incidents(parts.driver);
+  constructor(deps: LocalMaintenanceDeps) {
+    this.deps = deps;
+    this.incidentTable = new IncidentTable(deps.driver);
   }
 
-  get #verifier(): Verifier {
-    const { driver, path } = this.#parts;
-    this.#verifying ??= new Verifier(driver, path);
-    return this.#verifying;
+  private get verifier(): StoreVerifier {
+    const { driver, path } = this.deps;
+    this.cachedVerifier ??= new StoreVerifier(driver, path);
+    return this.cachedVerifier;
   }
 
-  async record(): Promise<StoreRecord> {
-    return this.#reading(() => {
-      const damage = this.#rows.standing().filter(isOpen);
+  async readLog(): Promise<MaintenanceLog> {
+    return this.withReadFaults(() => {
+      const damage = this.incidentTable.listOutstanding().filter(isOpenIncident);
       return {
         damage: damage.map(({ incident }) => incident),
-        closed: this.#rows.closed(),
-        removals: this.#rows.removals(),
+        closed: this.incidentTable.listClosed(),
+        removals: this.incidentTable.listRemovedSessions(),
       };
     });
   }
 
-  async verify(cursor: VerifyCursor = START, alone = true): Promise<VerifyStep> {
-    const { findings, driver } = this.#parts;
-    const step = this.#reading(() => this.#verifier.step(cursor, alone));
-    const broken = step.damage.find(({ kind }) => kind === 'file');
-    if (broken !== undefined && findings.unwritable === undefined) {
+  /**
+   * `isExclusive` is true if no other process waits for this one; the structure of a large file is checked only then.
+   */
+  async verify(cursor: VerifyCursor = VERIFY_START, isExclusive = true): Promise<VerifyStep> {
+    const { health, driver } = this.deps;
+    const step = this.withReadFaults(() => this.verifier.step(cursor, isExclusive));
+    const structureDamage = step.damage.find(({ kind }) => kind === 'file');
+    if (structureDamage !== undefined && health.writeFault === undefined) {
       markBroken(driver, true);
-      findings.unwritable = this.#unwritable(broken);
+      health.writeFault = this.brokenStructureFault(structureDamage);
     }
-    for (const damage of step.damage) await this.#note(damage);
-    return { ...step, damage: step.damage.filter((damage) => !this.#isAbandoned(damage)) };
+    for (const damage of step.damage) await this.recordDamage(damage);
+    return { ...step, damage: step.damage.filter((damage) => !this.isAbandoned(damage)) };
   }
 
-  async accept(ids: readonly number[], word: Word): Promise<readonly Incident[]> {
-    this.#assertWritable();
-    const { commits, writes, findings } = this.#parts;
-    const meant = findings.record.filter(({ incident }) => ids.includes(incident.id));
+  async accept(ids: readonly number[], attribution: Attribution): Promise<readonly Incident[]> {
+    this.assertWritable();
+    const { commitQueue, writer, health } = this.deps;
+    const accepted = health.incidents.filter(({ incident }) => ids.includes(incident.id));
     const unusable = new Set<string>();
-    for (const { incident, sids } of meant) {
-      if (incident.kind === 'damaged' && !(await this.#isWhole(incident, sids))) unusable.add(incident.session ?? '');
+    for (const { incident, sids } of accepted) {
+      if (incident.kind === 'damaged' && !(await this.isRepaired(incident, sids))) unusable.add(incident.session ?? '');
     }
-    const closureOf = ({ incident }: Recorded): Closure =>
-      unusable.has(incident.session ?? '') || !(canContinue(incident) || incident.kind === 'damaged')
+    const outcomeOf = ({ incident }: IncidentRow): IncidentOutcome =>
+      unusable.has(incident.session ?? '') || !(canContinueAfter(incident) || incident.kind === 'damaged')
         ? 'abandoned'
         : 'continued';
-    const left = findings.record.filter((item) => !meant.includes(item) || closureOf(item) === 'abandoned');
-    const isFree = (session: string): boolean => !left.some(({ incident }) => incident.session === session);
-    const sessions = new Set(meant.flatMap(({ incident }) => incident.session ?? []));
-    await commits.push(() => {
-      for (const item of meant) this.#rows.close([item.incident.id], closureOf(item), word, writes.at);
-      // What the anchor says of them from now on is what is left.
-      for (const session of sessions) if (isFree(session)) writes.anchor(session);
+    const remaining = health.incidents.filter((item) => !accepted.includes(item) || outcomeOf(item) === 'abandoned');
+    const isUsable = (session: string): boolean => !remaining.some(({ incident }) => incident.session === session);
+    const sessions = new Set(accepted.flatMap(({ incident }) => incident.session ?? []));
+    await commitQueue.submit(() => {
+      for (const item of accepted)
+        this.incidentTable.close([item.incident.id], outcomeOf(item), attribution, writer.commitTimeMs);
+      // The anchor now records the remaining entries as the end of the session.
+      for (const session of sessions) if (isUsable(session)) writer.anchorSession(session);
     }, false);
-    const closed = this.#rows.find(ids);
+    const closed = this.incidentTable.find(ids);
     const byId = new Map(closed.map((item) => [item.incident.id, item]));
-    findings.record = left.map((item) => byId.get(item.incident.id) ?? item);
-    for (const session of sessions) if (isFree(session)) findings.refusals.delete(session);
+    health.incidents = remaining.map((item) => byId.get(item.incident.id) ?? item);
+    for (const session of sessions) if (isUsable(session)) health.refusals.delete(session);
     return closed.map(({ incident }) => incident);
   }
 
-  /** Removing is the one thing that may be done to a session that is refused. */
-  async remove(session: string, word: Word = { by: '' }): Promise<Removal | undefined> {
-    this.#assertWritable();
-    const { commits, writes, findings } = this.#parts;
-    const head = this.#headOf(session);
-    await Promise.all(this.#pending.values());
-    const refusal = findings.refusals.get(session);
-    const mine = findings.record.filter(({ incident }) => incident.session === session);
-    if (head === undefined && refusal === undefined) return this.#rows.removal(session);
-    const sids = refusal && [...new Set([...refusal.sids, ...this.#sidsOf(session)])];
-    const had = Math.max(0, ...mine.map(({ incident }) => incident.had ?? 0));
-    await commits.push(() => {
-      const removal = { session, entries: head?.next ?? had, head: head?.hash ?? '', at: writes.at, ...word };
-      writes.remove(session, sids);
-      this.#rows.close(
-        mine.map(({ incident }) => incident.id),
+  /** Removal is the only operation that is allowed on a refused session. */
+  async remove(session: string, attribution: Attribution = { by: '' }): Promise<RemovedSession | undefined> {
+    this.assertWritable();
+    const { commitQueue, writer, health } = this.deps;
+    const head = this.findHead(session);
+    await Promise.all(this.pendingIncidents.values());
+    const refusal = health.refusals.get(session);
+    const sessionIncidents = health.incidents.filter(({ incident }) => incident.session === session);
+    if (head === undefined && refusal === undefined) return this.incidentTable.findRemovedSession(session);
+    const sids = refusal && [...new Set([...refusal.sids, ...this.sidsOf(session)])];
+    const had = Math.max(0, ...sessionIncidents.map(({ incident }) => incident.had ?? 0));
+    await commitQueue.submit(() => {
+      const entries = head?.next ?? had;
+      const removal = { session, entries, head: head?.hash ?? '', at: writer.commitTimeMs, ...attribution };
+      writer.remove(session, sids);
+      this.incidentTable.close(
+        sessionIncidents.map(({ incident }) => incident.id),
         'removed',
-        word,
-        writes.at,
+        attribution,
+        writer.commitTimeMs,
       );
-      this.#rows.bury(removal);
+      this.incidentTable.addRemovedSession(removal);
     }, false);
-    findings.refusals.delete(session);
-    findings.record = findings.record.filter((item) => !mine.includes(item));
-    return this.#rows.removal(session);
+    health.refusals.delete(session);
+    health.incidents = health.incidents.filter((item) => !sessionIncidents.includes(item));
+    return this.incidentTable.findRemovedSession(session);
   }
 
-  /** Records damage that a read came upon; the session is refused from here on. */
-  noteFault(error: unknown): void {
+  /** Logs the damage that a read found, and refuses its session from now on. */
+  recordReadFault(error: unknown): void {
     if (!(error instanceof Fault) || error.code !== 'STORE_DAMAGED') return;
     const {
       session,
       seq = 0,
       flaw = error.message,
     } = (error.data ?? {}) as { session?: string; seq?: number; flaw?: string };
-    if (session === undefined || this.#parts.findings.refusals.has(session)) return;
-    void this.#note({ kind: 'damaged', session, seq, note: flaw });
+    if (session === undefined || this.deps.health.refusals.has(session)) return;
+    void this.recordDamage({ kind: 'damaged', session, seq, note: flaw });
   }
 
-  /** Resolves once the damage is on record. What cannot be recorded is refused all the same, until the store is opened again. */
-  #note(damage: Damage): Promise<void> {
-    const key = keyOf(damage);
-    const { findings } = this.#parts;
-    if (findings.record.some(({ incident }) => keyOf(incident) === key)) return Promise.resolve();
-    const pending = this.#pending.get(key) ?? this.#add(damage).finally(() => this.#pending.delete(key));
-    this.#pending.set(key, pending);
+  /**
+   * Resolves once the damage is logged. If that fails, its session is still refused until the store is opened again.
+   */
+  private recordDamage(damage: Damage): Promise<void> {
+    const key = damageKeyOf(damage);
+    const { health } = this.deps;
+    if (health.incidents.some(({ incident }) => damageKeyOf(incident) === key)) return Promise.resolve();
+    const pending =
+      this.pendingIncidents.get(key) ?? this.addIncident(damage).finally(() => this.pendingIncidents.delete(key));
+    this.pendingIncidents.set(key, pending);
     return pending;
   }
 
-  async #add(damage: Damage): Promise<void> {
-    const { commits, writes, findings } = this.#parts;
+  private async addIncident(damage: Damage): Promise<void> {
+    const { commitQueue, writer, health } = this.deps;
     const { session } = damage;
-    const sids = session === undefined ? [] : this.#sidsOf(session);
-    if (session !== undefined && isRefused(damage)) findings.refusals.set(session, refusalOf(damage, sids));
-    if (findings.unwritable !== undefined) return;
+    const sids = session === undefined ? [] : this.sidsOf(session);
+    if (session !== undefined && isSessionRefused(damage)) health.refusals.set(session, refusalOf(damage, sids));
+    if (health.writeFault !== undefined) return;
     try {
-      const added = await commits.push(() => this.#rows.add(damage, sids, writes.at), false);
-      findings.record = [...findings.record, added];
+      const added = await commitQueue.submit(() => this.incidentTable.add(damage, sids, writer.commitTimeMs), false);
+      health.incidents = [...health.incidents, added];
     } catch {
-      // The commits have stopped or the disk is full; the next full check finds it again.
+      // The commit queue has stopped or the disk is full. The next full check finds the damage again.
     }
   }
 
-  #isAbandoned(damage: Damage): boolean {
-    const known = this.#parts.findings.record.find(({ incident }) => keyOf(incident) === keyOf(damage));
-    return known !== undefined && !isOpen(known);
+  private isAbandoned(damage: Damage): boolean {
+    const logged = this.deps.health.incidents.find(({ incident }) => damageKeyOf(incident) === damageKeyOf(damage));
+    return logged !== undefined && !isOpenIncident(logged);
   }
 
-  /** True if a session that was damaged is whole: it was repaired. */
-  async #isWhole({ session = '' }: Damage, sids: readonly number[]): Promise<boolean> {
-    const head = this.#headOf(session);
+  /** True if a session that was damaged is intact again. */
+  private async isRepaired({ session = '' }: Damage, sids: readonly number[]): Promise<boolean> {
+    const head = this.findHead(session);
     if (head === undefined || !sids.includes(head.sid)) return false;
-    const walk = this.#verifier.session(head.sid);
+    const verification = this.verifier.verifySession(head.sid);
     for (;;) {
-      const { done, value } = this.#reading(() => walk.next());
+      const { done, value } = this.withReadFaults(() => verification.next());
       if (done === true) return value === undefined;
       await setImmediate();
     }
   }
 
-  #headOf(session: string): Head | undefined {
-    const { heads } = this.#parts;
+  private findHead(session: string): SessionHead | undefined {
+    const { heads } = this.deps;
     try {
       return heads.find(session);
     } catch (error) {
-      this.noteFault(error);
+      this.recordReadFault(error);
       return undefined;
     }
   }
 
-  #sidsOf(session: string): readonly number[] {
+  private sidsOf(session: string): readonly number[] {
     try {
-      const sql = `SELECT ${wholeOf('sid')} FROM sessions WHERE sessions.name = ?`;
-      return this.#parts.driver
+      const sql = `SELECT ${integerColumn('sid')} FROM sessions WHERE sessions.name = ?`;
+      return this.deps.driver
         .prepare(sql)
         .all(session)
-        .map((row) => whole(row.sid));
+        .map((row) => readInteger(row.sid));
     } catch {
       return [];
     }
   }
 
-  #unwritable({ note }: Damage): Fault {
-    const { path } = this.#parts;
+  private brokenStructureFault({ note }: Damage): Fault {
+    const { path } = this.deps;
     const message = `${path} has a broken structure and can only be read: ${note}. Restore it from a backup.`;
     return new Fault('STORE_DAMAGED', message, { path });
   }
 
-  #assertWritable(): void {
-    const { commits, findings } = this.#parts;
-    if (commits.stopped !== undefined) throw commits.stopped;
-    if (findings.unwritable !== undefined) throw findings.unwritable;
+  private assertWritable(): void {
+    const { commitQueue, health } = this.deps;
+    if (commitQueue.stopFault !== undefined) throw commitQueue.stopFault;
+    if (health.writeFault !== undefined) throw health.writeFault;
   }
 
-  #reading<T>(read: () => T): T {
-    const { commits, path } = this.#parts;
-    if (commits.stopped !== undefined) throw commits.stopped;
+  private withReadFaults<T>(read: () => T): T {
+    const { commitQueue, path } = this.deps;
+    if (commitQueue.stopFault !== undefined) throw commitQueue.stopFault;
     try {
       return read();
     } catch (error) {
-      throw readFault(error, path);
+      throw toReadFault(error, path);
     }
   }
 }

@@ -1,327 +1,348 @@
 /**
- * The store in the process that owns it: the ports of the kernel over one SQLite file. It only puts together: what is written
- * goes through the group commit, what is read is verified, and a session with damage is refused before either.
+ * The store in the process that owns the database: the ports of the kernel over one SQLite file. This file only
+ * composes: writes go through the commit queue, reads are verified, and a damaged session is refused before either.
  */
-import { Fault } from '../../journal/errors.js';
-import { type Draft, digest, draftOf } from '../../journal/record.js';
-import type { Blobs, Journal, Listed, Snapshots } from '../../journal/store.js';
-import type { Anchor } from './anchor.js';
-import { BlobRows } from './blobs.js';
-import type { Findings, Report } from './check.js';
-import { Commits, final, type Stats } from './commits.js';
-import { abandon, disconnect } from './connection.js';
+import { Fault } from '../../base/errors.js';
+import { digestOfText, type RecordDraft, recordDraftOf } from '../../journal/record.js';
+import type { Blobs, Journal, SessionListing, Snapshots } from '../../journal/store.js';
+import type { AnchorFile } from './anchor-file.js';
+import { BlobTable } from './blob-table.js';
+import { readRecordedClients } from './client-rows.js';
+import { CommitQueue, type CommitStats, STORE_LOST_CODES } from './commit-queue.js';
+import { abandonConnection, closeConnection } from './connection.js';
 import type { Driver } from './driver.js';
-import { faultOf, readFault } from './failure.js';
-import { Heads, headOf, ownedColumns, ownedOf } from './heads.js';
 import { LocalMaintenance } from './local-maintenance.js';
 import type { ProcessId } from './owner/process.js';
-import { peersIn } from './peer-rows.js';
-import { Presence } from './presence.js';
-import { readEntries, type Source, yieldToLoop } from './read.js';
-import { Records } from './records.js';
-import { SnapshotRows } from './snapshot.js';
-import { Writes } from './writes.js';
+import { type ReadContext, readEntries, yieldToEventLoop } from './read-entries.js';
+import { RecordTable } from './record-table.js';
+import { parseSessionRow, SESSION_COLUMNS, SessionHeads, sessionHeadOf } from './session-heads.js';
+import { SnapshotTable } from './snapshot-table.js';
+import { toFault, toReadFault } from './sqlite-faults.js';
+import { StoreFileGuard } from './store-file-guard.js';
+import type { CheckReport, StoreHealth } from './store-inspection.js';
+import { TransactionWriter } from './transaction-writer.js';
 
-export interface StoreParts {
+/** What a local store works with. */
+interface LocalStoreDeps {
   readonly driver: Driver;
   readonly path: string;
-  readonly anchor: Anchor;
-  readonly findings: Findings;
+  readonly anchor: AnchorFile;
+  readonly health: StoreHealth;
   readonly now: () => number;
-  /** Which owner of the database this process is, counted from the first. */
+  /** The ordinal number of this owner of the database. */
   readonly epoch: number;
 }
 
-/** Sessions that are listed without a chance to yield to the event loop. */
-const LISTED_AT_ONCE = 500;
+/** Number of sessions that are listed before the list yields to the event loop. */
+const SESSIONS_PER_PAGE = 500;
 
-/** SQLite takes no text over 10^9 bytes; no character has more than three. */
-const longest = 3 * 10 ** 8;
+/** SQLite limits a text to 10^9 bytes, and a UTF-16 code unit takes at most three bytes in UTF-8. */
+const MAX_BLOB_CHARS = 3 * 10 ** 8;
 
-function checkName(session: string): void {
+function assertSessionName(session: string): void {
   if (session.length > 0 && session.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(session)) return;
-  const message = `${JSON.stringify(session.slice(0, 64))} cannot name a session: a name has 1 to 256 characters and no control characters.`;
+  const message = `${JSON.stringify(session.slice(0, 64))} is not a valid session name: a name has 1 to 256 characters and no control characters.`;
   throw new Fault('STORE_FAILED', message, { session: session.slice(0, 64) });
 }
 
 /**
- * Failures of the chores at the end that lose nothing: there is no room for them, or a connection of this process that could not be closed
- * before has the file too. All that was acknowledged is in the WAL.
+ * Failures while closing that lose nothing: the disk is full, or an older connection of this process still has the file
+ * open. All acknowledged writes are in the WAL.
  */
-const harmless: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
+const HARMLESS_CLOSE_CODES: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
 
+/** The store of the owner. */
 export class LocalStore {
   readonly journal: Journal;
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
   readonly maintenance: LocalMaintenance;
-  /** What opening the store found. */
-  readonly report: Report;
-  /** Called when the file is found not to be this process's any more. */
+  /** The result of the check when the store was opened. */
+  readonly report: CheckReport;
+  /** Called when this process has lost the file to another owner, or the file was removed. */
   onLost: () => void = () => {};
-  /** Called when all of a commit was acknowledged, before the sessions of this process go on. */
+  /** Called when all operations of a commit are acknowledged, before the sessions of this process continue. */
   onAcknowledged: () => void = () => {};
-  readonly #path: string;
-  readonly #driver: Driver;
-  readonly #anchor: Anchor;
-  readonly #findings: Findings;
-  readonly #records: Records;
-  readonly #heads: Heads;
-  readonly #writes: Writes;
-  readonly #presence: Presence;
-  readonly #commits: Commits;
-  #closing: Promise<void> | undefined;
+  private readonly path: string;
+  private readonly driver: Driver;
+  private readonly anchor: AnchorFile;
+  private readonly health: StoreHealth;
+  private readonly records: RecordTable;
+  private readonly sessionHeads: SessionHeads;
+  private readonly writer: TransactionWriter;
+  private readonly fileGuard: StoreFileGuard;
+  private readonly commitQueue: CommitQueue;
+  private closing: Promise<void> | undefined;
 
-  constructor({ driver, path, anchor, findings, now, epoch }: StoreParts) {
-    const { commit, sid } = findings.fold;
-    this.#path = path;
-    this.#driver = driver;
-    this.#anchor = anchor;
-    this.#findings = findings;
-    this.report = findings.report;
-    this.#records = new Records(driver);
-    this.#heads = new Heads(driver, this.#records);
-    this.#writes = new Writes({ driver, heads: this.#heads, records: this.#records, sid, epoch });
-    this.#presence = new Presence(path);
-    const { writes, presence } = { writes: this.#writes, presence: this.#presence };
-    const lost = (): void => this.onLost();
-    const acknowledged = (): void => this.onAcknowledged();
-    this.#commits = new Commits({ driver, path, writes, anchor, now, commit, presence, lost, acknowledged });
+  constructor({ driver, path, anchor, health, now, epoch }: LocalStoreDeps) {
+    const { lastCommitNumber, highestSid } = health.anchorState;
+    this.path = path;
+    this.driver = driver;
+    this.anchor = anchor;
+    this.health = health;
+    this.report = health.report;
+    this.records = new RecordTable(driver);
+    this.sessionHeads = new SessionHeads(driver, this.records);
+    this.writer = new TransactionWriter({
+      driver,
+      heads: this.sessionHeads,
+      records: this.records,
+      highestSid,
+      epoch,
+    });
+    this.fileGuard = new StoreFileGuard(path);
+    const { writer, fileGuard } = this;
+    this.commitQueue = new CommitQueue({
+      driver,
+      path,
+      writer,
+      anchor,
+      now,
+      lastCommitNumber,
+      fileGuard,
+      onLost: () => this.onLost(),
+      onAcknowledged: () => this.onAcknowledged(),
+    });
     this.maintenance = new LocalMaintenance({
       driver,
       path,
-      commits: this.#commits,
-      writes,
-      heads: this.#heads,
-      findings,
+      commitQueue: this.commitQueue,
+      writer,
+      heads: this.sessionHeads,
+      health,
     });
-    this.journal = this.#journal();
-    this.blobs = this.#blobs(new BlobRows(driver));
-    this.snapshots = this.#snapshots(new SnapshotRows(driver));
+    this.journal = this.createJournal();
+    this.blobs = this.createBlobs(new BlobTable(driver));
+    this.snapshots = this.createSnapshots(new SnapshotTable(driver));
   }
 
-  stats(): Stats {
-    return this.#commits.stats();
+  /** Returns counters since the store was opened. */
+  stats(): CommitStats {
+    return this.commitQueue.stats();
   }
 
-  /** Why nothing is accepted any more, if so. */
-  get stopped(): Fault | undefined {
-    return this.#commits.stopped;
+  /** Why the store accepts no more operations; undefined while it runs. */
+  get stopFault(): Fault | undefined {
+    return this.commitQueue.stopFault;
   }
 
-  /** The processes that held leases under the last owner, by their ids. */
-  peers(): ReadonlyMap<string, ProcessId> {
-    return this.#reading(() => peersIn(this.#driver));
+  /** Returns the processes that held leases under the previous owner, by client id. */
+  recordedClients(): ReadonlyMap<string, ProcessId> {
+    return this.withReadFaults(() => readRecordedClients(this.driver));
   }
 
-  addPeer(id: string, process: ProcessId): Promise<void> {
-    return this.#commits.push(() => this.#writes.addPeer(id, process), false);
+  /** Records a process that holds leases. */
+  addClient(id: string, process: ProcessId): Promise<void> {
+    return this.commitQueue.submit(() => this.writer.addClient(id, process), false);
   }
 
-  removePeer(id: string): Promise<void> {
-    return this.#commits.push(() => this.#writes.removePeer(id), false);
+  /** Removes a process that has ended or has not reconnected in time. */
+  removeClient(id: string): Promise<void> {
+    return this.commitQueue.submit(() => this.writer.removeClient(id), false);
   }
 
-  /** Writes an append whose entries are JSON text already. Judged inside the commit: this is the hot path. */
-  append(draft: Draft): Promise<void> {
-    return new Promise((resolve, reject) => this.enqueue(draft, resolve, reject));
+  /** Appends entries that are already JSON text. Checks run inside the commit, because this is the hot path. */
+  append(draft: RecordDraft): Promise<void> {
+    return new Promise((resolve, reject) => this.enqueueAppend(draft, resolve, reject));
   }
 
-  /** The same for a client of the owner: it needs no promise, and each would cost it microseconds. */
-  enqueue(draft: Draft, acknowledge: () => void, reject: (fault: Fault) => void): void {
+  /** Appends with callbacks instead of a promise, which would cost microseconds for every append of a client. */
+  enqueueAppend(draft: RecordDraft, acknowledge: () => void, reject: (fault: Fault) => void): void {
     const perform = (): (() => void) => {
-      this.#writable(draft.session);
-      this.#writes.append(draft);
+      this.assertWritable(draft.session);
+      this.writer.append(draft);
       // guard: acknowledged-after-commit
       return acknowledge;
     };
-    this.#commits.enqueue({ perform, reject, single: true });
+    this.commitQueue.enqueue({ perform, reject, isSingleStatement: true });
   }
 
-  /** This process listens from now on, or no longer. */
-  listening(isOn: boolean): void {
-    this.#presence.listening(isOn);
+  /** Sets whether this process listens for clients. */
+  setListening(isListening: boolean): void {
+    this.fileGuard.setListening(isListening);
   }
 
-  /** True if the session has entries behind this one. */
-  hasAfter(session: string, seq: number): boolean {
-    return (this.#heads.find(session)?.next ?? 0) > seq + 1;
+  /** True if the session has entries after this one. */
+  hasEntriesAfter(session: string, seq: number): boolean {
+    return (this.sessionHeads.find(session)?.next ?? 0) > seq + 1;
   }
 
-  /** Commits what is queued, at once. */
+  /** Commits the queued operations immediately. */
   flush(): void {
-    this.#commits.flush();
+    this.commitQueue.flush();
   }
 
-  /** Commits what is queued, then gives the file back; what comes later is refused. */
+  /** Commits the queued operations, then closes the files. Later operations are refused. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    this.closing ??= this.closeFiles();
+    return this.closing;
   }
 
-  async #close(): Promise<void> {
-    this.#commits.flush();
-    const failed = this.#commits.stopped !== undefined;
-    const lost = this.#lost();
-    this.#commits.stop(new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }));
-    this.#presence.close();
-    if (lost) return this.#leave();
-    const chores = [() => failed || this.#anchor.compact(), () => this.#anchor.close(), () => disconnect(this.#driver)];
-    const faults = chores.map((chore) => this.#attempt(chore));
-    const fault = faults.find((found) => found !== undefined && !harmless.has(found.code));
-    if (fault !== undefined) throw fault;
+  private async closeFiles(): Promise<void> {
+    this.commitQueue.flush();
+    const hasFailed = this.commitQueue.stopFault !== undefined;
+    const isLost = this.hasLostFiles();
+    this.commitQueue.stop(new Fault('STORE_CLOSED', `${this.path} was closed. Open it again.`, { path: this.path }));
+    this.fileGuard.close();
+    if (isLost) return this.abandonFiles();
+    const steps = [
+      () => hasFailed || this.anchor.compact(),
+      () => this.anchor.close(),
+      () => closeConnection(this.driver),
+    ];
+    const faults = steps.map((step) => this.tryCloseStep(step));
+    const failure = faults.find((fault) => fault !== undefined && !HARMLESS_CLOSE_CODES.has(fault.code));
+    if (failure !== undefined) throw failure;
   }
 
-  /** True if the files are not this process's any more: removed, replaced, or with another owner. */
-  #lost(): boolean {
-    const { stopped } = this.#commits;
-    if (stopped !== undefined && final.has(stopped.code)) return true;
+  /** True if the files were removed or replaced, or have another owner. */
+  private hasLostFiles(): boolean {
+    const { stopFault } = this.commitQueue;
+    if (stopFault !== undefined && STORE_LOST_CODES.has(stopFault.code)) return true;
     try {
-      this.#presence.assert();
-      this.#writes.assertOwner();
+      this.fileGuard.assertUnchanged();
+      this.writer.assertOwner();
       return false;
     } catch (error) {
-      return error instanceof Fault && final.has(error.code);
+      return error instanceof Fault && STORE_LOST_CODES.has(error.code);
     }
   }
 
-  /** Nothing is touched any more that is not this process's. */
-  #leave(): void {
-    this.#anchor.close();
-    abandon(this.#driver, this.#path);
+  /** Closes without touching files that belong to another owner. */
+  private abandonFiles(): void {
+    this.anchor.close();
+    abandonConnection(this.driver, this.path);
   }
 
-  #attempt(chore: () => unknown): Fault | undefined {
+  private tryCloseStep(step: () => unknown): Fault | undefined {
     try {
-      chore();
+      step();
       return undefined;
     } catch (error) {
-      return faultOf(error, 'Closing', this.#path);
+      return toFault(error, 'Closing', this.path);
     }
   }
 
-  #journal(): Journal {
-    const source: Source = {
-      path: this.#path,
-      heads: this.#heads,
-      records: this.#records,
-      guard: (session) => this.#readable(session),
+  private createJournal(): Journal {
+    const context: ReadContext = {
+      path: this.path,
+      heads: this.sessionHeads,
+      records: this.records,
+      assertReadable: (session) => this.assertReadable(session),
       // guard: damage-of-reads-recorded
-      failed: (error) => this.maintenance.noteFault(error),
+      onError: (error) => this.maintenance.recordReadFault(error),
       yieldedAt: 0,
     };
     return {
       claim: async (session) => {
-        checkName(session);
-        this.#writable(session);
-        return this.#commits.push(() => this.#writes.claim(session), true);
+        assertSessionName(session);
+        this.assertWritable(session);
+        return this.commitQueue.submit(() => this.writer.claim(session), true);
       },
       append: (batch) => {
         try {
-          return this.append(draftOf(batch));
+          return this.append(recordDraftOf(batch));
         } catch (fault) {
           return Promise.reject(fault);
         }
       },
-      read: (session, from) => readEntries(source, session, from),
-      list: () => this.#list(source),
+      read: (session, from) => readEntries(context, session, from),
+      list: () => this.listSessions(context),
       remove: async (session) => void (await this.maintenance.remove(session)),
     };
   }
 
-  #blobs(rows: BlobRows): Blobs {
+  private createBlobs(table: BlobTable): Blobs {
     return {
-      put: async (session, name, text) => {
-        this.#writable(session);
-        const head = this.#reading(() => this.#heads.find(session));
+      put: async (session, digest, text) => {
+        this.assertWritable(session);
+        const head = this.withReadFaults(() => this.sessionHeads.find(session));
         if (head === undefined) {
-          throw new Fault('STALE_WRITER', `Session "${session}" is not there: claim it before it is written.`, {
+          throw new Fault('STALE_WRITER', `Session "${session}" does not exist: claim it before writing to it.`, {
             session,
           });
         }
-        if (text.length > longest || digest(text) !== name) {
-          const flaw = text.length > longest ? 'is too large' : 'does not fit its digest';
-          throw new Fault('STORE_FAILED', `The value ${name} of session "${session}" ${flaw}.`, {
-            session,
-            digest: name,
-          });
+        if (text.length > MAX_BLOB_CHARS || digestOfText(text) !== digest) {
+          const flaw = text.length > MAX_BLOB_CHARS ? 'is too large' : 'does not match its digest';
+          throw new Fault('STORE_FAILED', `The value ${digest} of session "${session}" ${flaw}.`, { session, digest });
         }
-        this.#commits.stage(head.sid, name, text);
+        this.commitQueue.stageBlob(head.sid, digest, text);
       },
-      get: async (session, name) => {
-        this.#readable(session);
-        return this.#reading(() => {
-          const head = this.#heads.find(session);
-          return head && (this.#commits.staged(head.sid, name) ?? rows.get(session, head.sid, name));
+      get: async (session, digest) => {
+        this.assertReadable(session);
+        return this.withReadFaults(() => {
+          const head = this.sessionHeads.find(session);
+          return head && (this.commitQueue.findStagedBlob(head.sid, digest) ?? table.get(session, head.sid, digest));
         });
       },
     };
   }
 
-  #snapshots(rows: SnapshotRows): Snapshots {
+  private createSnapshots(table: SnapshotTable): Snapshots {
     return {
       load: async (session) => {
-        this.#readable(session);
-        const head = this.#reading(() => this.#heads.find(session));
-        return head && rows.load(head.sid);
+        this.assertReadable(session);
+        const head = this.withReadFaults(() => this.sessionHeads.find(session));
+        return head && table.load(head.sid);
       },
       save: async (session, snapshot) => {
-        this.#writable(session);
-        return this.#commits.push(() => this.#writes.save(session, snapshot), true);
+        this.assertWritable(session);
+        return this.commitQueue.submit(() => this.writer.saveSnapshot(session, snapshot), true);
       },
     };
   }
 
-  /** A session that is refused is listed too: whoever takes up all sessions must meet its Fault. */
-  async #list(source: Source): Promise<readonly Listed[]> {
-    this.#running();
-    const { refusals } = this.#findings;
-    const sql = `SELECT ${ownedColumns} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT ${LISTED_AT_ONCE}`;
-    const statement = this.#reading(() => this.#driver.prepare(sql));
-    const listed: Listed[] = [];
+  /** Lists all sessions, including refused ones, so that resuming all sessions meets their Faults. */
+  private async listSessions(context: ReadContext): Promise<readonly SessionListing[]> {
+    this.assertRunning();
+    const { refusals } = this.health;
+    const sql = `SELECT ${SESSION_COLUMNS} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT ${SESSIONS_PER_PAGE}`;
+    const statement = this.withReadFaults(() => this.driver.prepare(sql));
+    const listed: SessionListing[] = [];
     let after = 0;
     for (let before = -1; after !== before; ) {
-      await yieldToLoop(source);
-      this.#running();
+      await yieldToEventLoop(context);
+      this.assertRunning();
       before = after;
-      this.#reading(() => {
-        const rows = statement.all(before).map(ownedOf);
-        after = Math.max(before, ...rows.map(({ owned }) => owned.sid));
-        const tails = this.#records.tails(before, after);
-        for (const { owned, sound } of rows) {
-          const { sid, name } = owned;
-          if (sound && !refusals.has(name)) listed.push({ session: name, next: headOf(owned, tails.get(sid)).next });
+      this.withReadFaults(() => {
+        const rows = statement.all(before).map(parseSessionRow);
+        after = Math.max(before, ...rows.map(({ sessionRow }) => sessionRow.sid));
+        const lastRecords = this.records.readLastRecords(before, after);
+        for (const { sessionRow, isIntact } of rows) {
+          const { sid, name } = sessionRow;
+          if (isIntact && !refusals.has(name))
+            listed.push({ session: name, nextSeq: sessionHeadOf(sessionRow, lastRecords.get(sid)).next });
         }
       });
     }
-    return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, next: 0 }))];
+    return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, nextSeq: 0 }))];
   }
 
-  #running(): void {
-    if (this.#commits.stopped !== undefined) throw this.#commits.stopped;
+  private assertRunning(): void {
+    if (this.commitQueue.stopFault !== undefined) throw this.commitQueue.stopFault;
   }
 
-  #unbroken(): void {
-    if (this.#findings.unwritable !== undefined) throw this.#findings.unwritable;
+  private assertFileWritable(): void {
+    if (this.health.writeFault !== undefined) throw this.health.writeFault;
   }
 
-  #readable(session: string): void {
-    this.#running();
-    const refusal = this.#findings.refusals.get(session);
+  private assertReadable(session: string): void {
+    this.assertRunning();
+    const refusal = this.health.refusals.get(session);
     if (refusal !== undefined) throw refusal.fault;
   }
 
-  #writable(session: string): void {
-    this.#readable(session);
-    this.#unbroken();
+  private assertWritable(session: string): void {
+    this.assertReadable(session);
+    this.assertFileWritable();
   }
 
-  #reading<T>(read: () => T): T {
+  private withReadFaults<T>(read: () => T): T {
     try {
       return read();
     } catch (error) {
-      const fault = readFault(error, this.#path);
-      this.maintenance.noteFault(fault);
+      const fault = toReadFault(error, this.path);
+      this.maintenance.recordReadFault(fault);
       throw fault;
     }
   }

@@ -1,24 +1,33 @@
-/** What an operator does to a store, in whichever process it is open: look at its record, verify it, accept a loss, remove a session. */
-import type { Incident, Removal, Word } from './incidents.js';
-import type { VerifyCursor, VerifyStep } from './verify.js';
+/**
+ * An operator's tasks on a store, from any process that has it open: read its log, verify it, accept a loss, remove a
+ * session.
+ */
+import type { Attribution, Incident, RemovedSession } from './incidents.js';
+import type { VerifyCursor, VerifyStep } from './store-verifier.js';
 
-/** The record of a store. */
-export interface StoreRecord {
-  /** Damage that nobody has accepted. */
+/** The log of a store: damage and removals. */
+export interface MaintenanceLog {
+  /** Damage that was not accepted. */
   readonly damage: readonly Incident[];
-  /** What was accepted or ended with its session, the newest first. */
+  /** Incidents that were accepted or whose session was removed, newest first. */
   readonly closed: readonly Incident[];
-  /** Sessions that were removed, the newest first. */
-  readonly removals: readonly Removal[];
+  /** Removed sessions, newest first. */
+  readonly removals: readonly RemovedSession[];
 }
 
-/** The maintenance of a store. Each operation may be repeated. */
+/** Maintenance of a store. Every operation may be repeated. */
 export interface Maintenance {
-  record(): Promise<StoreRecord>;
-  /** One step of the full check: begins without a cursor, goes on with that of the last step. Damage that it finds goes on record. */
+  /** Returns the log of the store. */
+  readLog(): Promise<MaintenanceLog>;
+  /**
+   * Runs one step of the full check and logs the damage that it finds. Pass the cursor of the previous step to
+   * continue.
+   */
   verify(cursor?: VerifyCursor): Promise<VerifyStep>;
-  /** Accepts damage by its ids. What is left of a session can be used again, if it can be read. */
-  accept(ids: readonly number[], word: Word): Promise<readonly Incident[]>;
-  /** Removes a session, damaged or not; a record of that stays. Undefined if there is none. */
-  remove(session: string, word: Word): Promise<Removal | undefined>;
+  /**
+   * Accepts damage by the ids of its incidents. A session whose remaining entries are intact can then be used again.
+   */
+  accept(ids: readonly number[], attribution: Attribution): Promise<readonly Incident[]>;
+  /** Removes a session, damaged or not, and logs the removal. Returns undefined if there is no such session. */
+  remove(session: string, attribution: Attribution): Promise<RemovedSession | undefined>;
 }

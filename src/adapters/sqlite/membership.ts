@@ -1,59 +1,70 @@
 /**
- * The part of this process in a shared store: its owner, or a client of the owner. It finds the owner, becomes it when there is
- * none, and changes its part when the owner goes or another process has taken over.
+ * The role of this process in a shared store: its owner, or a client of the owner. A membership finds the owner, takes
+ * over ownership if there is none, and changes its role when the owner ends or another process takes over.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { Fault } from '../../journal/errors.js';
-import type { Report } from './check.js';
-import { faultOf } from './failure.js';
+import { Fault } from '../../base/errors.js';
 import type { LocalStore } from './local-store.js';
-import { openLocal, type SqliteOptions } from './open.js';
-import { type Candidacy, contend, isUncertain, LOCKED, livingOwner } from './owner/contend.js';
-import { lockHolder, type OwnerLock } from './owner/lock.js';
+import { openLocalStore, type SqliteOptions } from './open-local-store.js';
+import {
+  isLivenessUncertain,
+  LOCK_HELD_REASON,
+  type OwnershipCandidacy,
+  readLivingOwner,
+  tryToAcquireOwnership,
+} from './owner/acquire.js';
+import { lockHolderOf, type OwnerLock } from './owner/lock.js';
+import { type OwnerInfo, readOwnerFile, removeOwnerFile, writeOwnerFile } from './owner/owner-file.js';
 import { type ProcessId, type ProcessState, thisProcess } from './owner/process.js';
-import { type OwnerRecord, readOwner, removeOwner, writeOwner } from './owner/record.js';
-import { ownerFault, ownerSilent, unreachable } from './owner/words.js';
+import {
+  describeUnresponsiveOwner,
+  unreachableOwnerFault,
+  unresponsiveOwnerFault,
+} from './owner/unresponsive-messages.js';
 import { type LeaseRoute, SharedLeases } from './shared-leases.js';
-import { Client } from './wire/client.js';
-import { ConnectionLost } from './wire/errors.js';
+import { toFault } from './sqlite-faults.js';
+import type { CheckReport } from './store-inspection.js';
 import { HandshakeError } from './wire/handshake.js';
-import { Peers } from './wire/peers.js';
-import { StoreServer } from './wire/server.js';
-import { ListeningTime, REPORT_MS } from './wire/silence.js';
+import { LeaseTable } from './wire/lease-table.js';
+import { ListeningTime, REPORT_AFTER_MS } from './wire/response-watchdog.js';
+import { StoreClient } from './wire/store-client.js';
+import { StoreServer } from './wire/store-server.js';
+import { ConnectionLost } from './wire/wire-errors.js';
 
-/** How long an owner that cannot be reached is looked for. */
-const PATIENCE_MS = 8500;
-const RETRY_MS = 10;
+/** How long a join retries while the owner is unreachable. */
+const MAX_JOIN_MS = 8500;
+const RETRY_DELAY_MS = 10;
 /**
- * How long a process that has not shared the store yet leaves it to those that did when its owner was killed. They are waiting, know what
- * they are waiting for, and need not read a small store as a whole first.
+ * How long a process that was not a member yet defers to existing clients after the owner was killed. They are waiting,
+ * and need no full check of a small store first.
  */
-const GIVE_WAY_MS = 250;
-/** An owner that closes so many connections in a row, each after so little time, is of no use. */
-const MAX_LOST = 20;
-const QUICK_MS = 1000;
+const NEWCOMER_DELAY_MS = 250;
+/** An owner that closes this many connections in a row, each within `QUICK_DISCONNECT_MS`, counts as unreachable. */
+const MAX_QUICK_DISCONNECTS = 20;
+const QUICK_DISCONNECT_MS = 1000;
 
-/** What this process has while it is the owner. */
+/** The resources of this process while it is the owner. */
 interface Ownership {
   readonly store: LocalStore;
   readonly lock: OwnerLock;
-  readonly record: OwnerRecord;
-  /** The file of the record. */
-  readonly file: string;
-  readonly peers: Peers;
+  readonly ownerInfo: OwnerInfo;
+  /** Identity of the owner file that this process wrote. */
+  readonly ownerFileIdentity: string;
+  readonly leaseTable: LeaseTable;
   readonly server: StoreServer;
 }
 
+/** Performs operations on the store locally as the owner, or remotely as a client. */
 export class Membership implements LeaseRoute {
   readonly leases: SharedLeases;
   private readonly database: string;
   private readonly options: SqliteOptions;
   private ownership: Ownership | undefined;
-  private connected: Client | undefined;
-  private joining: Promise<void> | undefined;
-  private closed: Fault | undefined;
-  private known: { owner: ProcessId; report: Report } | undefined;
+  private connectedClient: StoreClient | undefined;
+  private pendingJoin: Promise<void> | undefined;
+  private closedFault: Fault | undefined;
+  private lastSeen: { owner: ProcessId; report: CheckReport } | undefined;
 
   constructor(database: string, options: SqliteOptions) {
     this.database = database;
@@ -61,241 +72,246 @@ export class Membership implements LeaseRoute {
     this.leases = new SharedLeases(randomUUID(), this);
   }
 
-  /** The store itself, while this process is the owner. */
+  /** The local store while this process is the owner; otherwise undefined. */
   get local(): LocalStore | undefined {
     const store = this.ownership?.store;
-    if (store?.stopped?.code !== 'OWNERSHIP_LOST') return store;
-    this.abdicate();
+    if (store?.stopFault?.code !== 'OWNERSHIP_LOST') return store;
+    this.dropOwnership();
     return undefined;
   }
 
-  get peers(): Peers | undefined {
-    return this.ownership?.peers;
+  /** The lease table while this process is the owner; otherwise undefined. */
+  get leaseTable(): LeaseTable | undefined {
+    return this.ownership?.leaseTable;
   }
 
-  get client(): Client | undefined {
-    return this.connected;
+  /** The connection to the owner while this process is a client; otherwise undefined. */
+  get client(): StoreClient | undefined {
+    return this.connectedClient;
   }
 
-  /** The owner that was last seen. */
+  /** The current owner, or the last one while this process looks for a new owner. */
   get owner(): ProcessId {
-    return this.ownership?.record ?? this.connected?.owner ?? this.known?.owner ?? thisProcess();
+    return this.ownership?.ownerInfo ?? this.connectedClient?.owner ?? this.lastSeen?.owner ?? thisProcess();
   }
 
-  get report(): Report {
-    return this.known?.report ?? { checked: 'heads', damage: [] };
+  /** The result of the check when the owner opened the file. */
+  get report(): CheckReport {
+    return this.lastSeen?.report ?? { checked: 'heads', damage: [] };
   }
 
+  /** Passes a message to the operator. */
   notify(message: string): void {
     this.options.notify?.(message);
   }
 
   /** Resolves once this process is the owner or a client. */
-  async role(): Promise<void> {
+  async ensureJoined(): Promise<void> {
     this.assertOpen();
-    if (this.local !== undefined || this.connected !== undefined) return;
-    this.joining ??= this.join().finally(() => {
-      this.joining = undefined;
+    if (this.local !== undefined || this.connectedClient !== undefined) return;
+    this.pendingJoin ??= this.join().finally(() => {
+      this.pendingJoin = undefined;
     });
-    await this.joining;
+    await this.pendingJoin;
   }
 
-  /** Does something with the store, here or through the owner; it is done again if the owner went away meanwhile. */
-  async perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: Client) => Promise<T>): Promise<T> {
-    for (let lost = 0; ; ) {
-      await this.role();
+  /** Performs an operation locally or through the owner, and repeats it if the connection to the owner is lost. */
+  async perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: StoreClient) => Promise<T>): Promise<T> {
+    for (let disconnects = 0; ; ) {
+      await this.ensureJoined();
       const store = this.local;
       if (store !== undefined) return local(store);
-      const client = this.connected;
+      const client = this.connectedClient;
       if (client === undefined) continue;
       const begun = performance.now();
       try {
         return await remote(client);
-      } catch (thrown) {
-        if (!(thrown instanceof ConnectionLost)) throw thrown;
+      } catch (error) {
+        if (!(error instanceof ConnectionLost)) throw error;
       }
-      lost = performance.now() - begun < QUICK_MS ? lost + 1 : 0;
-      if (lost > MAX_LOST) throw unreachable(this.database, client.owner, 'it closes every connection');
-      if (lost > 1) await setTimeout(RETRY_MS * lost);
+      disconnects = performance.now() - begun < QUICK_DISCONNECT_MS ? disconnects + 1 : 0;
+      if (disconnects > MAX_QUICK_DISCONNECTS)
+        throw unreachableOwnerFault(this.database, client.owner, 'it closes every connection');
+      if (disconnects > 1) await setTimeout(RETRY_DELAY_MS * disconnects);
     }
   }
 
-  /** Commits and answers what is under way, then leaves the store to the others. */
+  /** Commits and answers pending operations, then leaves the store. Later operations are rejected with this fault. */
   async close(fault: Fault): Promise<void> {
-    this.closed = fault;
-    await this.joining?.catch(() => undefined);
-    this.connected?.close();
-    this.connected = undefined;
+    this.closedFault = fault;
+    await this.pendingJoin?.catch(() => undefined);
+    this.connectedClient?.close();
+    this.connectedClient = undefined;
     const { ownership } = this;
     if (ownership === undefined) return;
     const { store, server } = ownership;
     store.flush();
-    // The acknowledgements of that commit are on their way to the clients.
+    // One iteration of the event loop sends the acknowledgements of that commit to the clients.
     await setImmediate();
     if (this.ownership !== ownership) return;
-    store.listening(false);
+    store.setListening(false);
     server.close();
     this.ownership = undefined;
     try {
       await store.close();
     } finally {
-      this.giveBack(ownership);
+      this.releaseOwnership(ownership);
     }
   }
 
-  private giveBack({ lock, file }: Pick<Ownership, 'lock' | 'file'>): void {
+  private releaseOwnership({ lock, ownerFileIdentity }: Pick<Ownership, 'lock' | 'ownerFileIdentity'>): void {
     try {
-      removeOwner(this.database, file);
+      removeOwnerFile(this.database, ownerFileIdentity);
     } catch (error) {
-      throw faultOf(error, 'Closing', this.database);
+      throw toFault(error, 'Closing', this.database);
     } finally {
       lock.release();
     }
   }
 
-  /** The store is another process's now, or gone: everything of this one's ownership is dropped, and nothing more is written. */
-  private abdicate(): void {
+  /** Ends the ownership after the store was lost to another process or removed. Nothing more is written. */
+  private dropOwnership(): void {
     const { ownership } = this;
     if (ownership === undefined) return;
     this.ownership = undefined;
-    const { stopped } = ownership.store;
-    // A store that was removed is not made anew under the hands of those who work on it.
-    if (stopped?.code === 'STORE_MISSING') this.closed ??= stopped;
+    const { stopFault } = ownership.store;
+    // A removed store must not be recreated while processes still work with it.
+    if (stopFault?.code === 'STORE_MISSING') this.closedFault ??= stopFault;
     ownership.server.close();
     void ownership.store.close().catch(() => undefined);
     try {
-      this.giveBack(ownership);
+      this.releaseOwnership(ownership);
     } catch {
-      // The record stays and is believed as long as this process lives; whoever writes here is told why it cannot.
+      // The owner file remains and blocks other owners until this process ends. Operations here report why they fail.
     }
   }
 
   private assertOpen(): void {
-    if (this.closed !== undefined) throw this.closed;
+    if (this.closedFault !== undefined) throw this.closedFault;
   }
 
   private async join(): Promise<void> {
-    let reported = false;
-    const time = new ListeningTime();
-    time.start();
+    let isReported = false;
+    const listeningTime = new ListeningTime();
+    listeningTime.start();
     const begun = performance.now();
     try {
       for (;;) {
-        const owner = livingOwner(this.database);
-        let why = owner === undefined ? undefined : await this.connect(owner);
-        if (owner !== undefined && why === undefined) return;
-        if (owner === undefined && this.givesWay(begun)) why = 'its owner has ended';
-        else if (owner === undefined || isUncertain(owner)) why = await this.takeOver();
-        if (why === undefined) return;
+        const owner = readLivingOwner(this.database);
+        let reason = owner === undefined ? undefined : await this.tryConnect(owner);
+        if (owner !== undefined && reason === undefined) return;
+        if (owner === undefined && this.defersToExistingClients(begun)) reason = 'its owner has ended';
+        else if (owner === undefined || isLivenessUncertain(owner)) reason = await this.tryTakeOver();
+        if (reason === undefined) return;
         this.assertOpen();
-        if (time.ms > PATIENCE_MS) throw this.unreached(owner, why);
-        if (time.ms > REPORT_MS && !reported) {
-          reported = true;
-          this.notify(this.unreached(owner, why).message);
+        if (listeningTime.elapsedMs > MAX_JOIN_MS) throw this.unreachableFault(owner, reason);
+        if (listeningTime.elapsedMs > REPORT_AFTER_MS && !isReported) {
+          isReported = true;
+          this.notify(this.unreachableFault(owner, reason).message);
         }
-        await setTimeout(RETRY_MS * (0.5 + Math.random()));
+        await setTimeout(RETRY_DELAY_MS * (0.5 + Math.random()));
       }
     } finally {
-      time.stop();
+      listeningTime.stop();
     }
   }
 
-  /** True while others have the first chance to succeed an owner that ended without removing its record. */
-  private givesWay(begun: number): boolean {
-    const isNew = this.known === undefined && performance.now() - begun < GIVE_WAY_MS;
-    return isNew && readOwner(this.database) !== undefined;
+  /** True while existing clients may be the first to succeed an owner that ended without removing its owner file. */
+  private defersToExistingClients(begun: number): boolean {
+    const isNewcomer = this.lastSeen === undefined && performance.now() - begun < NEWCOMER_DELAY_MS;
+    return isNewcomer && readOwnerFile(this.database) !== undefined;
   }
 
-  private unreached(owner: OwnerRecord | undefined, why: string): Fault {
+  private unreachableFault(owner: OwnerInfo | undefined, reason: string): Fault {
     const { database } = this;
-    // Who else waits takes the lock for a moment, too, when it is free.
-    const holder = why === LOCKED ? lockHolder(database) : undefined;
-    return unreachable(database, owner ?? readOwner(database) ?? holder, why);
+    // For other reasons the holder of the lock is no evidence: every waiting process takes a free lock briefly.
+    const holder = reason === LOCK_HELD_REASON ? lockHolderOf(database) : undefined;
+    return unreachableOwnerFault(database, owner ?? readOwnerFile(database) ?? holder, reason);
   }
 
-  /** Becomes a client of this owner; else the reason why not. */
-  private async connect(owner: OwnerRecord): Promise<string | undefined> {
+  /** Connects to this owner as a client; returns the reason if that fails. */
+  private async tryConnect(owner: OwnerInfo): Promise<string | undefined> {
     if (this.options.accept !== undefined) {
-      throw unreachable(this.database, owner, "accept: 'loss' needs the store for this process alone");
+      throw unreachableOwnerFault(this.database, owner, "accept: 'loss' needs exclusive use of the store");
     }
-    let client: Client | undefined;
+    let client: StoreClient | undefined;
     try {
-      client = await Client.open({
+      client = await StoreClient.open({
         owner,
         id: this.leases.id,
         process: thisProcess(),
-        held: () => this.leases.held(),
+        heldSessions: () => this.leases.heldSessions(),
         answer: (session, request, send) => this.leases.answer(session, request, send),
-        report: (state: ProcessState) => this.notify(ownerSilent(this.database, owner, state)),
-        silent: (state: ProcessState) => ownerFault(this.database, owner, state),
-        closed: () => this.disconnected(client),
+        onUnresponsive: (state: ProcessState) => this.notify(describeUnresponsiveOwner(this.database, owner, state)),
+        unresponsiveError: (state: ProcessState) => unresponsiveOwnerFault(this.database, owner, state),
+        onClosed: () => this.handleDisconnect(client),
       });
-      this.connected = client;
-      this.known = { owner, report: client.report ?? this.report };
+      this.connectedClient = client;
+      this.lastSeen = { owner, report: client.report ?? this.report };
       return undefined;
-    } catch (thrown) {
-      if (thrown instanceof Fault) throw thrown;
-      if (!(thrown instanceof HandshakeError) || thrown.reason !== 'version') {
-        return (thrown instanceof Error ? thrown.message : String(thrown)).replace(/\.$/, '');
+    } catch (error) {
+      if (error instanceof Fault) throw error;
+      if (!(error instanceof HandshakeError) || error.reason !== 'version') {
+        return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
       }
-      throw unreachable(this.database, owner, `it runs another version of Rondo. ${thrown.message}`);
+      throw unreachableOwnerFault(this.database, owner, `it runs another version of Rondo. ${error.message}`);
     }
   }
 
-  private disconnected(client: Client | undefined): void {
-    if (client === undefined || this.connected !== client) return;
-    this.connected = undefined;
-    // At once, whether or not anything is asked for: somebody has to be there when a new process comes.
-    if (this.closed === undefined) this.role().catch(() => undefined);
+  private handleDisconnect(client: StoreClient | undefined): void {
+    if (client === undefined || this.connectedClient !== client) return;
+    this.connectedClient = undefined;
+    // Rejoins immediately, even without a pending operation, so that a new process finds an owner.
+    if (this.closedFault === undefined) this.ensureJoined().catch(() => undefined);
   }
 
-  /** Becomes the owner; else the reason why not. */
-  private async takeOver(): Promise<string | undefined> {
-    let candidacy: Candidacy | undefined;
-    let file = '';
+  /** Takes over ownership; returns the reason if that fails. */
+  private async tryTakeOver(): Promise<string | undefined> {
+    let candidacy: OwnershipCandidacy | undefined;
+    let ownerFileIdentity = '';
     try {
-      const found = await contend(this.database);
-      if (typeof found === 'string') return found;
-      candidacy = found;
-      const owner = livingOwner(this.database);
-      if (owner === undefined || owner.secret === candidacy.last?.secret) {
-        // First of all, so that others know whom they wait for while the database is opened and checked.
-        file = writeOwner(this.database, candidacy.record);
-        await this.own(candidacy, file);
+      const result = await tryToAcquireOwnership(this.database);
+      if (typeof result === 'string') return result;
+      candidacy = result;
+      const owner = readLivingOwner(this.database);
+      if (owner === undefined || owner.secret === candidacy.previousOwner?.secret) {
+        // Written first, so that other processes can name the owner while the database is opened and checked.
+        ownerFileIdentity = writeOwnerFile(this.database, candidacy.ownerInfo);
+        await this.becomeOwner(candidacy, ownerFileIdentity);
         return undefined;
       }
       candidacy.lock.release();
       return 'it is about to listen';
     } catch (error) {
-      if (candidacy !== undefined) this.giveBack({ ...candidacy, file });
-      const fault = faultOf(error, 'Opening', this.database);
-      // Another process has the database open; it will turn out to be the owner, or gone.
+      if (candidacy !== undefined) this.releaseOwnership({ ...candidacy, ownerFileIdentity });
+      const fault = toFault(error, 'Opening', this.database);
+      // Another process has the database open. It is about to become the owner or to end.
       if (fault.code === 'STORE_OWNED') return 'its database is locked';
       throw fault;
     }
   }
 
-  private async own({ lock, record }: Candidacy, file: string): Promise<void> {
-    // Who takes over has used the store until now, and the others wait: what was written long ago is not read again.
-    const options: SqliteOptions = this.known === undefined ? this.options : { check: 'heads', ...this.options };
-    const store = openLocal(this.database, options);
+  private async becomeOwner({ lock, ownerInfo }: OwnershipCandidacy, ownerFileIdentity: string): Promise<void> {
+    // A client that takes over has just used the store, and other clients wait, so it checks the heads only.
+    const options: SqliteOptions = this.lastSeen === undefined ? this.options : { check: 'heads', ...this.options };
+    const store = openLocalStore(this.database, options);
     try {
-      const { id, member } = this.leases;
-      const register = {
-        add: (peer: string, process: ProcessId) => store.addPeer(peer, process),
-        remove: (peer: string) => void store.removePeer(peer).catch(() => undefined),
+      const { id, selfProcess } = this.leases;
+      const registry = {
+        add: (clientId: string, process: ProcessId) => store.addClient(clientId, process),
+        remove: (clientId: string) => void store.removeClient(clientId).catch(() => undefined),
       };
-      const survivors = new Map([...store.peers()].filter(([peer]) => peer !== id));
-      const peers = new Peers(register, survivors);
-      for (const { session, turn } of this.leases.held()) peers.hold(session, turn, member);
-      const { socket: address, secret } = record;
-      const server = await StoreServer.listen({ store, address, secret, peers });
-      store.listening(true);
-      this.ownership = { store, lock, record, file, peers, server };
+      const survivors = new Map([...store.recordedClients()].filter(([clientId]) => clientId !== id));
+      const leaseTable = new LeaseTable(registry, survivors);
+      for (const { session, turn } of this.leases.heldSessions()) leaseTable.tryHold(session, turn, selfProcess);
+      const { socket: address, secret } = ownerInfo;
+      const server = await StoreServer.listen({ store, address, secret, leaseTable });
+      store.setListening(true);
+      this.ownership = { store, lock, ownerInfo, ownerFileIdentity, leaseTable, server };
       store.onLost = () => {
-        if (this.ownership?.store === store) this.abdicate();
+        if (this.ownership?.store === store) this.dropOwnership();
       };
-      this.known = { owner: record, report: store.report };
+      this.lastSeen = { owner: ownerInfo, report: store.report };
     } catch (error) {
       await store.close().catch(() => undefined);
       throw error;

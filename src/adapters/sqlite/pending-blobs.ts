@@ -1,42 +1,46 @@
-/** Large values of a client that no acknowledged append has carried to the owner yet. */
+/** Blobs that a client has put and that no acknowledged append has carried to the owner yet. */
 
-type Named = readonly [digest: string, text: string];
+type DigestAndText = readonly [digest: string, text: string];
 
+/** The pending blobs of a client, by session and digest. */
 export class PendingBlobs {
-  readonly #sessions = new Map<string, Map<string, { readonly text: string; sent: boolean }>>();
+  private readonly sessions = new Map<string, Map<string, { readonly text: string; sent: boolean }>>();
 
+  /** True if no blob is pending. */
   get isEmpty(): boolean {
-    return this.#sessions.size === 0;
+    return this.sessions.size === 0;
   }
 
+  /** Adds a blob for the next append of its session. */
   async add(session: string, digest: string, text: string): Promise<void> {
-    const blobs = this.#sessions.get(session) ?? new Map();
-    this.#sessions.set(session, blobs);
+    const blobs = this.sessions.get(session) ?? new Map();
+    this.sessions.set(session, blobs);
     if (!blobs.has(digest)) blobs.set(digest, { text, sent: false });
   }
 
+  /** Returns the text of a pending blob; undefined if there is none. */
   get(session: string, digest: string): string | undefined {
-    return this.#sessions.get(session)?.get(digest)?.text;
+    return this.sessions.get(session)?.get(digest)?.text;
   }
 
-  /** What an append of this session has to carry; values that an earlier one carries are left out. */
-  take(session: string): readonly Named[] {
-    const blobs = this.#sessions.get(session);
+  /** Marks the unsent blobs of a session as sent and returns them, for an append to carry. */
+  takeUnsent(session: string): readonly DigestAndText[] {
+    const blobs = this.sessions.get(session);
     if (blobs === undefined) return [];
-    const taken: Named[] = [];
+    const unsent: DigestAndText[] = [];
     for (const [digest, blob] of blobs) {
       if (blob.sent) continue;
       blob.sent = true;
-      taken.push([digest, blob.text]);
+      unsent.push([digest, blob.text]);
     }
-    return taken;
+    return unsent;
   }
 
-  /** The append that carried them has ended. */
-  forget(session: string, carried: readonly Named[]): void {
-    const blobs = this.#sessions.get(session);
+  /** Discards blobs after the append that carried them has ended, successfully or not. */
+  discard(session: string, carried: readonly DigestAndText[]): void {
+    const blobs = this.sessions.get(session);
     if (blobs === undefined) return;
     for (const [digest] of carried) blobs.delete(digest);
-    if (blobs.size === 0) this.#sessions.delete(session);
+    if (blobs.size === 0) this.sessions.delete(session);
   }
 }

@@ -1,24 +1,28 @@
 /**
- * The tables, as numbered migrations that only go forward. Each runs in one transaction that also records its
- * checksum, so a killed upgrade is whole or absent; a file from a newer version, or with another past, is refused.
- * Never edit a migration that was released: add one.
+ * The schema as numbered, forward-only migrations. Each migration runs in one transaction that also records its
+ * checksum, so a killed upgrade is either complete or absent. A file from a newer version, or with a different
+ * migration history, is refused. Never edit a released migration: add a new one.
  */
-import { Fault } from '../../journal/errors.js';
-import { digest } from '../../journal/record.js';
-import { type Driver, text, textOf, whole, wholeOf } from './driver.js';
+import { Fault } from '../../base/errors.js';
+import { digestOfText } from '../../journal/record.js';
+import { type Driver, integerColumn, readInteger, readText, textColumn } from './driver.js';
 
-export interface Migration {
+/** One step of the schema. */
+interface Migration {
   readonly name: string;
   readonly sql: string;
 }
 
 /**
- * `records.id` is sid * 2^26 + the first entry: one clustered b-tree in the order that sessions are read.
- * Where a session ends is told by its last record and by nothing else, so an append touches one page.
- * `blobs` keeps its rowid: with bodies of some kilobytes that took half the time of a clustered table.
- * `removals` tells a session that was removed just before the process ended from one that was lost.
- * `incidents` is the record of damage: open while `closed_as` is empty; `tombstones` that of removed sessions. Neither is ever emptied.
- * `ownership.epoch` counts the owners: a commit of an earlier one is refused. `peers` are the processes with leases.
+ * The migrations, in order.
+ * - `records.id` is sid * 2^26 + the first entry: one clustered b-tree in the order in which sessions are read.
+ * - Only the last record defines where a session ends, so an append touches one page.
+ * - `blobs` keeps its rowid: for bodies of a few kilobytes, inserts take half as long as into a clustered table.
+ * - `removals` distinguishes a session that was removed just before the process ended from a lost one.
+ * - `incidents` logs damage and is open while `closed_as` is empty; `tombstones` logs removed sessions. Rows are never
+ * deleted.
+ * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `clients` lists the processes that hold
+ * leases.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -26,13 +30,13 @@ export const migrations: readonly Migration[] = [
     sql: `
 CREATE TABLE sessions (
   sid INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, fence INTEGER NOT NULL,
-  commit_no INTEGER NOT NULL, check_sum TEXT NOT NULL);
+  commit_no INTEGER NOT NULL, checksum TEXT NOT NULL);
 CREATE TABLE records (
   id INTEGER PRIMARY KEY, count INTEGER NOT NULL, fence INTEGER NOT NULL, at INTEGER NOT NULL,
   commit_no INTEGER NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL);
 CREATE TABLE blobs (sid INTEGER NOT NULL, digest TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (sid, digest));
 CREATE TABLE snapshots (
-  sid INTEGER PRIMARY KEY, next INTEGER NOT NULL, tail TEXT NOT NULL, state TEXT NOT NULL, check_sum TEXT NOT NULL);
+  sid INTEGER PRIMARY KEY, next INTEGER NOT NULL, tail TEXT NOT NULL, state TEXT NOT NULL, checksum TEXT NOT NULL);
 CREATE TABLE removals (sid INTEGER PRIMARY KEY, commit_no INTEGER NOT NULL);`,
   },
   {
@@ -40,7 +44,7 @@ CREATE TABLE removals (sid INTEGER PRIMARY KEY, commit_no INTEGER NOT NULL);`,
     sql: `
 CREATE TABLE ownership (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL);
 INSERT INTO ownership (id, epoch) VALUES (1, 0);
-CREATE TABLE peers (id TEXT PRIMARY KEY, pid INTEGER NOT NULL, start TEXT NOT NULL);`,
+CREATE TABLE clients (id TEXT PRIMARY KEY, pid INTEGER NOT NULL, start TEXT NOT NULL);`,
   },
   {
     name: 'incidents',
@@ -55,63 +59,64 @@ CREATE INDEX tombstones_session ON tombstones (session);`,
   },
 ];
 
-const ledger = `CREATE TABLE migrations (
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL, check_sum TEXT NOT NULL, at INTEGER NOT NULL);`;
+const CREATE_MIGRATIONS_TABLE = `CREATE TABLE migrations (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, at INTEGER NOT NULL);`;
 
-function tables(driver: Driver): ReadonlySet<string> {
-  const rows = driver.prepare(`SELECT ${textOf('name')} FROM sqlite_master WHERE type = 'table'`).all();
-  return new Set(rows.map((row) => text(row.name)));
+function readTableNames(driver: Driver): ReadonlySet<string> {
+  const rows = driver.prepare(`SELECT ${textColumn('name')} FROM sqlite_master WHERE type = 'table'`).all();
+  return new Set(rows.map((row) => readText(row.name)));
 }
 
-/** How many migrations the file has; refuses a file that this version must not touch. */
-function applied(driver: Driver, path: string, known: readonly Migration[]): number {
+/** Returns the number of migrations in the file. Throws if this version must not write to the file. */
+function countAppliedMigrations(driver: Driver, path: string, known: readonly Migration[]): number {
   const rows = driver
     .prepare(
-      `SELECT ${wholeOf('id')}, ${textOf('name')}, ${textOf('check_sum')} FROM migrations ORDER BY migrations.id`,
+      `SELECT ${integerColumn('id')}, ${textColumn('name')}, ${textColumn('checksum')} FROM migrations ORDER BY migrations.id`,
     )
     .all();
-  const newest = rows.length === 0 ? 0 : Math.max(...rows.map((row) => whole(row.id)));
+  const newest = rows.length === 0 ? 0 : Math.max(...rows.map((row) => readInteger(row.id)));
   if (newest > known.length) {
-    const message = `${path} was written by a newer version (migration ${newest}; this version knows ${known.length}). Use that version: there is no way back.`;
-    throw new Fault('ENTRY_FROM_THE_FUTURE', message, { path, newest, known: known.length });
+    const message = `${path} was written by a newer version (migration ${newest}; this version supports ${known.length}). Use that version: a store cannot be downgraded.`;
+    throw new Fault('ENTRY_TOO_NEW', message, { path, newest, known: known.length });
   }
   for (const [index, row] of rows.entries()) {
     const migration = known[index];
-    if (whole(row.id) === index + 1 && migration && text(row.check_sum) === digest(migration.sql)) continue;
-    const message = `${path} is not the store this version made: migration ${index + 1} ("${text(row.name)}") has another checksum. Restore it from a backup.`;
+    if (readInteger(row.id) === index + 1 && migration && readText(row.checksum) === digestOfText(migration.sql))
+      continue;
+    const message = `${path} does not match this version: migration ${index + 1} ("${readText(row.name)}") has a different checksum. Restore it from a backup.`;
     throw new Fault('STORE_DAMAGED', message, { path, migration: index + 1 });
   }
   if (rows.length > 0) return rows.length;
-  throw new Fault('STORE_DAMAGED', `${path} has lost its record of migrations. Restore it from a backup.`, { path });
+  throw new Fault('STORE_DAMAGED', `${path} has an empty table of migrations. Restore it from a backup.`, { path });
 }
 
-function applyOne(driver: Driver, id: number, migration: Migration, at: number): void {
+function applyMigration(driver: Driver, id: number, migration: Migration, at: number): void {
   driver.exec('BEGIN IMMEDIATE');
   try {
-    if (id === 1) driver.exec(ledger);
+    if (id === 1) driver.exec(CREATE_MIGRATIONS_TABLE);
     driver.exec(migration.sql);
-    const insert = driver.prepare('INSERT INTO migrations (id, name, check_sum, at) VALUES (?, ?, ?, ?)');
-    insert.run(id, migration.name, digest(migration.sql), at);
+    const insert = driver.prepare('INSERT INTO migrations (id, name, checksum, at) VALUES (?, ?, ?, ?)');
+    insert.run(id, migration.name, digestOfText(migration.sql), at);
     driver.exec('COMMIT');
   } catch (error) {
     try {
       driver.exec('ROLLBACK');
     } catch {
-      // SQLite already rolled back; the first error is the one to tell.
+      // SQLite has already rolled back. The original error is thrown.
     }
     throw error;
   }
 }
 
-/** Brings the file to the newest schema. */
+/** Applies the missing migrations. Throws if the file is not a store, or not one of this version. */
 export function migrate(driver: Driver, path: string, at: number, known: readonly Migration[] = migrations): void {
-  const there = tables(driver);
-  if (there.size > 0 && !there.has('migrations')) {
-    const message = `${path} is a SQLite database, but not a store of ours. Choose another path.`;
+  const tables = readTableNames(driver);
+  if (tables.size > 0 && !tables.has('migrations')) {
+    const message = `${path} is a SQLite database, but not a Rondo store. Choose another path.`;
     throw new Fault('STORE_DAMAGED', message, { path });
   }
-  const done = there.size === 0 ? 0 : applied(driver, path, known);
+  const applied = tables.size === 0 ? 0 : countAppliedMigrations(driver, path, known);
   for (const [index, migration] of known.entries()) {
-    if (index >= done) applyOne(driver, index + 1, migration, at);
+    if (index >= applied) applyMigration(driver, index + 1, migration, at);
   }
 }

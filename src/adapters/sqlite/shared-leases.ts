@@ -1,186 +1,217 @@
 /**
- * The leases of this process: which sessions it works on, and who in it answers for each. The owner keeps the table of all
- * processes; a client keeps its own part, to tell it to the next owner.
+ * The leases of this process: the sessions that it works on, and the handler that answers requests for each. The owner
+ * keeps the table of all processes. A client also keeps its own leases, to report them to the next owner.
  */
 import { setTimeout } from 'node:timers/promises';
-import type { AskOptions, Holding, Lease, LeaseHolder, Leases, Reply } from '../../journal/store.js';
+import type { HeldLease, Lease, LeaseHolder, LeaseReply, LeaseRequestOptions, Leases } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import type { LocalStore } from './local-store.js';
-import { type ProcessId, type ProcessState, stateOf, thisProcess } from './owner/process.js';
-import { holderFault, holderSilent } from './owner/words.js';
-import type { Client, HeldSession } from './wire/client.js';
-import { ConnectionLost } from './wire/errors.js';
-import type { Member, Peers, Sink } from './wire/peers.js';
-import { REPORT_MS, Silence } from './wire/silence.js';
+import { type ProcessId, type ProcessState, processStateOf, thisProcess } from './owner/process.js';
+import { describeUnresponsiveHolder, unresponsiveHolderFault } from './owner/unresponsive-messages.js';
+import type { LeaseTable, ReplySink, StoreProcess } from './wire/lease-table.js';
+import { REPORT_AFTER_MS, ResponseWatchdog } from './wire/response-watchdog.js';
+import type { HeldSession, StoreClient } from './wire/store-client.js';
+import { ConnectionLost } from './wire/wire-errors.js';
 
-/** How often the state of a process that was asked is looked at, and the pause before it is asked again. */
-const STATE_MS = 500;
-const AGAIN_MS = 20;
+/** How often the state of a process with a pending request is checked. */
+const STATE_POLL_MS = 500;
+/** Delay after an unanswered request, so that retries do not spin. */
+const RETRY_DELAY_MS = 20;
 
-/** How leases reach the table: in this process if it is the owner, else through its client. */
+/** How leases reach the lease table: in this process if it is the owner, otherwise through its connection. */
 export interface LeaseRoute {
-  /** The table, while this process is the owner. */
-  readonly peers: Peers | undefined;
-  readonly client: Client | undefined;
-  perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: Client) => Promise<T>): Promise<T>;
+  /** The table while this process is the owner; otherwise undefined. */
+  readonly leaseTable: LeaseTable | undefined;
+  /** The connection to the owner while this process is a client; otherwise undefined. */
+  readonly client: StoreClient | undefined;
+  /** Performs an operation in the owner, here or remotely. */
+  perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: StoreClient) => Promise<T>): Promise<T>;
+  /** Passes a message to the operator. */
   notify(message: string): void;
 }
 
+/** The leases of a store that processes share. */
 export class SharedLeases implements Leases {
+  /** The id of this process in the lease table. */
   readonly id: string;
-  /** This process as the table knows it while it is the owner. */
-  readonly member: Member;
+  /** This process as a member of the lease table while it is the owner. */
+  readonly selfProcess: StoreProcess;
   private readonly route: LeaseRoute;
-  private readonly own = new Map<string, LeaseHolder>();
+  private readonly ownHolders = new Map<string, LeaseHolder>();
+  /** The sessions that are being acquired, once for each request. */
+  private readonly acquiring: string[] = [];
 
   constructor(id: string, route: LeaseRoute) {
     this.id = id;
     this.route = route;
-    const ask = (session: string, request: Json, sink: Sink): Promise<Reply> => {
+    const ask = (session: string, request: Json, sink: ReplySink): Promise<LeaseReply> => {
       sink.ack();
       return this.answer(session, request, (piece, droppable) => sink.piece(piece, droppable));
     };
-    this.member = { id, process: thisProcess(), ask };
+    this.selfProcess = { id, process: thisProcess(), ask };
   }
 
   acquire(session: string, holder: LeaseHolder): Lease | undefined | Promise<Lease | undefined> {
-    const { peers } = this.route;
-    if (peers === undefined || peers.settled !== undefined) return this.acquireLater(session, holder);
-    return peers.hold(session, holder.turn, this.member) ? this.grant(session, holder) : undefined;
+    const { leaseTable } = this.route;
+    if (leaseTable === undefined || leaseTable.recovery !== undefined) return this.acquireAsync(session, holder);
+    return leaseTable.tryHold(session, holder.turn, this.selfProcess) ? this.createLease(session, holder) : undefined;
   }
 
-  private async acquireLater(session: string, holder: LeaseHolder): Promise<Lease | undefined> {
+  private async acquireAsync(session: string, holder: LeaseHolder): Promise<Lease | undefined> {
     const { turn } = holder;
-    const held = await this.route.perform(
-      async () => {
-        const { peers } = this.route;
-        if (peers?.settled !== undefined) await peers.settled;
-        return peers?.hold(session, turn, this.member) === true;
-      },
-      async (client) => (await client.request('acquire', { session, turn })) === true,
-    );
-    return held ? this.grant(session, holder) : undefined;
+    this.acquiring.push(session);
+    try {
+      const isHeld = await this.route.perform(
+        async () => {
+          const { leaseTable } = this.route;
+          if (leaseTable?.recovery !== undefined) await leaseTable.recovery;
+          return leaseTable?.tryHold(session, turn, this.selfProcess) === true;
+        },
+        async (client) => {
+          const onLateResponse = (value: unknown): void => this.releaseLateGrant(session, client, value === true);
+          return (await client.request('acquire', { session, turn }, onLateResponse)) === true;
+        },
+      );
+      return isHeld ? this.createLease(session, holder) : undefined;
+    } finally {
+      this.acquiring.splice(this.acquiring.indexOf(session), 1);
+    }
   }
 
-  /** A second lease of this process replaces the first, whose release then does nothing. */
-  private grant(session: string, holder: LeaseHolder): Lease {
-    const own: LeaseHolder = { ...holder, answer: (request, send) => holder.answer(request, send) };
-    this.own.set(session, own);
+  /** Releases a lease that the owner granted after this process had given it up. Keeps a lease acquired since. */
+  private releaseLateGrant(session: string, client: StoreClient, isGranted: boolean): void {
+    if (!isGranted || this.ownHolders.has(session) || this.acquiring.includes(session)) return;
+    client.sendUnanswered('release', { session });
+  }
+
+  /**
+   * Creates a lease. A second lease of this process for a session replaces the first, whose release then has no effect.
+   */
+  private createLease(session: string, holder: LeaseHolder): Lease {
+    const ownHolder: LeaseHolder = { ...holder, handleRequest: (request, send) => holder.handleRequest(request, send) };
+    this.ownHolders.set(session, ownHolder);
     return {
       release: () => {
-        if (this.own.get(session) !== own) return;
-        this.own.delete(session);
-        const { peers, client } = this.route;
-        if (peers !== undefined) peers.release(session, this.id);
-        else client?.tell('release', { session });
+        if (this.ownHolders.get(session) !== ownHolder) return;
+        this.ownHolders.delete(session);
+        const { leaseTable, client } = this.route;
+        if (leaseTable !== undefined) leaseTable.release(session, this.id);
+        else client?.sendUnanswered('release', { session });
       },
     };
   }
 
-  list(): Promise<readonly Holding[]> {
+  list(): Promise<readonly HeldLease[]> {
     return this.route.perform(
-      async () => this.route.peers?.list() ?? [],
-      (client) => client.request('holdings', {}) as Promise<readonly Holding[]>,
+      async () => this.route.leaseTable?.list() ?? [],
+      (client) => client.request('holdings', {}) as Promise<readonly HeldLease[]>,
     );
   }
 
-  /** What this process holds, for a new owner. */
-  held(): readonly HeldSession[] {
-    return Array.from(this.own, ([session, { turn }]) => ({ session, turn }));
+  /** Returns the sessions that this process holds, for a new owner. */
+  heldSessions(): readonly HeldSession[] {
+    return Array.from(this.ownHolders, ([session, { turn }]) => ({ session, turn }));
   }
 
   /** Answers a request of another process for a session that this one holds. */
-  async answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<Reply> {
-    const own = this.own.get(session);
-    if (own === undefined) return { status: 'nobody' };
-    return { status: 'answered', value: await own.answer(request, send) };
+  async answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<LeaseReply> {
+    const holder = this.ownHolders.get(session);
+    if (holder === undefined) return { status: 'not-held' };
+    return { status: 'answered', value: await holder.handleRequest(request, send) };
   }
 
-  async ask(session: string, request: Json, { onPiece, timeoutMs }: AskOptions = {}): Promise<Reply> {
-    const watch = new HolderWatch((message) => this.route.notify(message));
-    const sink: Sink = {
-      asked: (process) => watch.begin(process),
-      ack: () => watch.end(),
-      piece: (piece) => onPiece?.(piece),
+  async request(session: string, request: Json, { onChunk, timeoutMs }: LeaseRequestOptions = {}): Promise<LeaseReply> {
+    const watchdog = new HolderWatchdog((message) => this.route.notify(message));
+    const sink: ReplySink = {
+      asked: (process) => watchdog.start(process),
+      ack: () => watchdog.acknowledge(),
+      piece: (piece) => onChunk?.(piece),
     };
-    const asking = this.route.perform(
-      async (): Promise<Reply> => this.route.peers?.ask(session, request, this.id, sink) ?? { status: 'nobody' },
-      // Whether a request that was lost on its way may be repeated is for the one who asks to say.
-      (client) => client.ask(session, request, sink).catch(lost),
+    const pendingReply = this.route.perform(
+      async (): Promise<LeaseReply> =>
+        this.route.leaseTable?.ask(session, request, this.id, sink) ?? { status: 'not-held' },
+      // A lost request is not repeated here: only the caller can decide whether it may be performed twice.
+      (client) => client.ask(session, request, sink).catch(toLostReply),
     );
     try {
-      const ends = [asking, watch.silent, ...(timeoutMs === undefined ? [] : [watch.timeout(timeoutMs)])];
-      const reply = await Promise.race(ends);
-      // Whoever asks again is not to do so without a pause.
-      if (reply.status !== 'answered' && watch.asked !== undefined) await setTimeout(AGAIN_MS);
+      const timeout = timeoutMs === undefined ? [] : [watchdog.lostAfter(timeoutMs)];
+      const reply = await Promise.race([pendingReply, watchdog.unresponsive, ...timeout]);
+      // A caller that retries immediately must not spin.
+      if (reply.status !== 'answered' && watchdog.askedProcess !== undefined) await setTimeout(RETRY_DELAY_MS);
       return reply;
     } finally {
-      watch.close();
-      asking.catch(() => undefined);
+      watchdog.close();
+      pendingReply.catch(() => undefined);
     }
   }
 }
 
-function lost(thrown: unknown): Reply {
-  if (thrown instanceof ConnectionLost) return { status: 'lost' };
-  throw thrown;
+function toLostReply(error: unknown): LeaseReply {
+  if (error instanceof ConnectionLost) return { status: 'lost' };
+  throw error;
 }
 
-/** Watches a process that was asked, until it says that it has the request. */
-class HolderWatch {
-  readonly silent: Promise<never>;
+/**
+ * Detects that the process with a request is unresponsive: until it acknowledges the request, and afterwards if it is
+ * stopped.
+ */
+class HolderWatchdog {
+  /** Rejects when the process is given up. */
+  readonly unresponsive: Promise<never>;
   private reject: (error: Error) => void = () => {};
-  private silence: Silence | undefined;
-  private stopped: NodeJS.Timeout | undefined;
-  /** The process that was asked, once the owner has said which it is. */
-  asked: ProcessId | undefined;
-  private timer: NodeJS.Timeout | undefined;
-  /** Keeps the process alive while it waits: the sockets of an owner do not. */
-  private readonly alive = setInterval(() => {}, 2 ** 30);
+  private watchdog: ResponseWatchdog | undefined;
+  private stoppedPoll: NodeJS.Timeout | undefined;
+  /** The process that received the request, once the owner has named it. */
+  askedProcess: ProcessId | undefined;
+  private timeoutTimer: NodeJS.Timeout | undefined;
+  /** Keeps this process alive while it waits, because the sockets of an owner are unreferenced. */
+  private readonly keepAliveTimer = setInterval(() => {}, 2 ** 30);
   private readonly notify: (message: string) => void;
 
   constructor(notify: (message: string) => void) {
     this.notify = notify;
-    this.silent = new Promise((_, reject) => {
+    this.unresponsive = new Promise((_, reject) => {
       this.reject = reject;
     });
-    this.silent.catch(() => undefined);
+    this.unresponsive.catch(() => undefined);
   }
 
-  begin(process: ProcessId): void {
-    this.asked = process;
-    this.silence ??= new Silence({
-      since: () => 0,
-      state: () => stateOf(process),
-      report: (state: ProcessState) => this.notify(holderSilent(process, state)),
-      giveUp: (state: ProcessState) => this.reject(holderFault(process, state)),
+  /** Starts the timeout for the acknowledgement of this process. */
+  start(process: ProcessId): void {
+    this.askedProcess = process;
+    this.watchdog ??= new ResponseWatchdog({
+      oldestPendingMs: () => 0,
+      processState: () => processStateOf(process),
+      onUnresponsive: (state: ProcessState) => this.notify(describeUnresponsiveHolder(process, state)),
+      onGiveUp: (state: ProcessState) => this.reject(unresponsiveHolderFault(process, state)),
     });
-    this.silence.start();
+    this.watchdog.start();
   }
 
-  /** The process has the request, and may take its time; but one that is stopped does nothing. */
-  end(): void {
-    this.silence?.stop();
-    const { asked } = this;
-    if (asked === undefined || this.stopped !== undefined) return;
-    let since = performance.now();
-    this.stopped = setInterval(() => {
+  /** Ends the timeout, because the process has the request. From now on only a stopped process is given up. */
+  acknowledge(): void {
+    this.watchdog?.stop();
+    const { askedProcess } = this;
+    if (askedProcess === undefined || this.stoppedPoll !== undefined) return;
+    let stoppedSince = performance.now();
+    this.stoppedPoll = setInterval(() => {
       const now = performance.now();
-      if (stateOf(asked) !== 'stopped') since = now;
-      else if (now - since >= REPORT_MS) this.reject(holderFault(asked, 'stopped'));
-    }, STATE_MS);
+      if (processStateOf(askedProcess) !== 'stopped') stoppedSince = now;
+      else if (now - stoppedSince >= REPORT_AFTER_MS) this.reject(unresponsiveHolderFault(askedProcess, 'stopped'));
+    }, STATE_POLL_MS);
   }
 
-  timeout(ms: number): Promise<Reply> {
+  /** Resolves with a lost reply after this time. */
+  lostAfter(ms: number): Promise<LeaseReply> {
     return new Promise((resolve) => {
-      this.timer = globalThis.setTimeout(() => resolve({ status: 'lost' }), ms);
+      this.timeoutTimer = globalThis.setTimeout(() => resolve({ status: 'lost' }), ms);
     });
   }
 
   close(): void {
-    this.silence?.stop();
-    clearTimeout(this.timer);
-    clearInterval(this.stopped);
-    clearInterval(this.alive);
+    this.watchdog?.stop();
+    clearTimeout(this.timeoutTimer);
+    clearInterval(this.stoppedPoll);
+    clearInterval(this.keepAliveTimer);
   }
 }

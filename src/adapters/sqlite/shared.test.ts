@@ -1,23 +1,32 @@
-/** One store in several processes: who owns it, what a client of it can rely on, and what happens when the owner goes. */
+/** One store in several processes: who owns it, what a client can rely on, and what happens when the owner ends. */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterAll, expect, onTestFinished } from 'vitest';
+import {
+  appendEntry,
+  builtStoreUrl,
+  cleanUp,
+  expectFault,
+  freshFile,
+  openInOtherProcess,
+  readValues,
+  startOwnerProcess,
+} from '../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { digest } from '../../journal/record.js';
+import { digestOfText } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
 import { journalCases } from '../../testing/index.js';
-import { add, built, cleanUp, faultOf, freshFile, ownedElsewhere, triedElsewhere, values } from './fixtures/stage.mjs';
 import { openDriver, openSqlite, type SqliteStore } from './index.js';
-import { type ProcessId, processOf, thisProcess } from './owner/process.js';
-import { writeOwner } from './owner/record.js';
+import { writeOwnerFile } from './owner/owner-file.js';
+import { type ProcessId, processIdOf, thisProcess } from './owner/process.js';
 
 afterAll(cleanUp);
 
-/** A client: the first store of this process owns the file, the second reaches it through the socket. */
-async function client(file: string): Promise<Store> {
+/** Opens a store twice: the first owns the file, the second, which is returned, reaches it through the socket. */
+async function openAsClient(file: string): Promise<Store> {
   const owner = await openSqlite(file);
   const store = await openSqlite(file);
   const close = async (): Promise<void> => {
@@ -36,124 +45,138 @@ async function client(file: string): Promise<Store> {
 
 const cases = journalCases(() => {
   const file = freshFile();
-  return { open: () => client(file), reopen: () => client(file) };
+  return { open: () => openAsClient(file), reopen: () => openAsClient(file) };
 });
 for (const { name, run } of cases) verifies('journal.cases', `through the socket: ${name}`, run);
 
-/** A process that owns the file and ends with the test. */
-async function ownerOf(file: string): ReturnType<typeof ownedElsewhere> {
-  const owner = await ownedElsewhere(file);
+/** Starts a process that owns the file and ends with the test. */
+async function startOwner(file: string): ReturnType<typeof startOwnerProcess> {
+  const owner = await startOwnerProcess(file);
   onTestFinished(() => owner.signal('SIGKILL'));
   return owner;
 }
 
-async function opened(file: string): Promise<SqliteStore> {
+/** Opens a store and closes it after the test. */
+async function openForTest(file: string): Promise<SqliteStore> {
   const store = await openSqlite(file);
   onTestFinished(() => store.close());
   return store;
 }
 
-/** Reads every file of the store in this process, as a backup or a search would: that drops POSIX locks. */
+/**
+ * Reads every file of the store in this process, as a backup or a search would. Closing the files drops POSIX locks.
+ */
 function readAllFiles(file: string): void {
   for (const name of readdirSync(dirname(file))) {
     if (!name.endsWith('.sock')) readFileSync(join(dirname(file), name));
   }
 }
 
-verifies('sqlite.owner', 'a second process shares the store that another one owns', async () => {
+verifies('sqlite.owner', 'a second process shares the store of the first', async () => {
   const file = freshFile();
-  const store = await opened(file);
+  const store = await openForTest(file);
   const { fence } = await store.journal.claim('a');
-  await add(store, 'a', fence, 0);
-  const seen = await triedElsewhere(file);
-  expect(seen).toMatchObject({ sessions: [{ session: 'a', next: 1 }], owner: { pid: process.pid, here: false } });
+  await appendEntry(store, 'a', fence, 0);
+  const other = await openInOtherProcess(file);
+  expect(other).toMatchObject({ sessions: [{ session: 'a', nextSeq: 1 }], owner: { pid: process.pid, here: false } });
   expect((await store.journal.list()).map(({ session }) => session)).toEqual(['a', 'mine']);
-});
-
-verifies('sqlite.owner', 'a process that opens its store twice shares it with itself', async () => {
-  const file = freshFile();
-  const [first, second] = [await openSqlite(file), await openSqlite(file)];
-  const claim = await second.journal.claim('a');
-  await add(second as never, 'a', claim.fence, 0, 'through the socket');
-  expect(await values(first as never, 'a')).toEqual(['through the socket']);
-  await first.close();
-  await add(second as never, 'a', claim.fence, 1, 'as the owner');
-  expect(second.owner).toEqual({ pid: process.pid, here: true });
-  expect(await values(second as never, 'a')).toEqual(['through the socket', 'as the owner']);
-  await second.close();
 });
 
 verifies(
   'sqlite.owner',
-  'a client goes on under its claim when the owner is killed, and is the next owner',
+  'a process can open its store twice, and the second store takes over when the first is closed',
   async () => {
     const file = freshFile();
-    const owner = await ownerOf(file);
-    const store = await opened(file);
-    expect(store.owner).toEqual({ pid: owner.pid, here: false });
-    const { fence } = await store.journal.claim('mine');
-    await add(store, 'mine', fence, 0, 'before');
-    await owner.kill();
-    await add(store, 'mine', fence, 1, 'after');
-    expect(store.owner).toEqual({ pid: process.pid, here: true });
-    expect(await values(store, 'mine')).toEqual(['before', 'after']);
-    expect(await values(store, 'b')).toEqual(['b0', 'b1', 'b2']);
-    expect(store.report.damage).toEqual([]);
+    const [first, second] = [await openSqlite(file), await openSqlite(file)];
+    const claim = await second.journal.claim('a');
+    await appendEntry(second as never, 'a', claim.fence, 0, 'through the socket');
+    expect(await readValues(first as never, 'a')).toEqual(['through the socket']);
+    await first.close();
+    await appendEntry(second as never, 'a', claim.fence, 1, 'as the owner');
+    expect(second.owner).toEqual({ pid: process.pid, here: true });
+    expect(await readValues(second as never, 'a')).toEqual(['through the socket', 'as the owner']);
+    await second.close();
   },
 );
 
-verifies('sqlite.owner', 'code of the owner that reads all files of the store lets no second owner in', async () => {
+verifies('sqlite.owner', 'a client keeps its claim when the owner is killed, and becomes the next owner', async () => {
   const file = freshFile();
-  const store = await opened(file);
-  const { fence } = await store.journal.claim('a');
-  for (let round = 0; round < 3; round++) {
-    readAllFiles(file);
-    expect(await triedElsewhere(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
-    await add(store, 'a', fence, round);
-  }
-  expect(store.stats().commits).toBeGreaterThan(3);
+  const owner = await startOwner(file);
+  const store = await openForTest(file);
+  expect(store.owner).toEqual({ pid: owner.pid, here: false });
+  const { fence } = await store.journal.claim('mine');
+  await appendEntry(store, 'mine', fence, 0, 'before');
+  await owner.kill();
+  await appendEntry(store, 'mine', fence, 1, 'after');
+  expect(store.owner).toEqual({ pid: process.pid, here: true });
+  expect(await readValues(store, 'mine')).toEqual(['before', 'after']);
+  expect(await readValues(store, 'b')).toEqual(['b0', 'b1', 'b2']);
+  expect(store.report.damage).toEqual([]);
 });
 
-for (const [how, alone] of [
-  ['alone', true],
-  ['in a group', false],
+verifies(
+  'sqlite.owner',
+  'reading all files of the store in the owner does not make a second owner possible',
+  async () => {
+    const file = freshFile();
+    const store = await openForTest(file);
+    const { fence } = await store.journal.claim('a');
+    for (let round = 0; round < 3; round++) {
+      readAllFiles(file);
+      expect(await openInOtherProcess(file)).toMatchObject({ owner: { pid: process.pid, here: false } });
+      await appendEntry(store, 'a', fence, round);
+    }
+    expect(store.stats().commits).toBeGreaterThan(3);
+  },
+);
+
+for (const [commit, isSingle] of [
+  ['a single append', true],
+  ['a group of appends', false],
 ] as const)
   verifies(
     'sqlite.owner',
-    `a process that lost ownership cannot write, ${how}, and shares the store again`,
+    `a process that lost ownership cannot write ${commit}, and shares the store again`,
     async () => {
       const file = freshFile();
-      const store = await opened(file);
+      const store = await openForTest(file);
       const { fence } = await store.journal.claim('a');
-      await add(store, 'a', fence, 0, 'as the owner');
-      // The locks are dropped, so that another process can write to the file at all.
+      await appendEntry(store, 'a', fence, 0, 'as the owner');
+      // Drops the locks, without which another process could not write to the file at all.
       readAllFiles(file);
-      expect(await triedElsewhere(file, 'depose')).toEqual({ deposed: true });
-      const writes = [add(store, 'a', fence, 1, 'lost'), ...(alone ? [] : [add(store, 'a', fence, 2, 'lost')])];
-      const faults = await Promise.all(writes.map((write) => faultOf(write)));
+      expect(await openInOtherProcess(file, 'depose')).toEqual({ deposed: true });
+      const writes = [
+        appendEntry(store, 'a', fence, 1, 'lost'),
+        ...(isSingle ? [] : [appendEntry(store, 'a', fence, 2, 'lost')]),
+      ];
+      const faults = await Promise.all(writes.map((write) => expectFault(write)));
       for (const { code } of faults) expect(code).toBe('OWNERSHIP_LOST');
-      expect((await store.journal.claim('a')).next).toBe(1);
-      expect(await values(store, 'a')).toEqual(['as the owner']);
+      expect((await store.journal.claim('a')).nextSeq).toBe(1);
+      expect(await readValues(store, 'a')).toEqual(['as the owner']);
       expect(store.report.damage).toEqual([]);
     },
   );
 
-verifies('sqlite.owner', 'a record of a dead owner in another container blocks nobody', async () => {
-  const file = freshFile();
-  await (await openSqlite(file)).close();
-  const [boot, , started] = thisProcess().start.split(' ');
-  const secret = 'ab'.repeat(32);
-  writeOwner(file, { pid: 1, start: `${boot} pid:[1] ${started}`, socket: `${file}.sock`, secret });
-  const begun = performance.now();
-  const store = await opened(file);
-  expect(performance.now() - begun).toBeLessThan(2000);
-  expect(store.owner).toEqual({ pid: process.pid, here: true });
-});
+verifies(
+  'sqlite.owner',
+  'the owner file of an ended owner in another container does not block a new owner',
+  async () => {
+    const file = freshFile();
+    await (await openSqlite(file)).close();
+    const [boot, , started] = thisProcess().start.split(' ');
+    const secret = 'ab'.repeat(32);
+    writeOwnerFile(file, { pid: 1, start: `${boot} pid:[1] ${started}`, socket: `${file}.sock`, secret });
+    const begun = performance.now();
+    const store = await openForTest(file);
+    expect(performance.now() - begun).toBeLessThan(2000);
+    expect(store.owner).toEqual({ pid: process.pid, here: true });
+  },
+);
 
-verifies('sqlite.owner', 'a thread that owned the store and ended blocks nobody', async () => {
+verifies('sqlite.owner', 'an owner thread that has ended does not block a new owner', async () => {
   const file = freshFile();
   const thread = new Worker(
-    `import(${JSON.stringify(built)}).then(async ({ openSqlite }) => {
+    `import(${JSON.stringify(builtStoreUrl)}).then(async ({ openSqlite }) => {
     await openSqlite(${JSON.stringify(file)});
     require('node:worker_threads').parentPort.postMessage('owned');
     setInterval(() => {}, 1000);
@@ -165,7 +188,7 @@ verifies('sqlite.owner', 'a thread that owned the store and ended blocks nobody'
   expect(shared.owner).toEqual({ pid: process.pid, here: false });
   await shared.close();
   await thread.terminate();
-  expect((await opened(file)).owner).toEqual({ pid: process.pid, here: true });
+  expect((await openForTest(file)).owner).toEqual({ pid: process.pid, here: true });
 });
 
 for (const sql of [
@@ -173,79 +196,86 @@ for (const sql of [
   'UPDATE ownership SET epoch = 9007199254740991',
   'UPDATE ownership SET epoch = 1.5',
 ])
-  verifies('sqlite.owner', `a count of owners that was damaged is made good: ${sql}`, async () => {
+  verifies('sqlite.owner', `a damaged epoch is replaced: ${sql}`, async () => {
     const file = freshFile();
     await (await openSqlite(file)).close();
     const driver = openDriver(file);
     driver.exec(sql);
     driver.close();
-    const store = await opened(file);
+    const store = await openForTest(file);
     const { fence } = await store.journal.claim('a');
-    await add(store, 'a', fence, 0, 'written');
-    expect(await values(store, 'a')).toEqual(['written']);
+    await appendEntry(store, 'a', fence, 0, 'written');
+    expect(await readValues(store, 'a')).toEqual(['written']);
   });
-
-verifies('sqlite.repeat', 'an append whose acknowledgement died with the owner is there once', async () => {
-  for (let round = 0; round < 5; round++) {
-    const file = freshFile();
-    const owner = await ownerOf(file);
-    const store = await openSqlite(file);
-    const name = `round ${round}`;
-    const { fence } = await store.journal.claim(name);
-    const appends = Array.from({ length: 200 }, (_, n) => add(store, name, fence, n, `v${n}`));
-    await appends[round * 20];
-    await owner.kill();
-    await Promise.all(appends);
-    expect(await values(store, name)).toEqual(Array.from({ length: 200 }, (_, n) => `v${n}`));
-    await store.close();
-    const last = await openSqlite(file, { check: 'full' });
-    expect(last.report.damage).toEqual([]);
-    await last.close();
-  }
-});
 
 verifies(
   'sqlite.repeat',
-  'a large value is there with the entry that names it, although the owner died in between',
+  'an append whose acknowledgement was lost with the owner is stored exactly once',
+  async () => {
+    for (let round = 0; round < 5; round++) {
+      const file = freshFile();
+      const owner = await startOwner(file);
+      const store = await openSqlite(file);
+      const name = `round ${round}`;
+      const { fence } = await store.journal.claim(name);
+      const appends = Array.from({ length: 200 }, (_, n) => appendEntry(store, name, fence, n, `v${n}`));
+      await appends[round * 20];
+      await owner.kill();
+      await Promise.all(appends);
+      expect(await readValues(store, name)).toEqual(Array.from({ length: 200 }, (_, n) => `v${n}`));
+      await store.close();
+      const last = await openSqlite(file, { check: 'full' });
+      expect(last.report.damage).toEqual([]);
+      await last.close();
+    }
+  },
+);
+
+verifies(
+  'sqlite.repeat',
+  'a blob is stored together with its entry although the owner was killed in between',
   async () => {
     const file = freshFile();
-    const owner = await ownerOf(file);
-    const store = await opened(file);
+    const owner = await startOwner(file);
+    const store = await openForTest(file);
     const { fence } = await store.journal.claim('large');
     const text = JSON.stringify('z'.repeat(50_000));
-    await store.blobs.put('large', digest(text), text);
-    expect(await store.blobs.get('large', digest(text))).toBe(text);
+    await store.blobs.put('large', digestOfText(text), text);
+    expect(await store.blobs.get('large', digestOfText(text))).toBe(text);
     await owner.kill();
-    await add(store, 'large', fence, 0);
-    expect(await store.blobs.get('large', digest(text))).toBe(text);
+    await appendEntry(store, 'large', fence, 0);
+    expect(await store.blobs.get('large', digestOfText(text))).toBe(text);
   },
 );
 
 verifies(
   'sqlite.silence',
-  'a stopped owner is reported with its pid, its state and what to do; then it goes on',
+  'a stopped owner is reported with its pid, its state and what to do, and serves again once continued',
   async () => {
     const file = freshFile();
-    const owner = await ownerOf(file);
-    const store = await opened(file);
+    const owner = await startOwner(file);
+    const store = await openForTest(file);
     owner.signal('SIGSTOP');
     const begun = performance.now();
-    const [fault, listed] = await Promise.all([faultOf(store.journal.claim('x')), faultOf(openSqlite(file))]);
+    const [claimFault, openFault] = await Promise.all([
+      expectFault(store.journal.claim('x')),
+      expectFault(openSqlite(file)),
+    ]);
     expect(performance.now() - begun).toBeLessThan(10_000);
-    for (const { code, message, data } of [fault, listed]) {
+    for (const { code, message, data } of [claimFault, openFault]) {
       expect({ code, data }).toEqual({ code: 'STORE_OWNED', data: { path: file, pid: owner.pid, state: 'stopped' } });
       expect(message).toContain(`Process ${owner.pid} owns ${file} and has not answered for 5 seconds. It is stopped`);
       expect(message).toContain(`kill -CONT ${owner.pid}`);
     }
     const again = performance.now();
-    await faultOf(store.journal.claim('x'));
+    await expectFault(store.journal.claim('x'));
     expect(performance.now() - again).toBeLessThan(1000);
     owner.signal('SIGCONT');
     await expect
       .poll(
         () =>
           store.journal.claim('x').then(
-            ({ next }) => next,
+            ({ nextSeq }) => nextSeq,
             () => undefined,
           ),
         { timeout: 5000 },
@@ -254,69 +284,84 @@ verifies(
   },
 );
 
-verifies('sqlite.silence', 'an owner that is busy for six seconds is announced, and then answers', async () => {
+verifies(
+  'sqlite.silence',
+  'a client is notified of an owner that is busy for six seconds, and then gets its answer',
+  async () => {
+    const file = freshFile();
+    const owner = await startOwner(file);
+    const messages: string[] = [];
+    const store = await openSqlite(file, { notify: (message) => messages.push(message) });
+    onTestFinished(() => store.close());
+    owner.signal('SIGUSR2');
+    await setTimeout(300);
+    expect(await store.journal.claim('x')).toMatchObject({ nextSeq: 0 });
+    expect(messages).toHaveLength(1);
+    expect(messages[0]).toContain(`Process ${owner.pid} owns ${file} and has not answered for 5 seconds. It is busy`);
+  },
+);
+
+verifies('store.leases', 'a lease that a stopped owner grants after it was given up is released', async () => {
   const file = freshFile();
-  const owner = await ownerOf(file);
-  const heard: string[] = [];
-  const store = await openSqlite(file, { notify: (message) => heard.push(message) });
-  onTestFinished(() => store.close());
-  owner.signal('SIGUSR2');
-  await setTimeout(300);
-  expect(await store.journal.claim('x')).toMatchObject({ next: 0 });
-  expect(heard).toHaveLength(1);
-  expect(heard[0]).toContain(`Process ${owner.pid} owns ${file} and has not answered for 5 seconds. It is busy`);
+  const owner = await startOwner(file);
+  const [first, second] = [await openForTest(file), await openForTest(file)];
+  const holder = { turn: 's.t1', handleRequest: async () => null };
+  owner.signal('SIGSTOP');
+  expect((await expectFault(Promise.resolve(first.leases.acquire('s', holder)))).code).toBe('STORE_OWNED');
+  owner.signal('SIGCONT');
+  const acquire = async (): Promise<boolean> => {
+    const lease = await Promise.resolve(second.leases.acquire('s', holder)).catch(() => undefined);
+    return lease !== undefined;
+  };
+  await expect.poll(acquire, { message: 'no process can run the session', timeout: 5000 }).toBe(true);
 });
 
-verifies('sqlite.owner', 'who opens a store that living processes wait for does not read all of it first', async () => {
-  const checked = async (peer: ProcessId): Promise<string> => {
+verifies('sqlite.owner', 'opening a store that living processes wait for checks only its heads', async () => {
+  const checkLevelWith = async (client: ProcessId): Promise<string> => {
     const file = freshFile();
     await (await openSqlite(file)).close();
-    const raw = openDriver(file);
-    raw.prepare('INSERT INTO peers (id, pid, start) VALUES (?, ?, ?)').run('p', peer.pid, peer.start);
-    raw.close();
+    const driver = openDriver(file);
+    driver.prepare('INSERT INTO clients (id, pid, start) VALUES (?, ?, ?)').run('p', client.pid, client.start);
+    driver.close();
     const store = await openSqlite(file);
     await store.close();
     return store.report.checked;
   };
-  const living = processOf(process.ppid);
-  expect(await checked(living)).toBe('heads');
-  expect(await checked({ ...living, start: `${living.start}0` })).toBe('full');
-  expect(await checked(thisProcess())).toBe('full');
+  const living = processIdOf(process.ppid);
+  expect(await checkLevelWith(living)).toBe('heads');
+  expect(await checkLevelWith({ ...living, start: `${living.start}0` })).toBe('full');
+  expect(await checkLevelWith(thisProcess())).toBe('full');
 });
 
 verifies(
   'sqlite.owner',
-  'a process that opens a store whose owner was killed leaves it to waiting processes first',
+  'a process that opens a store whose owner was killed defers to waiting clients first',
   async () => {
     const file = freshFile();
-    const owner = await ownerOf(file);
+    const owner = await startOwner(file);
     await owner.kill();
     const begun = performance.now();
-    const store = await opened(file);
+    const store = await openForTest(file);
     expect(performance.now() - begun).toBeGreaterThanOrEqual(250);
     expect(store.owner.here).toBe(true);
   },
 );
 
-verifies(
-  'sqlite.silence',
-  'reading many sessions yields to the event loop, so that other processes are served',
-  async () => {
-    const store = await opened(freshFile());
-    const names = Array.from({ length: 2000 }, (_, n) => `s${n}`);
-    const claims = await Promise.all(names.map((name) => store.journal.claim(name)));
-    await Promise.all(names.map((name, n) => add(store, name, claims[n]?.fence ?? 0, 0)));
-    let turns = 0;
-    const count = (): void => {
-      turns += 1;
-      immediate = setImmediate(count);
-    };
-    let immediate = setImmediate(count);
-    expect((await store.journal.list()).map(({ session, next }) => [session, next])).toEqual(
-      names.map((name) => [name, 1]),
-    );
-    for (const name of names) expect(await values(store, name)).toEqual(['x']);
-    clearImmediate(immediate);
-    expect(turns).toBeGreaterThanOrEqual(3);
-  },
-);
+verifies('sqlite.silence', 'reading many sessions yields to the event loop', async () => {
+  const store = await openForTest(freshFile());
+  const names = Array.from({ length: 2000 }, (_, n) => `s${n}`);
+  const claims = await Promise.all(names.map((name) => store.journal.claim(name)));
+  await Promise.all(names.map((name, n) => appendEntry(store, name, claims[n]?.fence ?? 0, 0)));
+  let iterations = 0;
+  const count = (): void => {
+    iterations += 1;
+    immediate = setImmediate(count);
+  };
+  let immediate = setImmediate(count);
+  expect((await store.journal.list()).map(({ session, nextSeq }) => [session, nextSeq])).toEqual(
+    names.map((name) => [name, 1]),
+  );
+  for (const name of names) expect(await readValues(store, name)).toEqual(['x']);
+  clearImmediate(immediate);
+  expect(iterations, 'a blocked event loop serves no other process').toBeGreaterThanOrEqual(3);
+});

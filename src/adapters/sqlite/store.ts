@@ -1,62 +1,67 @@
 /**
- * The store as every process sees it. The first process owns the database and serves it; the others are its clients; when the
- * owner goes, one of them takes over. Which of the two this process is may change at any time, and no caller notices: an operation
- * whose answer was lost with a connection is asked for again, because every operation may be repeated.
+ * The store as each process uses it. The first process owns the database and serves it; the others are its clients.
+ * When the owner ends, a client takes over. The role of a process can change at any time without its callers noticing:
+ * an operation whose answer was lost with a connection is repeated, because every operation may safely be repeated.
  */
-import { Fault } from '../../journal/errors.js';
-import { draftOf } from '../../journal/record.js';
-import type { Claim, Journal, Leases, Listed, Snapshot, Store } from '../../journal/store.js';
+import { Fault } from '../../base/errors.js';
+import { recordDraftOf } from '../../journal/record.js';
+import type { Claim, Journal, Leases, SessionListing, Snapshot, Store } from '../../journal/store.js';
 import { protectStore } from '../../journal/store-files.js';
 import type { Entry } from '../../protocol/entry.js';
-import { admit } from './admission.js';
-import type { Report } from './check.js';
-import type { Stats } from './commits.js';
-import type { Incident, Removal } from './incidents.js';
+import type { CommitStats } from './commit-queue.js';
+import type { Incident, RemovedSession } from './incidents.js';
 import type { LocalStore } from './local-store.js';
-import type { Maintenance, StoreRecord } from './maintenance.js';
+import type { Maintenance, MaintenanceLog } from './maintenance.js';
 import { Membership } from './membership.js';
-import { checkOptions, type SqliteOptions } from './open.js';
+import { assertOptions, type SqliteOptions } from './open-local-store.js';
 import { PendingBlobs } from './pending-blobs.js';
-import type { VerifyStep } from './verify.js';
-import { ConnectionLost } from './wire/errors.js';
+import { waitUntilUnexposed } from './sandbox-exposure.js';
+import type { CheckReport } from './store-inspection.js';
+import type { VerifyStep } from './store-verifier.js';
+import { ConnectionLost } from './wire/wire-errors.js';
 
-/** The process that owns a store. */
-export interface Owner {
+/** The process that owns a store, that is, has its database open. */
+interface StoreOwner {
   readonly pid: number;
-  /** True if it is this process. */
+  /** True if the owner is this process. */
   readonly here: boolean;
 }
 
-/** A store in an SQLite file that any number of processes of one user share. */
+/** A store in a SQLite file that any number of processes of one user share. */
 export interface SqliteStore extends Store {
-  /** What the owner found when it opened the file. */
-  readonly report: Report;
-  readonly owner: Owner;
+  /** The result of the check when the owner opened the file. */
+  readonly report: CheckReport;
+  /** The process that owns the store. It changes when a client takes over. */
+  readonly owner: StoreOwner;
+  /** Verification, damage and removal of sessions. */
   readonly maintenance: Maintenance;
-  /** Counts since this process became the owner; all zero in a client. */
-  stats(): Stats;
+  /** Returns counters since this process became the owner; all are zero in a client. */
+  stats(): CommitStats;
 }
 
-const NO_STATS: Stats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
+const NO_STATS: CommitStats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
 
-interface Page {
+interface EntryPage {
   readonly entries: readonly Entry[];
   readonly more: boolean;
 }
 
 /**
- * Opens the store in a file, which is made if it is absent. If another process has it open, the two share it.
+ * Opens the store in a SQLite file and creates the file if it is absent. Processes that open the same file share the
+ * store.
  *
  * @example
  * const store = await openSqlite('.rondo/journal.db');
+ * // …
+ * await store.close();
  */
 export async function openSqlite(path: string, options: SqliteOptions = {}): Promise<SqliteStore> {
-  checkOptions(options);
-  const { database, release } = await admit(path, options);
+  assertOptions(options);
+  const { database, release } = await waitUntilUnexposed(path, options);
   try {
     protectStore(database);
     const store = new SharedStore(database, options);
-    await store.ready();
+    await store.join();
     return store;
   } finally {
     release();
@@ -69,89 +74,91 @@ class SharedStore implements SqliteStore {
   readonly snapshots: Store['snapshots'];
   readonly leases: Leases;
   readonly maintenance: Maintenance;
-  readonly #path: string;
-  readonly #members: Membership;
-  readonly #pending = new PendingBlobs();
-  #closing: Promise<void> | undefined;
+  private readonly path: string;
+  private readonly membership: Membership;
+  private readonly pendingBlobs = new PendingBlobs();
+  private closing: Promise<void> | undefined;
 
   constructor(database: string, options: SqliteOptions) {
-    this.#path = database;
-    this.#members = new Membership(database, options);
-    this.leases = this.#members.leases;
-    this.journal = this.#journal();
-    this.blobs = this.#blobs();
-    this.snapshots = this.#snapshots();
-    this.maintenance = this.#maintenance();
+    this.path = database;
+    this.membership = new Membership(database, options);
+    this.leases = this.membership.leases;
+    this.journal = this.createJournal();
+    this.blobs = this.createBlobs();
+    this.snapshots = this.createSnapshots();
+    this.maintenance = this.createMaintenance();
   }
 
-  /** Becomes the owner or a client of it. */
-  async ready(): Promise<void> {
-    await this.#members.role();
+  /** Joins the store as its owner or as a client. */
+  async join(): Promise<void> {
+    await this.membership.ensureJoined();
   }
 
-  get report(): Report {
-    return this.#members.report;
+  get report(): CheckReport {
+    return this.membership.report;
   }
 
-  get owner(): Owner {
-    const { pid } = this.#members.owner;
-    return { pid, here: this.#members.local !== undefined };
+  get owner(): StoreOwner {
+    const { pid } = this.membership.owner;
+    return { pid, here: this.membership.local !== undefined };
   }
 
-  stats(): Stats {
-    return this.#members.local?.stats() ?? NO_STATS;
+  stats(): CommitStats {
+    return this.membership.local?.stats() ?? NO_STATS;
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#members.close(
-      new Fault('STORE_CLOSED', `${this.#path} was closed. Open it again.`, { path: this.#path }),
+    this.closing ??= this.membership.close(
+      new Fault('STORE_CLOSED', `${this.path} was closed. Open it again.`, { path: this.path }),
     );
-    return this.#closing;
+    return this.closing;
   }
 
-  #journal(): Journal {
-    const members = this.#members;
+  private createJournal(): Journal {
+    const membership = this.membership;
     return {
       claim: (session) =>
-        members.perform(
+        membership.perform(
           (store) => store.journal.claim(session),
           (client) => client.request('claim', { session }) as Promise<Claim>,
         ),
       append: (batch) => {
-        const { local } = members;
-        // The hot path of the owner: no promise more than the store's own.
-        if (local !== undefined && this.#pending.isEmpty) return local.journal.append(batch);
-        const { client } = members;
-        if (client === undefined || !this.#pending.isEmpty) return this.#append(batch);
-        return client.append(draftOf(batch)).catch((thrown) => this.#again(thrown, batch));
+        const { local } = membership;
+        // The hot path of the owner: no promise beyond that of the local store.
+        if (local !== undefined && this.pendingBlobs.isEmpty) return local.journal.append(batch);
+        const { client } = membership;
+        if (client === undefined || !this.pendingBlobs.isEmpty) return this.appendWithBlobs(batch);
+        return client.append(recordDraftOf(batch)).catch((error) => this.retryAppend(error, batch));
       },
-      read: (session, from) => members.local?.journal.read(session, from) ?? this.#read(session, from),
+      read: (session, from) => membership.local?.journal.read(session, from) ?? this.readPages(session, from),
       list: () =>
-        members.perform(
+        membership.perform(
           (store) => store.journal.list(),
-          (client) => client.request('list', {}) as Promise<readonly Listed[]>,
+          (client) => client.request('list', {}) as Promise<readonly SessionListing[]>,
         ),
       remove: (session) =>
-        members.perform(
+        membership.perform(
           (store) => store.journal.remove(session),
           async (client) => void (await client.request('remove', { session })),
         ),
     };
   }
 
-  /** Appends once more what was under way when the owner went. */
-  #again(thrown: unknown, batch: Parameters<Journal['append']>[0]): Promise<void> {
-    if (thrown instanceof ConnectionLost) return this.#append(batch);
-    throw thrown;
+  /** Repeats an append that was in flight when the connection to the owner was lost. */
+  private retryAppend(error: unknown, batch: Parameters<Journal['append']>[0]): Promise<void> {
+    if (error instanceof ConnectionLost) return this.appendWithBlobs(batch);
+    throw error;
   }
 
-  /** The large values that the entries name travel with them: an owner that dies before its commit loses both or neither. */
-  async #append(batch: Parameters<Journal['append']>[0]): Promise<void> {
-    const draft = draftOf(batch);
+  /**
+   * Sends an append together with the blobs that its entries name, so that a crash of the owner loses both or neither.
+   */
+  private async appendWithBlobs(batch: Parameters<Journal['append']>[0]): Promise<void> {
+    const draft = recordDraftOf(batch);
     const { session } = batch;
-    const blobs = this.#pending.take(session);
+    const blobs = this.pendingBlobs.takeUnsent(session);
     try {
-      await this.#members.perform(
+      await this.membership.perform(
         async (store) => {
           for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
           await store.append(draft);
@@ -161,17 +168,17 @@ class SharedStore implements SqliteStore {
         },
       );
     } finally {
-      // A writer whose append failed is done; the next one brings its values again.
-      this.#pending.forget(session, blobs);
+      // After a failed append the writer stops; the next writer puts its blobs again.
+      this.pendingBlobs.discard(session, blobs);
     }
   }
 
-  /** Reads page by page; after a change of the owner it goes on where it was. */
-  async *#read(session: string, from: number): AsyncGenerator<readonly Entry[]> {
+  /** Reads page by page and continues at the same entry after a change of the owner. */
+  private async *readPages(session: string, from: number): AsyncGenerator<readonly Entry[]> {
     for (let next = from; ; ) {
-      const page: Page | LocalStore = await this.#members.perform<Page | LocalStore>(
+      const page: EntryPage | LocalStore = await this.membership.perform<EntryPage | LocalStore>(
         async (store) => store,
-        async (client) => (await client.request('read', { session, from: next })) as Page,
+        async (client) => (await client.request('read', { session, from: next })) as EntryPage,
       );
       if (!('entries' in page)) return yield* page.journal.read(session, next);
       if (page.entries.length > 0) yield page.entries;
@@ -180,58 +187,59 @@ class SharedStore implements SqliteStore {
     }
   }
 
-  #blobs(): Store['blobs'] {
-    const members = this.#members;
+  private createBlobs(): Store['blobs'] {
+    const membership = this.membership;
     return {
       put: (session, digest, text) => {
-        if (members.local !== undefined) return members.local.blobs.put(session, digest, text);
-        return this.#pending.add(session, digest, text);
+        if (membership.local !== undefined) return membership.local.blobs.put(session, digest, text);
+        return this.pendingBlobs.add(session, digest, text);
       },
       get: async (session, digest) =>
-        this.#pending.get(session, digest) ??
-        (await members.perform(
+        this.pendingBlobs.get(session, digest) ??
+        (await membership.perform(
           (store) => store.blobs.get(session, digest),
           async (client) => ((await client.request('get', { session, digest })) as string | null) ?? undefined,
         )),
     };
   }
 
-  #maintenance(): Maintenance {
-    const members = this.#members;
+  private createMaintenance(): Maintenance {
+    const membership = this.membership;
     return {
-      record: () =>
-        members.perform(
-          (store) => store.maintenance.record(),
-          async (client) => (await client.request('record', {})) as StoreRecord,
+      readLog: () =>
+        membership.perform(
+          (store) => store.maintenance.readLog(),
+          async (client) => (await client.request('record', {})) as MaintenanceLog,
         ),
       verify: (cursor) =>
-        members.perform(
+        membership.perform(
           (store) => store.maintenance.verify(cursor),
           async (client) => (await client.request('verify', { cursor })) as VerifyStep,
         ),
-      accept: (ids, word) =>
-        members.perform(
-          (store) => store.maintenance.accept(ids, word),
-          async (client) => (await client.request('accept', { ids, word })) as readonly Incident[],
+      accept: (ids, attribution) =>
+        membership.perform(
+          (store) => store.maintenance.accept(ids, attribution),
+          async (client) => (await client.request('accept', { ids, word: attribution })) as readonly Incident[],
         ),
-      remove: (session, word) =>
-        members.perform(
-          (store) => store.maintenance.remove(session, word),
-          async (client) => ((await client.request('erase', { session, word })) as Removal | null) ?? undefined,
+      remove: (session, attribution) =>
+        membership.perform(
+          (store) => store.maintenance.remove(session, attribution),
+          async (client) =>
+            ((await client.request('erase', { session, word: attribution })) as RemovedSession | null) ?? undefined,
         ),
     };
   }
 
-  #snapshots(): Store['snapshots'] {
-    const members = this.#members;
+  private createSnapshots(): Store['snapshots'] {
+    const membership = this.membership;
     return {
       load: (session) =>
-        members.perform(
+        membership.perform(
           (store) => store.snapshots.load(session),
           async (client) => ((await client.request('load', { session })) as Snapshot | null) ?? undefined,
         ),
       save: (session, snapshot) =>
-        members.perform(
+        membership.perform(
           (store) => store.snapshots.save(session, snapshot),
           async (client) => void (await client.request('save', { session, snapshot })),
         ),

@@ -1,29 +1,29 @@
-/** The machine's own time and chance. */
+/** The clock, the ids and the random numbers of the platform. */
 import { randomUUID } from 'node:crypto';
 import type { Clock, Ids } from '../../journal/clock.js';
 
-/** The longest delay a timer of the platform takes; longer sleeps are made of several. */
-const LONGEST = 2 ** 31 - 1;
+/** The longest delay that `setTimeout` accepts. Longer sleeps use several timers. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** What the platform offers to tell the time and to wait. */
+/** The functions of the platform that a clock needs. */
 export interface TimeSource {
-  /** The wall clock. */
+  /** The wall clock, in milliseconds since the epoch. */
   readonly now: () => number;
-  /** The monotonic clock. */
+  /** The monotonic clock, in milliseconds. */
   readonly elapsed: () => number;
   readonly setTimeout: (callback: () => void, ms: number) => unknown;
   readonly clearTimeout: (timer: never) => void;
 }
 
-const PLATFORM: TimeSource = {
+const PLATFORM_TIME: TimeSource = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   setTimeout,
   clearTimeout,
 };
 
-/** A clock over the platform's, or over another source of time. */
-export function clockOver(
+/** Creates a clock from the functions of the platform, or from those of a test. */
+export function createClockFrom(
   // guard: sleep-measured-monotonically
   { now, elapsed, setTimeout, clearTimeout }: TimeSource,
 ): Clock {
@@ -32,17 +32,17 @@ export function clockOver(
     elapsed,
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
-        const due = elapsed() + ms;
+        const dueAtElapsed = elapsed() + ms;
         let timer: unknown;
         const abort = (): void => {
           clearTimeout(timer as never);
           reject(signal.reason);
         };
-        // A timer of the platform may fire up to a millisecond early.
+        // `setTimeout` may fire up to a millisecond early.
         const arm = (): void => {
-          const left = due - elapsed();
-          if (left > 0) {
-            timer = setTimeout(arm, Math.min(Math.ceil(left), LONGEST));
+          const remainingMs = dueAtElapsed - elapsed();
+          if (remainingMs > 0) {
+            timer = setTimeout(arm, Math.min(Math.ceil(remainingMs), MAX_TIMEOUT_MS));
             return;
           }
           signal.removeEventListener('abort', abort);
@@ -55,8 +55,10 @@ export function clockOver(
   };
 }
 
-export const systemClock: Clock = clockOver(PLATFORM);
+/** The clock of the platform. */
+export const systemClock: Clock = createClockFrom(PLATFORM_TIME);
 
+/** Random UUIDs and `Math.random`. */
 export const systemIds: Ids = {
   id: () => randomUUID(),
   random: () => Math.random(),

@@ -1,19 +1,19 @@
-/** Tools that do something ask, show what they would do, and do that; the others do not ask. */
+/** Approval of tools with side effects: the question describes the call, and the call does what it describes. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generateText, stepCountIs, type ToolSet } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, createWorkspace, failure, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import type { Implementation, ToolCall } from '../../loops/implementation.js';
+import type { ToolCallContext, ToolImplementation } from '../../loops/tool-implementation.js';
 import { ApprovalRequiredError, type LoopsToolSet } from '../../protocol/tool.js';
-import { cleanUp, failure, stage, use } from './fixtures/stage.mjs';
 import { toolbox, toolboxTools } from './index.js';
-import { usable } from './sandbox.js';
+import { probeSandbox } from './sandbox.js';
 
 afterAll(cleanUp);
 
-const found = 'bubblewrap' in (await usable());
+const hasSandbox = 'bubblewrap' in (await probeSandbox());
 
 const inputs = {
   list_files: { path: '.' },
@@ -25,28 +25,28 @@ const inputs = {
   fetch_url: { url: 'http://public.example/' },
 } as const;
 
-const acting = ['write_file', 'edit_file', 'run_command', 'fetch_url'];
+const actionTools = ['write_file', 'edit_file', 'run_command', 'fetch_url'];
 
-function box() {
-  const { root } = stage({ 'a.txt': 'one\n' });
+function createTools() {
+  const { root } = createWorkspace({ 'a.txt': 'one\n' });
   const fetch = { resolve: async () => ['127.0.0.1'] };
   const tools = toolbox({ roots: [root], commands: { sandbox: 'preferred' }, fetch });
   return { root, tools, set: tools satisfies LoopsToolSet as LoopsToolSet };
 }
 
-verifies('toolbox.ask', 'a tool that changes something runs without a question', async () => {
-  const { root, set } = box();
+verifies('toolbox.ask', 'every tool with side effects requires approval, and no other', async () => {
+  const { root, set } = createTools();
   expect(Object.keys(set)).toEqual(Object.keys(inputs));
   for (const [name, input] of Object.entries(inputs)) {
     const tool = set[name];
     expect([name, tool?.name, tool?.readOnly, tool?.policy]).toEqual([
       name,
       name,
-      !acting.includes(name),
-      acting.includes(name) ? 'ask' : 'always_allow',
+      !actionTools.includes(name),
+      actionTools.includes(name) ? 'ask' : 'always_allow',
     ]);
-    expect(tool?.requestApproval === undefined).toBe(!acting.includes(name));
-    if (!acting.includes(name)) continue;
+    expect(tool?.requestApproval === undefined).toBe(!actionTools.includes(name));
+    if (!actionTools.includes(name)) continue;
     const executed = Promise.resolve(tool?.execute(input, { toolCallId: 'c', messages: [] }));
     await expect(executed).rejects.toBeInstanceOf(ApprovalRequiredError);
     const description = await tool?.requestApproval?.(input, {});
@@ -56,43 +56,45 @@ verifies('toolbox.ask', 'a tool that changes something runs without a question',
   expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('one\n');
 });
 
-verifies('toolbox.ask', 'a person is asked about something else than what is done', async () => {
-  const { root, tools } = box();
-  const ask = async (tool: { requestApproval?(input: never, ctx: object): unknown }, input: object) =>
+verifies('toolbox.ask', 'the question describes exactly what the call does', async () => {
+  const { root, tools } = createTools();
+  const questionOf = async (tool: { requestApproval?(input: never, ctx: object): unknown }, input: object) =>
     tool.requestApproval?.(input as never, {});
-  expect(await ask(tools.write_file, inputs.write_file)).toBe(
+  expect(await questionOf(tools.write_file, inputs.write_file)).toBe(
     'Write b.txt:\n--- (new file)\n+++ b.txt\n@@ -0,0 +1,1 @@\n+new',
   );
-  expect(await ask(tools.edit_file, inputs.edit_file)).toBe(
+  expect(await questionOf(tools.edit_file, inputs.edit_file)).toBe(
     'Edit a.txt:\n--- a.txt\n+++ a.txt\n@@ -1,1 +1,1 @@\n-one\n+two',
   );
-  const how = found ? 'in a sandbox without network' : 'WITHOUT a sandbox';
-  expect(await ask(tools.run_command, inputs.run_command)).toBe(`Run in ., ${how}:\ncat a.txt`);
-  expect(await ask(tools.fetch_url, { url: 'HTTP://Public.example/x' })).toContain('Fetch http://public.example/x ');
-  // Between the question and the deed the place is another: nothing is done.
+  const confinement = hasSandbox ? 'in a sandbox without network' : 'WITHOUT a sandbox';
+  expect(await questionOf(tools.run_command, inputs.run_command)).toBe(`Run in ., ${confinement}:\ncat a.txt`);
+  expect(await questionOf(tools.fetch_url, { url: 'HTTP://Public.example/x' })).toContain(
+    'Fetch http://public.example/x ',
+  );
+  // The file has changed since the question, so the edit is ambiguous: nothing is done.
   writeFileSync(join(root, 'a.txt'), 'one\none\n');
   expect(await failure(use(tools.edit_file, inputs.edit_file))).toMatch(/2 times/);
   expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('one\none\n');
 });
 
-verifies('toolbox.ask', 'a person is asked about what cannot be done', async () => {
-  const { tools } = box();
-  const asked = (work: unknown) => failure(Promise.resolve(work));
-  expect(await asked(tools.edit_file.requestApproval?.({ path: 'a.txt', old: 'none', new: 'x' }, {}))).toMatch(
-    /does not stand/,
+verifies('toolbox.ask', 'no question is asked about a call that would fail', async () => {
+  const { tools } = createTools();
+  const errorOf = (work: unknown) => failure(Promise.resolve(work));
+  expect(await errorOf(tools.edit_file.requestApproval?.({ path: 'a.txt', old: 'none', new: 'x' }, {}))).toMatch(
+    /does not occur/,
   );
-  expect(await asked(tools.write_file.requestApproval?.({ path: '../x', content: '' }, {}))).toMatch(/is outside/);
-  expect(await asked(tools.run_command.requestApproval?.({ command: 'true', directory: '/' }, {}))).toMatch(
+  expect(await errorOf(tools.write_file.requestApproval?.({ path: '../x', content: '' }, {}))).toMatch(/is outside/);
+  expect(await errorOf(tools.run_command.requestApproval?.({ command: 'true', directory: '/' }, {}))).toMatch(
     /is outside/,
   );
-  expect(await asked(tools.fetch_url.requestApproval?.({ url: 'file:///etc/passwd' }, {}))).toMatch(
+  expect(await errorOf(tools.fetch_url.requestApproval?.({ url: 'file:///etc/passwd' }, {}))).toMatch(
     /only http and https/,
   );
-  expect(await asked(tools.write_file.requestApproval?.({ path: 'x' } as never, {}))).toMatch(/content: is missing/);
+  expect(await errorOf(tools.write_file.requestApproval?.({ path: 'x' } as never, {}))).toMatch(/content: is missing/);
 });
 
-verifies('toolbox.ask', 'the tools do not work in the AI SDK, or run there without a question', async () => {
-  const { root, tools } = box();
+verifies('toolbox.ask', 'the tools work in the AI SDK and require approval there too', async () => {
+  const { root, tools } = createTools();
   const names = Object.keys(inputs) as (keyof typeof inputs)[];
   const usage = {
     inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -124,8 +126,8 @@ verifies('toolbox.ask', 'the tools do not work in the AI SDK, or run there witho
     ],
   });
   const allowed = { ...tools, write_file: tools.write_file.withApproval('always_allow') };
-  const given = allowed satisfies ToolSet;
-  const result = await generateText({ model, tools: given, prompt: 'go', stopWhen: stepCountIs(2), maxRetries: 0 });
+  const toolSet = allowed satisfies ToolSet;
+  const result = await generateText({ model, tools: toolSet, prompt: 'go', stopWhen: stepCountIs(2), maxRetries: 0 });
   expect(result.text).toBe('done');
   const content = result.steps[0]?.content ?? [];
   const results = content.filter((part) => part.type === 'tool-result');
@@ -144,8 +146,8 @@ verifies('toolbox.ask', 'the tools do not work in the AI SDK, or run there witho
   ]);
   expect(readFileSync(join(root, 'b.txt'), 'utf8')).toBe('new\n');
   expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('one\n');
-  const shown = model.doGenerateCalls[0]?.tools?.find(({ name }) => name === 'view_file');
-  expect(shown).toMatchObject({
+  const modelTool = model.doGenerateCalls[0]?.tools?.find(({ name }) => name === 'view_file');
+  expect(modelTool).toMatchObject({
     inputSchema: {
       type: 'object',
       required: ['path'],
@@ -155,30 +157,32 @@ verifies('toolbox.ask', 'the tools do not work in the AI SDK, or run there witho
   });
 });
 
-verifies('toolbox.ask', 'an option that is not known, or cannot be right, is taken', () => {
-  const { root } = stage();
-  const made =
+verifies('toolbox.ask', 'an unknown or invalid option is an error', () => {
+  const { root } = createWorkspace();
+  const creating =
     (options: object): (() => unknown) =>
     () =>
       toolbox({ roots: [root], ...options });
   expect(() => toolbox({} as never)).toThrow('toolbox needs options.roots, at least one directory.');
   expect(() => toolbox(undefined as never)).toThrow('toolbox needs options.roots');
-  expect(made({ root })).toThrow('options.root is not known; known are roots, commands, fetch.');
-  expect(made({ commands: { sandbox: 'on' } })).toThrow(
+  expect(creating({ root })).toThrow('options.root is not an option; available are roots, commands, fetch.');
+  expect(creating({ commands: { sandbox: 'on' } })).toThrow(
     'options.commands.sandbox must be "required", "preferred" or "off".',
   );
-  expect(made({ commands: { shell: true } })).toThrow(/options\.commands\.shell is not known/);
-  expect(made({ commands: { env: { 'A B': 'x' } } })).toThrow(/options\.commands\.env must be an object of texts/);
-  expect(made({ commands: { env: { A: 1 } } })).toThrow(/options\.commands\.env/);
-  expect(made({ commands: { timeoutMs: 0 } })).toThrow(/must be a whole number from 1 to/);
-  expect(made({ fetch: { allow: ['https://x'] } })).toThrow(/options\.fetch\.allow must be a list of hosts/);
-  expect(made({ fetch: { private: true } })).toThrow(/options\.fetch\.private is not known/);
-  expect(made({ fetch: [] })).toThrow('options.fetch must be an object.');
+  expect(creating({ commands: { shell: true } })).toThrow(/options\.commands\.shell is not an option/);
+  expect(creating({ commands: { env: { 'A B': 'x' } } })).toThrow(
+    /options\.commands\.env must be an object with environment variable names/,
+  );
+  expect(creating({ commands: { env: { A: 1 } } })).toThrow(/options\.commands\.env/);
+  expect(creating({ commands: { timeoutMs: 0 } })).toThrow(/must be a whole number from 1 to/);
+  expect(creating({ fetch: { allow: ['https://x'] } })).toThrow(/options\.fetch\.allow must be an array of hosts/);
+  expect(creating({ fetch: { private: true } })).toThrow(/options\.fetch\.private is not an option/);
+  expect(creating({ fetch: [] })).toThrow('options.fetch must be an object.');
   expect(() => toolboxTools({ roots: [root] } as never)).toThrow(/Roots are set by definitions/);
   expect(() => toolboxTools({ commands: { sandbox: 'on' } } as never)).toThrow(/options\.commands\.sandbox/);
 });
 
-const call: ToolCall = {
+const call: ToolCallContext = {
   callId: 'call-1',
   idempotencyKey: 'k',
   signal: new AbortController().signal,
@@ -190,61 +194,65 @@ const call: ToolCall = {
 
 verifies(
   'toolbox.ask',
-  'a definition that nobody trusts changes files, runs commands or reaches what is private',
+  'an untrusted definition cannot change files, run commands or reach private addresses',
   async () => {
-    const { root } = stage({ 'a.txt': 'one\n' });
+    const { root } = createWorkspace({ 'a.txt': 'one\n' });
     const tools = toolboxTools();
-    const flaw = (target: string, config = {}, trusted = false, directory: string | undefined = root) =>
-      tools.flaw(target, { directory, trusted }, config);
-    expect(Object.keys(inputs).filter((target) => flaw(target) === undefined)).toEqual([
+    const reasonFor = (target: string, config = {}, trusted = false, directory: string | undefined = root) =>
+      tools.unavailableReason(target, { directory, trusted }, config);
+    expect(Object.keys(inputs).filter((target) => reasonFor(target) === undefined)).toEqual([
       ...['list_files', 'view_file', 'search_files', 'fetch_url'],
     ]);
-    expect(Object.keys(inputs).filter((target) => flaw(target, {}, true) !== undefined)).toEqual([]);
-    expect(flaw('write_file')).toMatch(/^toolbox:write_file changes things, and .* is not trusted\. If you trust it/);
-    expect(flaw('remove_file')).toMatch(/^toolbox:remove_file is not known; known are list_files/);
-    expect(flaw('__proto__')).toMatch(/is not known/);
-    expect(flaw('view_file', { roots: ['.', './sub'] })).toBe(undefined);
-    for (const leaving of ['..', '/etc', '../root-evil', 'a/../..']) {
-      expect(flaw('view_file', { roots: [leaving] })).toMatch(/leaves the directory of its definition/);
-      expect(flaw('view_file', { roots: [leaving] }, true)).toBe(undefined);
+    expect(Object.keys(inputs).filter((target) => reasonFor(target, {}, true) !== undefined)).toEqual([]);
+    expect(reasonFor('write_file')).toMatch(
+      /^toolbox:write_file has side effects, and .* is not trusted\. If you trust it/,
+    );
+    expect(reasonFor('remove_file')).toMatch(/^toolbox:remove_file does not exist; available are list_files/);
+    expect(reasonFor('__proto__')).toMatch(/does not exist/);
+    expect(reasonFor('view_file', { roots: ['.', './sub'] })).toBe(undefined);
+    for (const outsideRoot of ['..', '/etc', '../root-evil', 'a/../..']) {
+      expect(reasonFor('view_file', { roots: [outsideRoot] })).toMatch(/leaves the directory of its definition/);
+      expect(reasonFor('view_file', { roots: [outsideRoot] }, true)).toBe(undefined);
     }
-    expect(flaw('view_file', { root: ['.'] })).toMatch(/^config\.root is not known/);
-    expect(flaw('fetch_url', { fetch: { allowPrivate: true } })).toMatch(/is not trusted/);
-    expect(flaw('fetch_url', { fetch: { allowPrivate: true } }, true)).toBe(undefined);
-    expect(tools.flaw('view_file', { directory: undefined, trusted: true }, {})).toMatch(/comes from a file/);
-    expect(tools.flaw('fetch_url', { directory: undefined, trusted: false }, {})).toBe(undefined);
+    expect(reasonFor('view_file', { root: ['.'] })).toMatch(/^config\.root is not an option/);
+    expect(reasonFor('fetch_url', { fetch: { allowPrivate: true } })).toMatch(/is not trusted/);
+    expect(reasonFor('fetch_url', { fetch: { allowPrivate: true } }, true)).toBe(undefined);
+    expect(tools.unavailableReason('view_file', { directory: undefined, trusted: true }, {})).toMatch(
+      /comes from a file/,
+    );
+    expect(tools.unavailableReason('fetch_url', { directory: undefined, trusted: false }, {})).toBe(undefined);
     expect(await failure(tools.open('write_file', { directory: root, trusted: false }, {}))).toMatch(/is not trusted/);
   },
 );
 
-verifies('toolbox.ask', 'a tool in a definition does not work, or does not ask', async () => {
-  const { root, outside } = stage({ 'a.txt': 'one\n', 'sub/b.txt': 'two\n' });
-  const tools: Implementation = toolboxTools({ commands: { sandbox: 'preferred' } });
+verifies('toolbox.ask', 'the tools work in definitions, and those with side effects ask', async () => {
+  const { root, outside } = createWorkspace({ 'a.txt': 'one\n', 'sub/b.txt': 'two\n' });
+  const tools: ToolImplementation = toolboxTools({ commands: { sandbox: 'preferred' } });
   const origin = { directory: root, trusted: false };
   const view = await tools.open('view_file', origin, { roots: ['sub'] });
   expect(await view({ path: 'b.txt' }, call)).toMatchObject({ text: '1\ttwo' });
   expect(await failure(Promise.resolve(view({ path: '../a.txt' }, call)))).toMatch(/is outside/);
-  expect(await failure(Promise.resolve(view({ path: 1 }, call)))).toMatch(/^The input of view_file does not fit/);
-  const linked = stage({ 'x.txt': '' });
+  expect(await failure(Promise.resolve(view({ path: 1 }, call)))).toMatch(/^The input of view_file is invalid/);
+  const linked = createWorkspace({ 'x.txt': '' });
   const { symlinkSync } = await import('node:fs');
   symlinkSync(outside, join(linked.root, 'link'));
-  const leaving = tools.open('view_file', { directory: linked.root, trusted: false }, { roots: ['link'] });
-  expect(await failure(leaving)).toMatch(/is reached through the symbolic link/);
+  const openedThroughLink = tools.open('view_file', { directory: linked.root, trusted: false }, { roots: ['link'] });
+  expect(await failure(openedThroughLink)).toMatch(/is reached through the symbolic link/);
   const trusted = { directory: root, trusted: true };
-  expect(tools.question('view_file', trusted, {})).toBe(undefined);
-  const question = tools.question('edit_file', trusted, {});
+  expect(tools.approvalDescriber('view_file', trusted, {})).toBe(undefined);
+  const question = tools.approvalDescriber('edit_file', trusted, {});
   expect(await question?.(inputs.edit_file, {})).toMatch(/^Edit a\.txt:/);
   expect(await question?.(inputs.edit_file, { mode: 'unsupervised' })).toBe(null);
-  const said: string[] = [];
+  const deltas: string[] = [];
   const run = await tools.open('run_command', trusted, {});
-  expect(await run({ command: 'cat a.txt' }, { ...call, delta: (text) => void said.push(text) })).toMatchObject({
+  expect(await run({ command: 'cat a.txt' }, { ...call, delta: (text) => void deltas.push(text) })).toMatchObject({
     output: 'one\n',
   });
-  expect(said.join('')).toBe('one\n');
+  expect(deltas.join('')).toBe('one\n');
 });
 
-verifies('toolbox.ask', 'a definition undoes what the operator has set', async () => {
-  const { root } = stage();
+verifies('toolbox.ask', 'a definition cannot override the options of the operator', async () => {
+  const { root } = createWorkspace();
   const tools = toolboxTools({
     fetch: { allow: ['example.com'], maxRedirects: 0 },
     commands: { bubblewrap: '/nowhere/bwrap' },
@@ -252,7 +260,7 @@ verifies('toolbox.ask', 'a definition undoes what the operator has set', async (
   const trusted = { directory: root, trusted: true };
   const fetching = await tools.open('fetch_url', trusted, { fetch: { allow: ['evil.example'], allowPrivate: true } });
   expect(await failure(Promise.resolve(fetching({ url: 'http://evil.example/' }, call)))).toMatch(
-    /of hosts only example\.com/,
+    /only example\.com may be fetched/,
   );
   const run = await tools.open('run_command', trusted, { commands: { bubblewrap: '/usr/bin/bwrap' } });
   expect(await failure(Promise.resolve(run({ command: 'true' }, call)))).toMatch(/\/nowhere\/bwrap is not installed/);

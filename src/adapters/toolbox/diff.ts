@@ -1,101 +1,109 @@
 /**
- * What a change does to a text, as a unified diff for people and models. The shortest script (Myers) is looked for as long
- * as it is cheap; a larger change is shown as lines replaced, and one too long to show says how much is left out.
+ * Formats the change of a text as a unified diff for people and models. Small changes use the shortest edit script
+ * (Myers); for larger ones that search is too expensive, so all changed lines are shown as replaced. A long diff is
+ * truncated and states how much it omits.
  */
 import { createRequire } from 'node:module';
 import type * as Diff from 'diff';
-import { headOf } from './text.js';
+import { firstChars } from './text.js';
 
 type Hunk = Diff.StructuredPatchHunk;
 
-const CONTEXT = 3;
-/** Lines that may differ before the search is given up: its time and memory grow with the square. */
-const DIFFERENCES = 400;
-const SEARCHED_LINES = 20_000;
-const SHOWABLE_LINES = 100_000;
-const SHOWN_LINES = 400;
-const SHOWN_CHARACTERS = 24_000;
-const LINE = 400;
-/** Loads `diff` with the first change: tools that only read do not need it. */
-const load = createRequire(import.meta.url);
+const CONTEXT_LINES = 3;
+/** The maximum length of an edit script: time and memory of the search grow with its square. */
+const MAX_DIFFERENCES = 400;
+const MAX_SEARCHED_LINES = 20_000;
+const MAX_CHANGED_LINES = 100_000;
+const MAX_DIFF_LINES = 400;
+const MAX_DIFF_CHARS = 24_000;
+const MAX_LINE_CHARS = 400;
+/** Loads the package `diff` on first use: tools that only read do not need it. */
+const requireModule = createRequire(import.meta.url);
 const NO_NEWLINE = '\\ No newline at end of file';
 
-/** The diff of two texts; `undefined` stands for a file that is not there. */
-export function diffOf(path: string, before: string | undefined, after: string): string {
+/** Returns the diff of two texts. `before` is undefined for a new file. */
+export function unifiedDiff(path: string, before: string | undefined, after: string): string {
   if (before === after) return '(no change)';
-  const head = [`--- ${before === undefined ? '(new file)' : path}`, `+++ ${path}`];
-  return bounded([...head, ...changes(before ?? '', after)]);
+  const header = [`--- ${before === undefined ? '(new file)' : path}`, `+++ ${path}`];
+  return truncateDiff([...header, ...formatChanges(before ?? '', after)]);
 }
 
-function changes(before: string, after: string): readonly string[] {
-  const start = alikeAtStart(before, after);
-  const end = alikeAtEnd(before, after, start);
-  const old = before.slice(start, before.length - end);
-  const now = after.slice(start, after.length - end);
-  const [gone, come] = [lineEnds(old), lineEnds(now)];
-  if (gone + come > SHOWABLE_LINES) return [`… too long to show: ${gone} lines are replaced by ${come} others.`];
-  const skipped = lineEnds(before.slice(0, start));
-  return hunksOf(old, now, gone + come).flatMap((hunk) => [headerOf(hunk, skipped), ...hunk.lines.map(shown)]);
+function formatChanges(before: string, after: string): readonly string[] {
+  const start = commonPrefixChars(before, after);
+  const end = commonSuffixChars(before, after, start);
+  const oldText = before.slice(start, before.length - end);
+  const newText = after.slice(start, after.length - end);
+  const [oldLines, newLines] = [countNewlines(oldText), countNewlines(newText)];
+  if (oldLines + newLines > MAX_CHANGED_LINES)
+    return [`… too long to show: ${oldLines} lines are replaced by ${newLines} others.`];
+  const skippedLines = countNewlines(before.slice(0, start));
+  return hunksOf(oldText, newText, oldLines + newLines).flatMap((hunk) => [
+    headerOf(hunk, skippedLines),
+    ...hunk.lines.map(formatEdit),
+  ]);
 }
 
-/** The characters of all lines that are the same at the start, but for those that are shown around a change. */
-function alikeAtStart(before: string, after: string): number {
-  const least = Math.min(before.length, after.length);
-  let same = 0;
-  while (same < least && before.charCodeAt(same) === after.charCodeAt(same)) same++;
-  let start = same;
-  for (let lines = 0; lines <= CONTEXT && start > 0; lines++) {
-    // The first round only goes back to where the line begins.
-    const from = lines === 0 ? start - 1 : start - 2;
-    start = from < 0 ? 0 : before.lastIndexOf('\n', from) + 1;
+/** Returns the length of the equal lines at the start, without the context lines of the first change. */
+function commonPrefixChars(before: string, after: string): number {
+  const maxLength = Math.min(before.length, after.length);
+  let equalChars = 0;
+  while (equalChars < maxLength && before.charCodeAt(equalChars) === after.charCodeAt(equalChars)) equalChars++;
+  let start = equalChars;
+  for (let lines = 0; lines <= CONTEXT_LINES && start > 0; lines++) {
+    // The first round moves to the start of the changed line only.
+    const searchEnd = lines === 0 ? start - 1 : start - 2;
+    start = searchEnd < 0 ? 0 : before.lastIndexOf('\n', searchEnd) + 1;
   }
   return start;
 }
 
-/** The same for the end. */
-function alikeAtEnd(before: string, after: string, start: number): number {
-  const most = Math.min(before.length, after.length) - start;
-  let same = 0;
-  while (same < most && before.charCodeAt(before.length - 1 - same) === after.charCodeAt(after.length - 1 - same))
-    same++;
-  let from = before.length - same;
-  for (let lines = 0; lines <= CONTEXT; lines++) {
-    const end = before.indexOf('\n', from);
-    if (end === -1) return 0;
-    from = end + 1;
+/** Returns the length of the equal lines at the end, without the context lines of the last change. */
+function commonSuffixChars(before: string, after: string, start: number): number {
+  const maxLength = Math.min(before.length, after.length) - start;
+  const charFromEnd = (text: string, index: number): number => text.charCodeAt(text.length - 1 - index);
+  let equalChars = 0;
+  while (equalChars < maxLength && charFromEnd(before, equalChars) === charFromEnd(after, equalChars)) equalChars++;
+  let suffixStart = before.length - equalChars;
+  for (let lines = 0; lines <= CONTEXT_LINES; lines++) {
+    const newline = before.indexOf('\n', suffixStart);
+    if (newline === -1) return 0;
+    suffixStart = newline + 1;
   }
-  return before.length - from;
+  return before.length - suffixStart;
 }
 
-function lineEnds(text: string): number {
+function countNewlines(text: string): number {
   let count = 0;
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++;
+  for (let index = text.indexOf('\n'); index !== -1; index = text.indexOf('\n', index + 1)) count++;
   return count;
 }
 
-/** The hunks of the shortest script if it is found cheaply, otherwise a single hunk that replaces all lines. */
-function hunksOf(old: string, now: string, lines: number): readonly Hunk[] {
-  if (lines <= SEARCHED_LINES) {
-    const { structuredPatch } = load('diff/lib/patch/create.js') as Pick<typeof Diff, 'structuredPatch'>;
-    const options = { context: CONTEXT, maxEditLength: DIFFERENCES };
-    const patch = structuredPatch('', '', old, now, undefined, undefined, options);
+/**
+ * Returns the hunks of the shortest edit script, or a single hunk that replaces all lines if the search is too
+ * expensive.
+ */
+function hunksOf(oldText: string, newText: string, lineCount: number): readonly Hunk[] {
+  if (lineCount <= MAX_SEARCHED_LINES) {
+    const { structuredPatch } = requireModule('diff/lib/patch/create.js') as Pick<typeof Diff, 'structuredPatch'>;
+    const options = { context: CONTEXT_LINES, maxEditLength: MAX_DIFFERENCES };
+    const patch = structuredPatch('', '', oldText, newText, undefined, undefined, options);
     if (patch !== undefined) return patch.hunks;
   }
-  return [replacement(linesOf(old), linesOf(now))];
+  return [replacementHunk(splitKeepingNewlines(oldText), splitKeepingNewlines(newText))];
 }
 
-/** Lines with their ends, so that a missing last line end is a difference. */
-function linesOf(text: string): readonly string[] {
+/** Splits a text into lines with their newlines, so that a missing newline at the end is a difference. */
+function splitKeepingNewlines(text: string): readonly string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** All lines replaced, but for those that are the same around them. */
-function replacement(before: readonly string[], after: readonly string[]): Hunk {
-  const least = Math.min(before.length, after.length);
+/** Returns a hunk that replaces all lines except the equal ones at both ends. */
+function replacementHunk(before: readonly string[], after: readonly string[]): Hunk {
+  const maxEqual = Math.min(before.length, after.length);
   let start = 0;
-  while (start < least && before[start] === after[start]) start++;
+  while (start < maxEqual && before[start] === after[start]) start++;
   let end = 0;
-  while (end < least - start && before.at(-1 - end) === after.at(-1 - end)) end++;
+  while (end < maxEqual - start && before.at(-1 - end) === after.at(-1 - end)) end++;
   const signed = (sign: string, lines: readonly string[]): string[] =>
     lines.flatMap((line) => (line.endsWith('\n') ? [sign + line.slice(0, -1)] : [sign + line, NO_NEWLINE]));
   const lines = [
@@ -107,28 +115,31 @@ function replacement(before: readonly string[], after: readonly string[]): Hunk 
   return { oldStart: 1, oldLines: before.length, newStart: 1, newLines: after.length, lines };
 }
 
-/** `skipped` lines stand before the compared text. As in every unified diff, a side without lines names the line before it. */
-function headerOf({ oldStart, oldLines, newStart, newLines }: Hunk, skipped: number): string {
-  const side = (start: number, count: number): string => `${skipped + start - (count === 0 ? 1 : 0)},${count}`;
+/**
+ * Formats the header of a hunk. `skippedLines` precede the compared text. As in every unified diff, a side without
+ * lines has the number of the line before it.
+ */
+function headerOf({ oldStart, oldLines, newStart, newLines }: Hunk, skippedLines: number): string {
+  const side = (start: number, count: number): string => `${skippedLines + start - (count === 0 ? 1 : 0)},${count}`;
   return `@@ -${side(oldStart, oldLines)} +${side(newStart, newLines)} @@`;
 }
 
-function shown(line: string): string {
-  const more = line.length - 1 - LINE;
-  return more > 0 ? `${headOf(line, LINE + 1)}… (${more} more characters)` : line;
+function formatEdit(line: string): string {
+  const omittedChars = line.length - 1 - MAX_LINE_CHARS;
+  return omittedChars > 0 ? `${firstChars(line, MAX_LINE_CHARS + 1)}… (${omittedChars} more characters)` : line;
 }
 
-function bounded(lines: readonly string[]): string {
-  let characters = 0;
-  const fits = lines.findIndex((line, at) => {
-    characters += line.length + 1;
-    return at >= SHOWN_LINES || characters > SHOWN_CHARACTERS;
+function truncateDiff(lines: readonly string[]): string {
+  let charCount = 0;
+  const firstOmitted = lines.findIndex((line, index) => {
+    charCount += line.length + 1;
+    return index >= MAX_DIFF_LINES || charCount > MAX_DIFF_CHARS;
   });
-  if (fits === -1) return lines.join('\n');
-  const rest = lines.slice(fits);
-  const count = (sign: string): number => rest.filter((line) => line.startsWith(sign)).length;
+  if (firstOmitted === -1) return lines.join('\n');
+  const omitted = lines.slice(firstOmitted);
+  const count = (sign: string): number => omitted.filter((line) => line.startsWith(sign)).length;
   return [
-    ...lines.slice(0, fits),
-    `… too long to show whole: ${count('-')} more lines are removed and ${count('+')} more are added.`,
+    ...lines.slice(0, firstOmitted),
+    `… too long to show completely: ${count('-')} more lines are removed and ${count('+')} more are added.`,
   ].join('\n');
 }

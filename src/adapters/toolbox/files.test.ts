@@ -1,9 +1,9 @@
-/** Looking at files: sorted, numbered, in bounds, and kind about what cannot be shown. */
+/** `list_files`, `view_file` and `search_files`: order, line numbers, limits and error messages. */
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
+import { cleanUp, createWorkspace, failure, SECRET, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
 
 afterAll(cleanUp);
@@ -17,8 +17,8 @@ const project = {
   'node_modules/x/index.js': 'export const a = 0;\n',
 };
 
-verifies('toolbox.files', 'a listing comes in another order each time, or leaves out what is there', async () => {
-  const { root, outside } = stage(project);
+verifies('toolbox.files', 'a listing is complete and sorted', async () => {
+  const { root, outside } = createWorkspace(project);
   symlinkSync(outside, join(root, 'link'));
   const { list_files } = toolbox({ roots: [root] });
   expect(await use(list_files, {})).toEqual({
@@ -38,29 +38,31 @@ verifies('toolbox.files', 'a listing comes in another order each time, or leaves
       'src/deep/',
       'src/deep/c.ts',
     ],
-    note: 'node_modules is only looked into when it is named.',
+    note: 'node_modules is only walked if it is the path itself.',
   });
   expect(await use(list_files, { path: 'node_modules', depth: 2 })).toMatchObject({
     entries: ['node_modules/x/', 'node_modules/x/index.js'],
   });
 });
 
-verifies('toolbox.files', 'a directory with very many files floods the model', async () => {
+verifies('toolbox.files', 'the size of a listing is bounded', async () => {
   const files = Object.fromEntries(Array.from({ length: 1200 }, (_, i) => [`f${String(i).padStart(5, '0')}`, '']));
-  const { list_files } = toolbox({ roots: [stage(files).root] });
-  const usual = await use(list_files, {});
-  expect(usual.entries).toHaveLength(500);
-  expect(usual.note).toMatch(/more than these 500; name a directory/);
+  const { list_files } = toolbox({ roots: [createWorkspace(files).root] });
+  const listing = await use(list_files, {});
+  expect(listing.entries).toHaveLength(500);
+  expect(listing.note).toMatch(/more than these 500 entries; use a subdirectory/);
   const few = await use(list_files, { limit: 2 });
   expect(few.entries).toEqual(['f00000', 'f00001']);
-  const long = stage(Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`${i}${'x'.repeat(200)}`, ''])));
+  const long = createWorkspace(
+    Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`${i}${'x'.repeat(200)}`, ''])),
+  );
   const bounded = await use(toolbox({ roots: [long.root] }).list_files, {});
   expect(JSON.stringify(bounded).length).toBeLessThan(70_000);
   expect(bounded.note).toMatch(/There are more/);
 });
 
-verifies('toolbox.files', 'a view shows other lines than it says', async () => {
-  const { root } = stage({
+verifies('toolbox.files', 'a view shows the requested lines with their numbers', async () => {
+  const { root } = createWorkspace({
     ...project,
     many: Array.from({ length: 3000 }, (_, i) => `line ${i + 1}`).join('\n'),
     none: '',
@@ -81,8 +83,8 @@ verifies('toolbox.files', 'a view shows other lines than it says', async () => {
   );
 });
 
-verifies('toolbox.files', 'one endless line or a large file floods the model', async () => {
-  const { root } = stage({ line: 'x'.repeat(500_000), wide: `${'y'.repeat(900)}\n`.repeat(1000) });
+verifies('toolbox.files', 'the size of a view is bounded', async () => {
+  const { root } = createWorkspace({ line: 'x'.repeat(500_000), wide: `${'y'.repeat(900)}\n`.repeat(1000) });
   writeFileSync(join(root, 'large'), Buffer.alloc(17 * 1024 * 1024, 'z\n'));
   const { view_file } = toolbox({ roots: [root] });
   const line = await use(view_file, { path: 'line' });
@@ -95,23 +97,21 @@ verifies('toolbox.files', 'one endless line or a large file floods the model', a
   });
 });
 
-verifies('toolbox.files', 'a binary file, a directory or a missing file is answered with a riddle', async () => {
-  const { root } = stage(project);
+verifies('toolbox.files', 'the error for a binary file, a directory or a missing file states the reason', async () => {
+  const { root } = createWorkspace(project);
   writeFileSync(join(root, 'image.png'), Buffer.from([137, 80, 78, 71, 0, 1, 2]));
   writeFileSync(join(root, 'latin'), Buffer.from([0x63, 0x61, 0x66, 0xe9]));
   const { view_file, list_files } = toolbox({ roots: [root] });
   expect(await failure(use(view_file, { path: 'image.png' }))).toMatch(/^"image.png" is not text \(7 bytes\)/);
   expect(await use(view_file, { path: 'latin' })).toMatchObject({ text: '1\tcaf\ufffd' });
-  expect(await failure(use(view_file, { path: 'src' }))).toBe('"src" is a directory; look into it with list_files.');
-  expect(await failure(use(view_file, { path: 'nowhere' }))).toBe('"nowhere" does not exist; look with list_files.');
-  expect(await failure(use(view_file, { path: 'README.md/x' }))).toMatch(
-    /leads through something that is not a directory/,
-  );
+  expect(await failure(use(view_file, { path: 'src' }))).toBe('"src" is a directory; use list_files.');
+  expect(await failure(use(view_file, { path: 'nowhere' }))).toBe('"nowhere" does not exist; check with list_files.');
+  expect(await failure(use(view_file, { path: 'README.md/x' }))).toMatch(/contains a part that is not a directory/);
   expect(await failure(use(list_files, { path: 'README.md' }))).toMatch(/not a directory/);
 });
 
-verifies('toolbox.files', 'a search misses a line, or finds what is not asked for', async () => {
-  const { root, outside } = stage(project);
+verifies('toolbox.files', 'a search finds exactly the matching lines', async () => {
+  const { root, outside } = createWorkspace(project);
   symlinkSync(outside, join(root, 'link'));
   symlinkSync(join(outside, 'secret.txt'), join(root, 'src/link.txt'));
   const { search_files } = toolbox({ roots: [root] });
@@ -131,37 +131,37 @@ verifies('toolbox.files', 'a search misses a line, or finds what is not asked fo
   expect(await use(search_files, { query: SECRET })).toMatchObject({ matches: [] });
 });
 
-verifies('toolbox.files', 'a search floods the model, or never ends', async () => {
-  const { root } = stage({
+verifies('toolbox.files', 'the size and time of a search are bounded', async () => {
+  const { root } = createWorkspace({
     many: 'needle\n'.repeat(5000),
     wide: `${'x'.repeat(100_000)}needle${'x'.repeat(100_000)}\n`,
   });
   writeFileSync(join(root, 'large'), Buffer.alloc(1024 * 1024 + 1, 'needle\n'));
   const { search_files } = toolbox({ roots: [root] });
-  const found = await use(search_files, { query: 'needle' });
-  expect(found.matches).toHaveLength(100);
-  expect(found.note).toMatch(/^It stopped after 100 lines in 1 files: narrow.*large is too large/s);
+  const result = await use(search_files, { query: 'needle' });
+  expect(result.matches).toHaveLength(100);
+  expect(result.note).toMatch(/^It stopped after 100 lines in 1 files: narrow.*large is too large/s);
   const wide = await use(search_files, { query: 'needle', path: 'wide' });
   expect(String((wide.matches as string[])[0]).length).toBeLessThan(400);
   expect((wide.matches as string[])[0]).toContain('needle');
   writeFileSync(join(root, 'hard'), `${'a'.repeat(2000)}\n`.repeat(200));
-  const from = performance.now();
+  const start = performance.now();
   expect(await use(search_files, { query: '(a*)*(a|aa)+[bc]', pattern: true, path: 'hard' })).toMatchObject({
     matches: [],
   });
   const costly = use(search_files, { query: '(a|b|c|d|[e-z]| |.){1,900}[!?]', pattern: true, path: 'hard' });
   expect(await failure(costly)).toMatch(/would take too long/);
-  expect(performance.now() - from).toBeLessThan(10_000);
+  expect(performance.now() - start).toBeLessThan(10_000);
 });
 
-verifies('toolbox.files', 'a pattern that cannot be used, or input that does not fit, is a riddle', async () => {
-  const { search_files, view_file } = toolbox({ roots: [stage(project).root] });
+verifies('toolbox.files', 'the error for an unsupported pattern or an invalid input states the reason', async () => {
+  const { search_files, view_file } = toolbox({ roots: [createWorkspace(project).root] });
   expect(await failure(use(search_files, { query: '(?=a)', pattern: true }))).toMatch(
-    /^The pattern cannot be used: .*Lookaround/,
+    /^The pattern cannot be used: .*does not support lookaround/,
   );
   expect(await failure(use(search_files, { query: '((a{900}){900}){900}', pattern: true }))).toMatch(/cannot be used/);
   expect(await failure(use(view_file, { file: 'x' }))).toBe(
-    'The input of view_file does not fit: file: is not known; known are path, offset, limit; path: is missing.',
+    'The input of view_file is invalid: file: is not a parameter; available are path, offset, limit; path: is missing.',
   );
   expect(await failure(use(view_file, { path: 'x', offset: 0.5 }))).toMatch(/offset: must be a whole number/);
   expect(await failure(use(view_file, { path: '', limit: 0 }))).toMatch(
@@ -170,30 +170,30 @@ verifies('toolbox.files', 'a pattern that cannot be used, or input that does not
   expect(await failure(use(view_file, ['x']))).toMatch(/must be an object/);
 });
 
-verifies('toolbox.files', 'nothing else runs while a hard pattern is tried', async () => {
+verifies('toolbox.files', 'a search with an expensive pattern yields to the event loop', async () => {
   let seed = 1;
   const letters = Array.from({ length: 900_000 }, (_, i) => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
     return i % 1500 === 0 ? '\n' : 'abcdefgh ij'.charAt(seed % 11);
   });
   const text = letters.join('');
-  const { root } = stage(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`hard-${n}`, text])));
+  const { root } = createWorkspace(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`hard-${n}`, text])));
   const controller = new AbortController();
   const reason = new Error('enough');
-  let turns = 0;
+  let timerCalls = 0;
   const timer = setInterval(() => {
-    turns += 1;
-    if (turns === 3) controller.abort(reason);
+    timerCalls += 1;
+    if (timerCalls === 3) controller.abort(reason);
   }, 5);
   const search = { query: '(a|b|c|d|[e-z]| |.){1,100}[!?]', pattern: true };
   const searching = use(toolbox({ roots: [root] }).search_files, search, { abortSignal: controller.signal });
   await expect(searching).rejects.toBe(reason);
   clearInterval(timer);
-  expect(turns).toBeLessThan(10);
+  expect(timerCalls).toBeLessThan(10);
 });
 
-verifies('toolbox.files', 'a search that was aborted goes on', async () => {
-  const { root } = stage(project);
+verifies('toolbox.files', 'an aborted search rejects with the reason of the abort', async () => {
+  const { root } = createWorkspace(project);
   const reason = new Error('cancelled');
   const { search_files } = toolbox({ roots: [root] });
   await expect(use(search_files, { query: 'a' }, { abortSignal: AbortSignal.abort(reason) })).rejects.toBe(reason);

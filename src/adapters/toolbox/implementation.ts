@@ -1,121 +1,136 @@
 /**
- * `toolbox:NAME`: a tool of the toolbox in a JSON or TOML definition. Paths of its roots start at the definition and, unless
- * the operator trusts that directory, stay inside it; from elsewhere than a trusted directory nothing can be changed or run.
- * What the operator has set for commands and fetches holds, whatever a definition says.
+ * `toolbox:NAME` tools: the toolbox in JSON and TOML definitions. The paths of roots are relative to the directory of
+ * the definition. In an untrusted directory, roots must be inside it, and tools that change files or run commands are
+ * not available. The options of the operator override those of a definition.
  */
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { LoopError } from '../../base/errors.js';
 import { trustAdvice } from '../../base/permits.js';
-import { LoopError } from '../../journal/errors.js';
-import type { Implementation, ToolFunction } from '../../loops/implementation.js';
-import type { Origin } from '../../loops/origin.js';
+import type { DefinitionOrigin } from '../../loops/origin.js';
+import type { ToolFunction, ToolImplementation } from '../../loops/tool-implementation.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopsTool, LoopsToolOptions } from '../../protocol/tool.js';
-import { type CommandOptions, type FetchOptions, optionsFlaw, type ToolboxOptions } from './options.js';
-import { contains } from './paths.js';
+import { type CommandOptions, type FetchOptions, findOptionsProblem, type ToolboxOptions } from './options.js';
+import { containsPath } from './paths.js';
 import { Roots } from './roots.js';
-import { makers, platformFlaw, type Toolbox } from './toolbox.js';
+import { findPlatformProblem, type Toolbox, toolFactories } from './toolbox.js';
 
-/** What the operator sets for all definitions. */
+/** The options of the operator, which apply to all definitions. */
 export interface ToolboxToolsOptions {
   readonly commands?: CommandOptions;
   readonly fetch?: FetchOptions;
 }
 
-type Config = { readonly [name: string]: Json };
+type ToolConfig = { readonly [name: string]: Json };
 
-const CHANGING: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
-/** What does something asks unless the policy of its definition says otherwise. */
-const ASKING: readonly string[] = [...CHANGING, 'fetch_url'];
+const CHANGING_TOOLS: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
+/** Tools with side effects ask for approval by default; the policy of a definition can change that. */
+const APPROVAL_TOOLS: readonly string[] = [...CHANGING_TOOLS, 'fetch_url'];
 
-/** What stands behind `toolbox:NAME`; a LoopError says what is wrong with the operator's options. */
-export function toolboxTools(options: ToolboxToolsOptions = {}): Implementation {
-  const wrong = 'roots' in options ? 'Roots are set by definitions, not here.' : optionsFlaw(options, 'options');
-  if (wrong !== undefined) throw new LoopError('CONFIG_INVALID', wrong);
+/**
+ * Creates the implementation of `toolbox:NAME` tools. Throws CONFIG_INVALID if the options are invalid.
+ *
+ * @example
+ * toolboxTools({ commands: { sandbox: 'required', network: false } });
+ */
+export function toolboxTools(options: ToolboxToolsOptions = {}): ToolImplementation {
+  const problem =
+    'roots' in options ? 'Roots are set by definitions, not here.' : findOptionsProblem(options, 'options');
+  if (problem !== undefined) throw new LoopError('CONFIG_INVALID', problem);
   return {
     scheme: 'toolbox',
-    flaw,
-    question: (target, origin, config) => {
-      if (!ASKING.includes(target)) return undefined;
+    unavailableReason: findTargetProblem,
+    approvalDescriber: (target, origin, config) => {
+      if (!APPROVAL_TOOLS.includes(target)) return undefined;
       return async (input, context) =>
-        (await toolOf(target, origin, config, options)).requestApproval?.(input, context);
+        (await createTool(target, origin, config, options)).requestApproval?.(input, context);
     },
-    resolve: (target, origin, config) => {
-      if (!ASKING.includes(target)) return undefined;
-      return async (input) => (await toolOf(target, origin, config, options)).approvalTarget?.(input);
+    targetResolver: (target, origin, config) => {
+      if (!APPROVAL_TOOLS.includes(target)) return undefined;
+      return async (input) => (await createTool(target, origin, config, options)).approvalTarget?.(input);
     },
     open: async (target, origin, config, approved) =>
-      functionOf(await toolOf(target, origin, config, options), approved),
+      toToolFunction(await createTool(target, origin, config, options), approved),
   };
 }
 
-/** Any tool of the toolbox: it checks what it is given itself. */
-type Tool = LoopsTool<unknown, unknown>;
+/** Any tool of the toolbox. It validates its input itself. */
+type AnyTool = LoopsTool<unknown, unknown>;
 
-async function toolOf(target: string, origin: Origin, config: Config, options: ToolboxToolsOptions): Promise<Tool> {
-  const wrong = flaw(target, origin, config);
-  if (wrong !== undefined) throw new LoopError('DEFINITION_INVALID', wrong);
-  const roots = target === 'fetch_url' ? undefined : await rootsOf(origin, config);
-  const told = config as Partial<ToolboxOptions>;
+async function createTool(
+  target: string,
+  origin: DefinitionOrigin,
+  config: ToolConfig,
+  options: ToolboxToolsOptions,
+): Promise<AnyTool> {
+  const problem = findTargetProblem(target, origin, config);
+  if (problem !== undefined) throw new LoopError('DEFINITION_INVALID', problem);
+  const roots = target === 'fetch_url' ? undefined : await openRoots(origin, config);
+  const { commands, fetch } = config as Partial<ToolboxOptions>;
   const merged = {
-    roots: rootsIn(config),
-    commands: { ...told.commands, ...options.commands },
-    fetch: { ...told.fetch, ...options.fetch },
+    roots: rootPathsOf(config),
+    commands: { ...commands, ...options.commands },
+    fetch: { ...fetch, ...options.fetch },
   };
-  return makers[target as keyof Toolbox](merged, () => roots as Roots) as unknown as Tool;
+  return toolFactories[target as keyof Toolbox](merged, () => roots as Roots) as unknown as AnyTool;
 }
 
-/** What the definition names, as far as text can tell. */
-function flaw(target: string, origin: Origin, config: Config): string | undefined {
-  if (!Object.hasOwn(makers, target)) {
-    return `toolbox:${target} is not known; known are ${Object.keys(makers).join(', ')}.`;
+/** Returns the reason why a definition is invalid; undefined if it is valid. Does not access the file system. */
+function findTargetProblem(target: string, origin: DefinitionOrigin, config: ToolConfig): string | undefined {
+  if (!Object.hasOwn(toolFactories, target)) {
+    return `toolbox:${target} does not exist; available are ${Object.keys(toolFactories).join(', ')}.`;
   }
-  return platformFlaw() ?? optionsFlaw(config, 'config') ?? placeFlaw(target, origin, config);
+  return findPlatformProblem() ?? findOptionsProblem(config, 'config') ?? findOriginProblem(target, origin, config);
 }
 
-function placeFlaw(target: string, { directory, trusted }: Origin, config: Config): string | undefined {
+function findOriginProblem(
+  target: string,
+  { directory, trusted }: DefinitionOrigin,
+  config: ToolConfig,
+): string | undefined {
   const { fetch } = config as Partial<ToolboxOptions>;
   if (fetch?.allowPrivate && !trusted) {
-    return `config.fetch.allowPrivate opens this machine's network, and where this definition comes from is not trusted. ${trustAdvice(directory)}`;
+    return `config.fetch.allowPrivate gives access to this machine's network, and the source of this definition is not trusted. ${trustAdvice(directory)}`;
   }
   if (target === 'fetch_url') return undefined;
   if (directory === undefined) {
-    return `toolbox:${target} needs a definition that comes from a file: the paths of its roots start at it.`;
+    return `toolbox:${target} needs a definition that comes from a file: its roots are relative to it.`;
   }
   if (trusted) return undefined;
-  if (CHANGING.includes(target))
-    return `toolbox:${target} changes things, and ${directory} is not trusted. ${trustAdvice(directory)}`;
+  if (CHANGING_TOOLS.includes(target))
+    return `toolbox:${target} has side effects, and ${directory} is not trusted. ${trustAdvice(directory)}`;
   const base = resolve(directory);
-  const leaving = rootsIn(config).find((root) => !contains(base, resolve(base, root)));
-  if (leaving === undefined) return undefined;
-  return `config.roots: ${leaving} leaves the directory of its definition (${directory}), which is not trusted. ${trustAdvice(directory)}`;
+  const outsideRoot = rootPathsOf(config).find((root) => !containsPath(base, resolve(base, root)));
+  if (outsideRoot === undefined) return undefined;
+  return `config.roots: ${outsideRoot} leaves the directory of its definition (${directory}), which is not trusted. ${trustAdvice(directory)}`;
 }
 
-/** The definition's own directory unless told. */
-function rootsIn(config: Config): readonly string[] {
+/** Returns the roots of a definition, which default to its own directory. */
+function rootPathsOf(config: ToolConfig): readonly string[] {
   return (config as Partial<ToolboxOptions>).roots ?? ['.'];
 }
 
-/** The roots as they are on the disk now, links followed. */
-async function rootsOf({ directory = '', trusted }: Origin, config: Config): Promise<Roots> {
+/** Resolves the roots of a definition. Throws DEFINITION_INVALID if a link leaves an untrusted directory. */
+async function openRoots({ directory = '', trusted }: DefinitionOrigin, config: ToolConfig): Promise<Roots> {
   const base = await realpath(directory);
-  const roots = new Roots(rootsIn(config).map((root) => resolve(base, root)));
-  const leaving = trusted ? undefined : roots.all.find((root) => !contains(base, root));
-  if (leaving === undefined) return roots;
+  const roots = new Roots(rootPathsOf(config).map((root) => resolve(base, root)));
+  const isAllowed = trusted || roots.realPaths.every((root) => containsPath(base, root));
+  if (isAllowed) return roots;
   throw new LoopError(
     'DEFINITION_INVALID',
     `A root of the definition in ${directory} is a link that leaves it. ${trustAdvice(directory)}`,
   );
 }
 
-/** Whoever calls it has passed the gate: the question was asked before. */
-function functionOf(tool: Tool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
-  const run = tool.withApproval('always_allow');
+/** Converts a tool to a function that runs without asking: the approval gate precedes the call. */
+function toToolFunction(tool: AnyTool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
+  const allowedTool = tool.withApproval('always_allow');
   return async (input, call) => {
     const { callId, toolCallId = callId, signal: abortSignal } = call;
     const onToolOutputDelta = (delta: string): void => call.delta(delta);
     const options: LoopsToolOptions = { toolCallId, messages: [], abortSignal, onToolOutputDelta, approvedTarget };
-    return run.execute(input, options);
+    return allowedTool.execute(input, options);
   };
 }

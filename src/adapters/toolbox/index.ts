@@ -1,4 +1,4 @@
-/** Tools that a coding agent needs: files, commands and pages, confined to what they are given. */
+/** The tools of a coding agent: files, commands and web pages, confined to the configured directories and hosts. */
 export { type ToolboxToolsOptions, toolboxTools } from './implementation.js';
 export type { CommandOptions, FetchOptions, ToolboxOptions } from './options.js';
 export { type Toolbox, toolbox } from './toolbox.js';

@@ -1,38 +1,44 @@
-/** What a sandboxed command may use. The kernel holds the size of files and, for most users, the number of tasks; see watch.ts for the rest. */
+/**
+ * Resource limits of a sandboxed command. The kernel enforces the size of files and, for most users, the number of
+ * tasks. See sandbox-monitor.ts for the number of processes and the memory.
+ */
 import { release } from 'node:os';
+import type { MountSource } from './mount-sources.js';
 import type { CommandOptions } from './options.js';
-import type { Source } from './sources.js';
 
-export interface Limits {
-  readonly processes: number;
-  readonly memoryBytes: number;
-  readonly fileBytes: number;
+/** The limits of one sandbox. */
+export interface SandboxLimits {
+  readonly maxProcesses: number;
+  readonly maxMemoryBytes: number;
+  readonly maxFileBytes: number;
 }
 
 const GIB = 1024 ** 3;
 const BLOCK_BYTES = 512;
-/** Threads count as tasks of the kernel, and a build runs many of them in one process. */
+/** The kernel counts threads as tasks, and a build may run many threads in one process. */
 const TASKS_PER_PROCESS = 16;
 
-export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: CommandOptions): Limits {
+/** Returns the limits of the options, with defaults for missing ones. */
+export function limitsOf({ maxProcesses, maxMemoryBytes, maxFileBytes }: CommandOptions): SandboxLimits {
   return {
-    processes: maxProcesses ?? 256,
-    memoryBytes: maxMemoryBytes ?? 4 * GIB,
-    fileBytes: maxFileBytes ?? GIB,
+    maxProcesses: maxProcesses ?? 256,
+    maxMemoryBytes: maxMemoryBytes ?? 4 * GIB,
+    maxFileBytes: maxFileBytes ?? GIB,
   };
 }
 
-/** How many tasks the kernel allows. */
-export function tasksOf({ processes }: Limits): number {
-  return processes * TASKS_PER_PROCESS;
+/** Returns the number of tasks that the kernel allows. */
+function maxTasksOf({ maxProcesses }: SandboxLimits): number {
+  return maxProcesses * TASKS_PER_PROCESS;
 }
 
 /**
- * Compares what was mounted, sets the limits and then becomes the program that follows; its arguments are no text for the
- * shell. A limit that is lower already cannot be raised, and stays. Shells call the number of tasks -u or -p.
+ * Checks the inodes of the mounts, sets the limits, and then executes the program in the remaining arguments. The shell
+ * does not interpret these arguments. An existing lower limit cannot be raised and is kept. Shells name the task limit
+ * -u or -p.
  */
 // guard: file-size-limited
-const SCRIPT = `
+const LIMIT_SCRIPT = `
 while [ "$1" != -- ]; do
   if [ "$(stat -c %d:%i -- "$2" 2>/dev/null)" != "$1" ]; then
     echo "Nothing was run: $2 was moved or replaced while the sandbox was set up. Try again."
@@ -50,22 +56,29 @@ fi
 shift 2
 exec "$@"`;
 
-/** A command within the limits that the kernel holds for each process, run only if the mounts show these sources. */
-export function limited(limits: Limits, sources: readonly Source[], argv: readonly string[]): readonly string[] {
-  const blocks = Math.ceil(limits.fileBytes / BLOCK_BYTES);
-  const tasks = countsPerNamespace(release()) ? tasksOf(limits) : 0;
-  const compared = sources.flatMap(({ inode, path }) => [inode, path]);
-  return ['/bin/sh', '-c', SCRIPT, 'sh', ...compared, '--', String(blocks), String(tasks), ...argv];
+/** Wraps a command: it runs only if the mounts show these sources, with the limits that the kernel enforces. */
+export function withLimits(
+  limits: SandboxLimits,
+  sources: readonly MountSource[],
+  argv: readonly string[],
+): readonly string[] {
+  const blocks = Math.ceil(limits.maxFileBytes / BLOCK_BYTES);
+  const tasks = countsTasksPerNamespace(release()) ? maxTasksOf(limits) : 0;
+  const expectedInodes = sources.flatMap(({ inode, path }) => [inode, path]);
+  return ['/bin/sh', '-c', LIMIT_SCRIPT, 'sh', ...expectedInodes, '--', String(blocks), String(tasks), ...argv];
 }
 
-/** Before Linux 5.14 the tasks of a user count all over the machine, and a limit would stop a command for what runs elsewhere. */
-export function countsPerNamespace(kernel: string): boolean {
+/**
+ * Before Linux 5.14, the task limit counts all tasks of the user on the machine, so processes elsewhere could exhaust
+ * it.
+ */
+export function countsTasksPerNamespace(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map(Number);
   return major > 5 || (major === 5 && minor >= 14);
 }
 
-/** Bytes for people. */
-export function sizeOf(bytes: number): string {
+/** Formats a number of bytes with a binary unit. */
+export function formatBytes(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
   let [value, unit] = [bytes, 0];
   while (value >= 1024 && value % 1024 === 0 && unit < units.length - 1) [value, unit] = [value / 1024, unit + 1];

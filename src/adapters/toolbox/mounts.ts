@@ -1,8 +1,8 @@
 /**
- * The mounts that show the roots to a sandboxed command, to write, without data directories and the files of stores. A data
- * directory is covered with an empty read-only one. So is a directory that a store shares with other files, which are then
- * mounted back into it: a mount over a single file would be detached when the owner renames a new file to that name. The
- * command can create no file in such a directory itself.
+ * Computes the mounts of a sandboxed command: the roots, writable, without data directories and files of stores. A data
+ * directory is covered by an empty read-only directory. So is a directory that a store shares with other files, and
+ * these files are mounted back into it: a mount over a single file would be detached as soon as the owner of the store
+ * renames a new file to that name. A command cannot create files in such a shared directory itself.
  */
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, readlink } from 'node:fs/promises';
@@ -10,137 +10,149 @@ import { dirname, join } from 'node:path';
 import {
   isInDataDirectory,
   isStoreFile,
+  protectedDatabases,
   protectedDirectories,
-  protectedPaths,
-  storeNames,
+  storeFileNames,
 } from '../../journal/store-files.js';
-import { otherNamesIn } from './other-names.js';
-import { contains, parentsIn } from './paths.js';
-import { refusal } from './refusal.js';
-import { type Confinement, LOCAL_PROGRAMS, PROGRAMS } from './sandbox.js';
-import { sourcesOf } from './sources.js';
-import { isDatabase, isDataDirectory } from './store-files.js';
-import { type Stores, storesIn } from './stores-in.js';
+import { findAliases } from './aliases.js';
+import { type FoundStores, findStores } from './find-stores.js';
+import { mountSourcesOf } from './mount-sources.js';
+import { containsPath, parentsWithin } from './paths.js';
+import { LOCAL_SYSTEM_DIRECTORIES, type SandboxOptions, SYSTEM_DIRECTORIES } from './sandbox.js';
+import { isDatabase, isDataDirectory } from './store-protection.js';
+import { toolError } from './tool-error.js';
 
 /** Arguments of bubblewrap that mount something at a path. */
 interface Mount {
-  readonly at: string;
+  readonly path: string;
   readonly argv: readonly string[];
-  /** The paths that are shown as they are. */
-  readonly shows: readonly string[];
+  /** The paths that the mount makes visible unchanged. */
+  readonly sources: readonly string[];
 }
 
-/** Bounds the mounts that one store needs, and those over other names of files. */
+/** The maximum number of mounts for one shared directory, and for aliases of files. */
 const MAX_ENTRIES = 1000;
 
-/** How the roots are shown to a command. */
-export interface Mounts extends Pick<Confinement, 'mounts' | 'sources'> {
-  /** The directories that are hidden with all that is in them. */
-  readonly hidden: readonly string[];
-  /** The directories in which the command sees nothing new and can create nothing, except in directories that they hold. */
-  readonly covered: readonly string[];
-  /** What was found before the command. */
-  readonly stores: Stores;
+/** The mounts of a sandbox, and the state of the roots they were computed from. */
+export interface SandboxMounts extends Pick<SandboxOptions, 'mounts' | 'sources'> {
+  /** Directories that are hidden completely. */
+  readonly hiddenDirectories: readonly string[];
+  /** Directories in which the command sees no new entries and can create none, except in their subdirectories. */
+  readonly coveredDirectories: readonly string[];
+  /** The stores that were found before the command. */
+  readonly stores: FoundStores;
 }
 
-/** The directories in which stores are looked for. */
-export function placesOf(roots: readonly string[]): readonly string[] {
-  return [...new Set([...roots, ...LOCAL_PROGRAMS])];
+/** Returns the directories in which stores are searched for. */
+export function searchRootsOf(roots: readonly string[]): readonly string[] {
+  return [...new Set([...roots, ...LOCAL_SYSTEM_DIRECTORIES])];
 }
 
-/** The arguments of bubblewrap that mount the roots, and what they must show. */
-export async function mountsOf(roots: readonly string[]): Promise<Mounts> {
-  const { hidden, files, shared, isHidden, stores } = await storesSeenIn(roots);
+/** Returns the arguments of bubblewrap that mount the roots, and the expected inodes of the mounts. */
+export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts> {
+  const { hidden, files, shared, isHidden, stores } = await findVisibleStores(roots);
   const covered = [...hidden, ...shared];
-  // A mount point cannot be renamed, so a command cannot move a store to another path.
-  const parents = new Set([...covered, ...files].flatMap((path) => parentsIn(roots, path)));
-  const covers = [
+  // A mount point cannot be renamed, so a command cannot move a parent of a store to another path.
+  const parents = new Set([...covered, ...files].flatMap((path) => parentsWithin(roots, path)));
+  const coveringMounts = [
     // guard: data-directories-covered
-    ...hidden.map((at) => ({ at, argv: ['--tmpfs', at, '--remount-ro', at], shows: [] })),
-    ...files.map((at) => ({ at, argv: ['--ro-bind', '/dev/null', at], shows: [] })),
-    ...(await Promise.all(shared.map((directory) => without(directory, roots, isHidden)))),
+    ...hidden.map((path) => ({ path, argv: ['--tmpfs', path, '--remount-ro', path], sources: [] })),
+    ...files.map((path) => ({ path, argv: ['--ro-bind', '/dev/null', path], sources: [] })),
+    ...(await Promise.all(shared.map((directory) => mountWithoutStore(directory, roots, isHidden)))),
   ];
-  const shown = [
+  const visibleMounts = [
     ...roots,
     // guard: parents-of-data-pinned
     ...[...parents].filter((parent) => !covered.includes(parent)),
-  ].map(bound);
-  // A directory before what is in it: a mount hides what was mounted below it before.
-  const mounts = [...shown, ...covers].sort((a, b) => a.at.length - b.at.length);
-  const sources = new Set(mounts.flatMap(({ shows }) => shows.filter((path) => !covered.includes(path))));
-  const argv = mounts.flatMap((mount) => mount.argv);
-  return { mounts: argv, sources: sourcesOf([...sources]), hidden, covered: shared, stores };
+  ].map(bindMount);
+  // Parents first: a mount hides earlier mounts below it.
+  const mounts = [...visibleMounts, ...coveringMounts].sort((a, b) => a.path.length - b.path.length);
+  const sourcePaths = new Set(mounts.flatMap(({ sources }) => sources.filter((path) => !covered.includes(path))));
+  return {
+    mounts: mounts.flatMap((mount) => mount.argv),
+    sources: mountSourcesOf([...sourcePaths]),
+    hiddenDirectories: hidden,
+    coveredDirectories: shared,
+    stores,
+  };
 }
 
 /**
- * What a command could see and must not: data directories, other names of files of a store, and directories that a store shares with
- * other files.
+ * Finds what a command could see but must not: data directories, aliases of files of a store, and directories that a
+ * store shares with other files.
  */
-async function storesSeenIn(roots: readonly string[]) {
-  const seen = (directory: string): boolean =>
-    [...roots, ...PROGRAMS].some((shown) => contains(shown, directory)) && existsSync(directory);
-  const places = placesOf(roots);
-  const found = await storesIn(places);
-  const others = await otherNamesIn(places, found);
-  const used = protectedPaths()
+async function findVisibleStores(roots: readonly string[]) {
+  const isVisible = (directory: string): boolean =>
+    [...roots, ...SYSTEM_DIRECTORIES].some((root) => containsPath(root, directory)) && existsSync(directory);
+  const searchRoots = searchRootsOf(roots);
+  const stores = await findStores(searchRoots);
+  const aliases = await findAliases(searchRoots, stores);
+  const ownDirectories = protectedDatabases()
     .map((path) => dirname(path))
-    .filter(seen);
-  const data = [...protectedDirectories().filter(seen), ...used.filter(isInDataDirectory), ...found.data];
-  const mounted = others.flatMap(({ path, isDirectory }) => (isDirectory ? [path] : []));
-  const outermost = [...new Set([...data, ...mounted].map(dataDirectoryOf))];
-  const inData = (path: string): boolean => outermost.some((own) => contains(own, path));
-  const shared = [...new Set([...used, ...found.shared])].filter((directory) => !inData(directory));
-  // What lies in a directory that is covered is not mounted back, so it needs no mount.
-  const isShown = (path: string): boolean => !shared.includes(dirname(path));
+    .filter(isVisible);
+  const dataDirectories = [
+    ...protectedDirectories().filter(isVisible),
+    ...ownDirectories.filter(isInDataDirectory),
+    ...stores.dataDirectories,
+  ];
+  const directoryAliases = aliases.flatMap(({ path, isDirectory }) => (isDirectory ? [path] : []));
+  const outermost = [...new Set([...dataDirectories, ...directoryAliases].map(outermostDataDirectory))];
+  const isInData = (path: string): boolean => outermost.some((directory) => containsPath(directory, path));
+  const shared = [...new Set([...ownDirectories, ...stores.sharedDirectories])].filter(
+    (directory) => !isInData(directory),
+  );
+  // Hidden entries of a covered directory are not mounted back, so they need no mount of their own.
+  const needsMount = (path: string): boolean => !shared.includes(dirname(path));
   const hidden = outermost.filter(
-    (directory) => !outermost.some((own) => own !== directory && contains(own, directory)) && isShown(directory),
+    (directory) =>
+      !outermost.some((other) => other !== directory && containsPath(other, directory)) && needsMount(directory),
   );
-  const names = new Set(others.map(({ path }) => path));
-  const files = [...names].filter((path) => !inData(path) && isShown(path));
-  if (files.length > MAX_ENTRIES) throw tooManyNames(roots);
-  const isHidden = (path: string): boolean => outermost.includes(path) || names.has(path);
-  return { hidden, files, shared, isHidden, stores: found };
+  const aliasPaths = new Set(aliases.map(({ path }) => path));
+  const files = [...aliasPaths].filter((path) => !isInData(path) && needsMount(path));
+  if (files.length > MAX_ENTRIES) throw tooManyLinksError(roots);
+  const isHidden = (path: string): boolean => outermost.includes(path) || aliasPaths.has(path);
+  return { hidden, files, shared, isHidden, stores };
 }
 
-function tooManyNames(roots: readonly string[]): Error {
-  return refusal(
-    `Nothing was run: ${roots.join(', ')} holds more than ${MAX_ENTRIES} hard links of files of a store, too many to hide. ` +
-      'Let the operator remove them.',
+function tooManyLinksError(roots: readonly string[]): Error {
+  return toolError(
+    `Nothing was run: ${roots.join(', ')} contains more than ${MAX_ENTRIES} hard links to files of a store, too many to hide. ` +
+      'Ask the operator to remove them.',
   );
 }
 
-function bound(at: string): Mount {
-  return { at, argv: ['--bind', at, at], shows: [at] };
+function bindMount(path: string): Mount {
+  return { path, argv: ['--bind', path, path], sources: [path] };
 }
 
-/** The outermost data directory on a path, as far as the path tells. */
-function dataDirectoryOf(path: string): string {
-  return isInDataDirectory(dirname(path)) ? dataDirectoryOf(dirname(path)) : path;
+/** Returns the outermost data directory on a path, by the names in the path. */
+function outermostDataDirectory(path: string): string {
+  return isInDataDirectory(dirname(path)) ? outermostDataDirectory(dirname(path)) : path;
 }
 
-/** Covers a directory that holds a store and mounts back all that does not belong to the store and is not hidden. */
-async function without(
+/** Covers a directory with a store and mounts back all entries that neither belong to the store nor are hidden. */
+async function mountWithoutStore(
   directory: string,
   roots: readonly string[],
   isHidden: (path: string) => boolean,
 ): Promise<Mount> {
-  const all = await readdir(directory, { withFileTypes: true });
-  const stores = storeNames(
-    all.map(({ name }) => name),
+  const allEntries = await readdir(directory, { withFileTypes: true });
+  const storeNames = storeFileNames(
+    allEntries.map(({ name }) => name),
     (name) => isDatabase(join(directory, name)),
   );
-  const entries = all.filter((entry) => {
+  const entries = allEntries.filter((entry) => {
     const path = join(directory, entry.name);
-    if (stores.has(entry.name) || isStoreFile(path) || isHidden(path)) return false;
+    if (storeNames.has(entry.name) || isStoreFile(path) || isHidden(path)) return false;
     return !(entry.isDirectory() && isDataDirectory(path));
   });
   if (entries.length > MAX_ENTRIES) {
-    throw refusal(
-      `Nothing was run: ${directory} holds a store and more than ${MAX_ENTRIES} other entries, too many to show without it. ` +
-        'Let the operator keep the store in a directory of its own.',
+    throw toolError(
+      `Nothing was run: ${directory} contains a store and more than ${MAX_ENTRIES} other entries, too many to show without it. ` +
+        'Ask the operator to move the store to a directory of its own.',
     );
   }
-  const bind = roots.some((root) => contains(root, directory)) ? '--bind-try' : '--ro-bind-try';
+  const bind = roots.some((root) => containsPath(root, directory)) ? '--bind-try' : '--ro-bind-try';
   const [links, others] = [entries.filter(isLink), entries.filter((entry) => !isLink(entry))];
   const paths = others.map(({ name }) => join(directory, name));
   const symlinks = links.map(async ({ name }) => {
@@ -148,7 +160,7 @@ async function without(
     return ['--symlink', await readlink(path), path];
   });
   const argv = [...paths.map((path) => [bind, path, path]), ...(await Promise.all(symlinks))].flat();
-  return { at: directory, argv: ['--tmpfs', directory, ...argv, '--remount-ro', directory], shows: paths };
+  return { path: directory, argv: ['--tmpfs', directory, ...argv, '--remount-ro', directory], sources: paths };
 }
 
 function isLink(entry: Dirent): boolean {

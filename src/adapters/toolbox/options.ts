@@ -1,135 +1,177 @@
-/** What a toolbox is told, and what is wrong with it. The same rules hold for options in code and in a definition. */
-import type { Socket } from 'node:net';
+/** The options of the toolbox and their validation. The same rules apply to options in code and in a definition. */
 
-/** How commands run. */
+import type { Socket } from 'node:net';
+import { wholeNumbers } from '../../base/number-range.js';
+import { isObject } from '../../base/own-property.js';
+
+/** Options of `run_command`. */
 export interface CommandOptions {
-  /** `required` (the default) runs nothing where bubblewrap does not work; `preferred` then runs without; `off` never uses it. */
+  /**
+   * What to do if bubblewrap does not work: `required` runs no commands, `preferred` runs them without a sandbox. `off`
+   * never uses a sandbox.
+   * @default 'required'
+   */
   readonly sandbox?: 'required' | 'preferred' | 'off';
-  /** Whether a sandboxed command reaches the network, loopback included; false unless told. */
+  /**
+   * True if a sandboxed command can use the network, including the loopback interface.
+   * @default false
+   */
   readonly network?: boolean;
-  /** The longest that a command may take; two minutes unless told. */
+  /**
+   * The maximum duration of a command in milliseconds.
+   * @default 120000
+   */
   readonly timeoutMs?: number;
-  /** How much of the output is kept, half of it from the beginning and half from the end; 64 KiB unless told. */
+  /**
+   * The maximum size of the returned output: half of it from the beginning, half from the end.
+   * @default 65536
+   */
   readonly maxOutputBytes?: number;
-  /** How many processes a sandboxed command may have at a time. @default 256 */
+  /**
+   * The maximum number of processes of a sandboxed command at a time.
+   * @default 256
+   */
   readonly maxProcesses?: number;
-  /** How much memory all processes of a sandboxed command may use together, files in its /tmp included. @default 4 GiB */
+  /**
+   * The maximum memory of all processes of a sandboxed command together, including files in its /tmp.
+   * @default 4 GiB
+   */
   readonly maxMemoryBytes?: number;
-  /** How large a file may become that a sandboxed command writes. @default 1 GiB */
+  /**
+   * The maximum size of a file that a sandboxed command writes.
+   * @default 1 GiB
+   */
   readonly maxFileBytes?: number;
-  /** All that a command finds in its environment beside PATH, LANG and HOME. */
+  /** The environment variables of a command in addition to PATH, LANG and HOME. */
   readonly env?: { readonly [name: string]: string };
-  /** Where the program bwrap is; looked for in the usual places unless told. */
+  /**
+   * The absolute path of the program bwrap.
+   * @default the first of the usual paths that exists
+   */
   readonly bubblewrap?: string;
 }
 
-/** What may be fetched. */
+/** Options of `fetch_url`. */
 export interface FetchOptions {
-  /** Hosts, as `example.com` or `*.example.com`; every public one unless told. */
+  /**
+   * The hosts that may be fetched, such as `example.com` or `*.example.com`.
+   * @default every public host
+   */
   readonly allow?: readonly string[];
-  /** Whether addresses and ports that are not public may be reached; false unless told. */
+  /**
+   * True if private addresses and other than the usual ports may be used.
+   * @default false
+   */
   readonly allowPrivate?: boolean;
-  /** Over all redirects; 30 seconds unless told. */
+  /**
+   * The maximum duration of a fetch in milliseconds, including redirects.
+   * @default 30000
+   */
   readonly timeoutMs?: number;
-  /** How much of a page is read; 1 MiB unless told. */
+  /**
+   * The maximum number of bytes that are read of a page.
+   * @default 1048576
+   */
   readonly maxBytes?: number;
-  /** 5 unless told. */
+  /**
+   * The maximum number of redirects.
+   * @default 5
+   */
   readonly maxRedirects?: number;
-  /** All addresses of a name; the system's own resolver unless told. */
+  /**
+   * Returns all addresses of a host.
+   * @default the system resolver
+   */
   readonly resolve?: (hostname: string) => Promise<readonly string[]>;
   /** Opens the connection to an address that was checked. */
   readonly connect?: (address: string, port: number) => Socket;
 }
 
-/** What the tools may do, and where. */
+/** Options of {@link toolbox}. */
 export interface ToolboxOptions {
-  /** Directories, at least one; relative paths of the model start at the first. */
+  /** The directories that the tools may use; at least one. Relative paths of the model start at the first. */
   readonly roots: readonly string[];
   readonly commands?: CommandOptions;
   readonly fetch?: FetchOptions;
 }
 
-/** What a key must hold, in words and in code. */
-type Rule = readonly [must: string, fits: (value: unknown) => boolean];
-type Rules<T> = { readonly [K in keyof T]-?: Rule };
+/** The rule for one option. The requirement completes the message "must be …". */
+type OptionRule = readonly [requirement: string, accepts: (value: unknown) => boolean];
+type OptionRules<T> = { readonly [K in keyof T]-?: OptionRule };
 
-const yesOrNo: Rule = ['true or false', (value) => typeof value === 'boolean'];
-const callable: Rule = ['a function', (value) => typeof value === 'function'];
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== '' && !value.includes('\0');
+const booleanRule: OptionRule = ['true or false', (value) => typeof value === 'boolean'];
+const functionRule: OptionRule = ['a function', (value) => typeof value === 'function'];
+const isNonEmptyString = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && !value.includes('\0');
 
-function whole(least: number, most: number): Rule {
-  const fits = (value: unknown): boolean =>
-    Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
-  return [`a whole number from ${least} to ${most}`, fits];
+function integerBetween(min: number, max: number): OptionRule {
+  const { description, includes } = wholeNumbers(min, max);
+  return [description, includes];
 }
 
-const commandRules: Rules<CommandOptions> = {
+const commandRules: OptionRules<CommandOptions> = {
   sandbox: [
     '"required", "preferred" or "off"',
     (value) => value === 'required' || value === 'preferred' || value === 'off',
   ],
-  network: yesOrNo,
-  timeoutMs: whole(1, 3_600_000),
-  maxOutputBytes: whole(1000, 1_000_000),
-  maxProcesses: whole(4, 100_000),
-  maxMemoryBytes: whole(16 * 1024 ** 2, 2 ** 50),
-  maxFileBytes: whole(1024, 2 ** 50),
-  env: ['an object of texts, with names as NAME_1', isEnvironment],
-  bubblewrap: ['the absolute path of a program', (value) => isText(value) && String(value).startsWith('/')],
+  network: booleanRule,
+  timeoutMs: integerBetween(1, 3_600_000),
+  maxOutputBytes: integerBetween(1000, 1_000_000),
+  maxProcesses: integerBetween(4, 100_000),
+  maxMemoryBytes: integerBetween(16 * 1024 ** 2, 2 ** 50),
+  maxFileBytes: integerBetween(1024, 2 ** 50),
+  env: ['an object with environment variable names as keys and strings as values', isEnvironment],
+  bubblewrap: ['the absolute path of a program', (value) => isNonEmptyString(value) && String(value).startsWith('/')],
 };
 
-const fetchRules: Rules<FetchOptions> = {
+const fetchRules: OptionRules<FetchOptions> = {
   allow: [
-    'a list of hosts like "example.com" or "*.example.com"',
+    'an array of hosts such as "example.com" or "*.example.com"',
     (value) =>
       Array.isArray(value) && value.every((host) => /^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/.test(String(host))),
   ],
-  allowPrivate: yesOrNo,
-  timeoutMs: whole(1, 600_000),
-  maxBytes: whole(1, 16 * 1024 * 1024),
-  maxRedirects: whole(0, 20),
-  resolve: callable,
-  connect: callable,
+  allowPrivate: booleanRule,
+  timeoutMs: integerBetween(1, 600_000),
+  maxBytes: integerBetween(1, 16 * 1024 * 1024),
+  maxRedirects: integerBetween(0, 20),
+  resolve: functionRule,
+  connect: functionRule,
 };
 
-const toolboxRules: Rules<ToolboxOptions> = {
+const toolboxRules: OptionRules<ToolboxOptions> = {
   roots: [
-    'a list of directories with at least one in it',
-    (value) => Array.isArray(value) && value.length > 0 && value.length <= 100 && value.every(isText),
+    'an array of at least one and at most 100 directories',
+    (value) => Array.isArray(value) && value.length > 0 && value.length <= 100 && value.every(isNonEmptyString),
   ],
-  commands: ['an object', isRecord],
-  fetch: ['an object', isRecord],
+  commands: ['an object', isObject],
+  fetch: ['an object', isObject],
 };
 
-/** What is wrong with the options, or undefined; `where` is how they are called. */
-export function optionsFlaw(options: unknown, where: string): string | undefined {
-  if (!isRecord(options)) return `${where} must be an object.`;
+/** Returns the first problem of the options; undefined if they are valid. `where` names them in the message. */
+export function findOptionsProblem(options: unknown, where: string): string | undefined {
+  if (!isObject(options)) return `${where} must be an object.`;
   return (
-    flawIn(options, toolboxRules, where) ??
-    flawIn(options.commands ?? {}, commandRules, `${where}.commands`) ??
-    flawIn(options.fetch ?? {}, fetchRules, `${where}.fetch`)
+    findRuleProblem(options, toolboxRules, where) ??
+    findRuleProblem(options.commands ?? {}, commandRules, `${where}.commands`) ??
+    findRuleProblem(options.fetch ?? {}, fetchRules, `${where}.fetch`)
   );
 }
 
-function flawIn<T>(given: unknown, rules: Rules<T>, where: string): string | undefined {
-  const known = Object.keys(rules) as (keyof T & string)[];
-  for (const [key, value] of Object.entries(given as object)) {
-    const name = known.find((candidate) => candidate === key);
-    if (name === undefined) return `${where}.${key} is not known; known are ${known.join(', ')}.`;
-    const [must, fits] = rules[name];
-    if (value !== undefined && !fits(value)) return `${where}.${key} must be ${must}.`;
+function findRuleProblem<T>(options: unknown, rules: OptionRules<T>, where: string): string | undefined {
+  const names = Object.keys(rules) as (keyof T & string)[];
+  for (const [key, value] of Object.entries(options as object)) {
+    const name = names.find((candidate) => candidate === key);
+    if (name === undefined) return `${where}.${key} is not an option; available are ${names.join(', ')}.`;
+    const [requirement, accepts] = rules[name];
+    if (value !== undefined && !accepts(value)) return `${where}.${key} must be ${requirement}.`;
   }
   return undefined;
 }
 
-function isRecord(value: unknown): value is { readonly [name: string]: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function isEnvironment(value: unknown): boolean {
-  const named = /^[A-Za-z_][A-Za-z0-9_]{0,255}$/;
-  if (!isRecord(value)) return false;
+  const namePattern = /^[A-Za-z_][A-Za-z0-9_]{0,255}$/;
+  if (!isObject(value)) return false;
   return Object.entries(value).every(
-    ([name, text]) => named.test(name) && typeof text === 'string' && !text.includes('\0'),
+    ([name, text]) => namePattern.test(name) && typeof text === 'string' && !text.includes('\0'),
   );
 }

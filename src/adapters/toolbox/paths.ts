@@ -1,15 +1,16 @@
-/** Paths as text. */
+/** Compares paths lexically. */
 import { dirname, isAbsolute, relative, sep } from 'node:path';
 
-/** Whether a path is a directory or lies in it, as text. */
-export function contains(directory: string, path: string): boolean {
-  const way = relative(directory, path);
-  return isAbsolute(path) && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+/** Returns true if an absolute path is the directory or below it. */
+export function containsPath(directory: string, path: string): boolean {
+  const relativePath = relative(directory, path);
+  if (!isAbsolute(path) || relativePath === '..') return false;
+  return !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-/** The directories between a root and a path, the innermost first. */
-export function parentsIn(roots: readonly string[], path: string): readonly string[] {
+/** Returns the directories between a path and the root that contains it, innermost first. */
+export function parentsWithin(roots: readonly string[], path: string): readonly string[] {
   const parent = dirname(path);
-  const isInside = !roots.includes(parent) && roots.some((root) => contains(root, parent));
-  return isInside ? [parent, ...parentsIn(roots, parent)] : [];
+  const isInside = !roots.includes(parent) && roots.some((root) => containsPath(root, parent));
+  return isInside ? [parent, ...parentsWithin(roots, parent)] : [];
 }

@@ -1,194 +1,226 @@
 /**
- * The directories that the tools may touch. A path is checked three times: as text, as the real path on the disk, and,
- * which is what counts, as the place of what was opened, before a byte is read or written. What is swapped in between
- * is found out: the descriptor is judged, not the name. Node has no openat, but /proc/self/fd/N/name is as good. Files of
- * a store are refused in the same three checks, and are not opened to tell: see `openJudged`.
+ * Confines the tools to their root directories. A path is checked lexically, after resolving links, and finally by the
+ * location of the opened descriptor, before any byte is read or written. The last check is decisive: it detects every
+ * file that was replaced in between (symlink races). Node has no openat, but /proc/self/fd/N/name is equivalent. The
+ * same checks refuse files of a store, and do so without opening them: see `openByPathDescriptor`.
  */
 import { type BigIntStats, constants, fstatSync, lstatSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { isStoreFile } from '../../journal/store-files.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
-import { OtherNames } from './other-names.js';
-import { contains } from './paths.js';
-import { realRoot } from './real-root.js';
-import { named, notApproved, refusal, unusable } from './refusal.js';
-import { evidenceOf, hasStorePath, isStoreInode, ofStore } from './store-files.js';
+import { AliasDetector } from './aliases.js';
+import { containsPath } from './paths.js';
+import { resolveRoot } from './resolve-root.js';
+import { isStoreInode, isStorePath, storeEvidenceOf, storeFileError } from './store-protection.js';
+import { notApprovedError, quotePath, toolError, toPathError } from './tool-error.js';
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, O_DIRECTORY } = constants;
-/** Without following a link: the last one of a path, or on macOS (O_NOFOLLOW_ANY, which Node does not name) any of them. */
-export const NO_LINKS = process.platform === 'darwin' ? 0x20000000 : O_NOFOLLOW;
-/** Without waiting for whoever writes into a pipe. */
-const READ = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-/** Linux's O_PATH, which Node does not name: a descriptor that identifies a file without opening it. */
+/** Refuses a link at the end of a path or, on macOS (O_NOFOLLOW_ANY, which Node does not define), anywhere in it. */
+export const NO_LINKS_FLAG = process.platform === 'darwin' ? 0x20000000 : O_NOFOLLOW;
+/** O_NONBLOCK keeps `open` from blocking on a named pipe. */
+const READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+/** O_PATH of Linux, which Node does not define: the descriptor identifies a file without opening its content. */
 const O_PATH = 0o10000000;
-const LONGEST = 4096;
-const OTHER_NAME = ' (under another name, by a hard link or a mount)';
+const MAX_PATH_CHARS = 4096;
+const ALIAS_EVIDENCE = ' (under another name, by a hard link or a mount)';
 
-/** Something that was opened and lies inside. */
-export interface Opened {
+/** An open file or directory inside the roots. */
+export interface OpenPath {
   readonly handle: FileHandle;
-  /** Where it is, links followed. */
-  readonly real: string;
+  readonly realPath: string;
   readonly stats: Stats;
 }
 
-/** A place for a file: a directory that is open, and a name in it. */
-export interface Spot {
-  readonly directory: Opened;
+/** The location of a file that may not exist: an open directory and a name in it. */
+export interface FileLocation {
+  readonly directory: OpenPath;
   readonly name: string;
-  readonly real: string;
+  readonly realPath: string;
 }
 
-type Kind = 'file' | 'directory' | 'either';
-
-/** Descriptors of store files that a lost race has opened. They are never closed, as closing one drops SQLite's locks. */
-const retained: FileHandle[] = [];
-
-/** How the place of a descriptor is told. */
-export type Locate = (handle: FileHandle, path: string) => Promise<string>;
-
-/** On Linux the kernel says it. */
-const byDescriptor: Locate = (handle) => readlink(`/proc/self/fd/${handle.fd}`);
+type PathKind = 'file' | 'directory' | 'either';
 
 /**
- * Elsewhere what is open must be what the path leads to. This alone is not enough, as a link can be swapped twice in
- * between; it is only used where no link in the path is followed to begin with.
+ * Descriptors of store files opened by a lost race. They are never closed: closing one would drop the locks of SQLite.
  */
-export const byComparison: Locate = async (handle, path) => {
+const retainedHandles: FileHandle[] = [];
+
+/** Returns the real path of an open file. `path` is the path it was opened with. */
+type LocateHandle = (handle: FileHandle, path: string) => Promise<string>;
+
+/** On Linux, the kernel provides the path of a descriptor. */
+const locateByDescriptor: LocateHandle = (handle) => readlink(`/proc/self/fd/${handle.fd}`);
+
+/**
+ * On other systems, the open file is compared with the one at the path. This alone is not sufficient, because a link
+ * can be replaced twice in between; it is used only where no link of the path is followed.
+ */
+export const locateByComparison: LocateHandle = async (handle, path) => {
   const real = await realpath(path);
-  const [there, here] = await Promise.all([lstat(real, { bigint: true }), handle.stat({ bigint: true })]);
-  if (there.dev === here.dev && there.ino === here.ino) return real;
-  throw refusal('The file was replaced while it was opened; try again.');
+  const [current, opened] = await Promise.all([lstat(real, { bigint: true }), handle.stat({ bigint: true })]);
+  if (current.dev === opened.dev && current.ino === opened.ino) return real;
+  throw toolError('The file was replaced while it was opened; try again.');
 };
 
+/**
+ * The root directories of the tools. All methods throw TOOL_FAILED for paths outside of the roots and files of a store.
+ */
 export class Roots {
-  /** Links followed; the first is where relative paths start. */
-  readonly all: readonly string[];
-  private readonly given: readonly string[];
-  private readonly linux: boolean;
-  private readonly locate: Locate;
-  private readonly otherNames: OtherNames;
+  /** The real paths of the roots. Relative paths start at the first. */
+  readonly realPaths: readonly string[];
+  private readonly givenPaths: readonly string[];
+  private readonly isLinux: boolean;
+  private readonly locateHandle: LocateHandle;
+  private readonly aliases: AliasDetector;
 
-  constructor(roots: readonly string[], locate: Locate = process.platform === 'linux' ? byDescriptor : byComparison) {
-    this.given = roots.map((root) => resolve(root));
-    this.all = this.given.map((root) => realRoot(root));
-    this.locate = locate;
-    this.otherNames = new OtherNames(this.all);
-    this.linux = locate === byDescriptor;
+  constructor(
+    roots: readonly string[],
+    locate: LocateHandle = process.platform === 'linux' ? locateByDescriptor : locateByComparison,
+  ) {
+    this.givenPaths = roots.map((root) => resolve(root));
+    this.realPaths = this.givenPaths.map((root) => resolveRoot(root));
+    this.locateHandle = locate;
+    this.aliases = new AliasDetector(this.realPaths);
+    this.isLinux = locate === locateByDescriptor;
   }
 
-  /** A path for people and models: relative in the first root, absolute in the others. */
-  shown(real: string): string {
-    const first = this.all[0] as string;
-    return contains(first, real) ? relative(first, real) || '.' : real;
+  /** Returns a path for display: relative in the first root, absolute in the others. */
+  displayPath(real: string): string {
+    const first = this.realPaths[0] as string;
+    return containsPath(first, real) ? relative(first, real) || '.' : real;
   }
 
   /** Opens a file or a directory for reading. */
-  async open<T>(path: string, kind: Kind, use: (opened: Opened) => Promise<T>): Promise<T> {
-    return this.using(path, await this.settled(path), kind, use);
+  async open<T>(path: string, kind: PathKind, use: (opened: OpenPath) => Promise<T>): Promise<T> {
+    return this.withOpened(path, await this.resolveRealPath(path), kind, use);
   }
 
-  /** Opens what a directory holds under this name, links not followed. */
-  async within<T>(directory: Opened, name: string, kind: Kind, use: (opened: Opened) => Promise<T>): Promise<T> {
-    return this.using(this.shown(join(directory.real, name)), this.at(directory, name), kind, use);
+  /** Opens an entry of an open directory for reading, without following links. */
+  async openWithin<T>(
+    directory: OpenPath,
+    name: string,
+    kind: PathKind,
+    use: (opened: OpenPath) => Promise<T>,
+  ): Promise<T> {
+    return this.withOpened(
+      this.displayPath(join(directory.realPath, name)),
+      this.pathWithin(directory, name),
+      kind,
+      use,
+    );
   }
 
   /**
-   * The place for a file that may not be there yet; directories that lead to it are made. The place of an approved file
-   * is compared as it was opened: a link that appeared since leads nowhere else.
+   * Opens the location of a file that may not exist, and creates missing directories. An approved path is compared with
+   * the real path of the open directory, so that a link created since the approval is detected.
    */
-  async spot<T>(path: string, approved: ApprovalTarget | undefined, use: (spot: Spot) => Promise<T>): Promise<T> {
-    const { real, missing } = await this.nearest(path);
+  async openLocation<T>(
+    path: string,
+    approved: ApprovalTarget | undefined,
+    use: (location: FileLocation) => Promise<T>,
+  ): Promise<T> {
+    const { real, missing } = await this.nearestExisting(path);
     const [directory, names] = missing.length === 0 ? [dirname(real), [basename(real)]] : [real, missing];
-    if (!this.holds(directory)) throw refusal(`${named(path)} is a directory, not a file.`);
-    return this.using(path, directory, 'directory', (opened) => {
+    if (!this.containsRealPath(directory)) throw toolError(`${quotePath(path)} is a directory, not a file.`);
+    return this.withOpened(path, directory, 'directory', (opened) => {
       // guard: written-path-approved
-      assertApproved(path, approved, join(opened.real, ...names));
-      return this.descend(path, opened, names, use);
+      assertPathApproved(path, approved, join(opened.realPath, ...names));
+      return this.descendCreating(path, opened, names, use);
     });
   }
 
-  /** What a change of this file acts on: the real path of a file that may not be there yet. */
-  async target(path: string): Promise<ApprovalTarget> {
-    const { real, missing } = await this.nearest(path);
+  /** Returns the approval target of a change: the real path of a file that may not exist. */
+  async approvalTargetOf(path: string): Promise<ApprovalTarget> {
+    const { real, missing } = await this.nearestExisting(path);
     const file = join(real, ...missing);
     return {
       kind: 'file',
       path: file,
       ...(missing.length > 0 && { isNew: true }),
-      ...(!this.isOwnPath(path, file) && { isLinked: true }),
+      ...(!this.isDirectPath(path, file) && { isIndirect: true }),
     };
   }
 
   /**
-   * True if a path, as it is written, leads to this real path: without a link below its root, and without `..` or other parts that
-   * a pattern for the path would not see through.
+   * Returns true if a path is normalized and contains no link below its root. Only then can a pattern for the path, as
+   * in a grant, be trusted to describe the real path.
    */
-  isOwnPath(path: string, real: string): boolean {
-    const asked = this.asked(path);
-    const isPlain = path === '.' || join(path, '.') === path;
+  isDirectPath(path: string, real: string): boolean {
+    const requested = this.resolveRequestedPath(path);
+    const isNormalized = path === '.' || join(path, '.') === path;
     return (
-      isPlain &&
-      [...this.given, ...this.all].some(
+      isNormalized &&
+      [...this.givenPaths, ...this.realPaths].some(
         (root, index) =>
-          contains(root, asked) && join(this.all[index % this.all.length] as string, relative(root, asked)) === real,
+          containsPath(root, requested) &&
+          join(this.realPaths[index % this.realPaths.length] as string, relative(root, requested)) === real,
       )
     );
   }
 
-  /** The real path of the part that is there, and the names of the part that is not. */
-  async nearest(path: string): Promise<{ readonly real: string; readonly missing: readonly string[] }> {
+  /** Returns the real path of the existing part of a path, and the names of the missing part. */
+  async nearestExisting(path: string): Promise<{ readonly real: string; readonly missing: readonly string[] }> {
     const missing: string[] = [];
-    for (let at = this.asked(path); ; at = dirname(at)) {
-      const real = await realpath(at).catch((error) => {
-        if (error.code !== 'ENOENT' || this.given.includes(at) || this.all.includes(at)) throw unusable(path, error);
+    for (let current = this.resolveRequestedPath(path); ; current = dirname(current)) {
+      const real = await realpath(current).catch((error) => {
+        if (error.code !== 'ENOENT' || this.givenPaths.includes(current) || this.realPaths.includes(current))
+          throw toPathError(path, error);
         return undefined;
       });
       if (real === undefined) {
-        missing.unshift(basename(at));
+        missing.unshift(basename(current));
         continue;
       }
-      this.admit(path, join(real, ...missing));
+      this.assertAllowed(path, join(real, ...missing));
       return { real, missing };
     }
   }
 
-  /** A name in an open directory: on Linux that directory and no other, whatever its path leads to by now. */
-  at(directory: Opened, name: string): string {
-    return join(this.linux ? `/proc/self/fd/${directory.handle.fd}` : directory.real, name);
+  /**
+   * Returns the path of a name in an open directory. On Linux, it stays valid if the directory is moved or replaced.
+   */
+  pathWithin(directory: OpenPath, name: string): string {
+    return join(this.isLinux ? `/proc/self/fd/${directory.handle.fd}` : directory.realPath, name);
   }
 
-  /** The open directory itself, as a path. */
-  self(directory: Opened): string {
-    return this.linux ? `/proc/self/fd/${directory.handle.fd}` : directory.real;
+  /** Returns a path of the open directory itself. */
+  directoryPath(directory: OpenPath): string {
+    return this.isLinux ? `/proc/self/fd/${directory.handle.fd}` : directory.realPath;
   }
 
-  /** Refuses what has left the roots since it was opened. */
-  async still({ handle, real }: Opened, path: string): Promise<void> {
-    this.admit(path, await this.locate(handle, real));
+  /** Throws if an open file has been moved out of the roots since it was opened. */
+  async assertStillInside({ handle, realPath }: OpenPath, path: string): Promise<void> {
+    this.assertAllowed(path, await this.locateHandle(handle, realPath));
   }
 
-  private async descend<T>(
+  private async descendCreating<T>(
     path: string,
-    directory: Opened,
+    directory: OpenPath,
     names: readonly string[],
-    use: (spot: Spot) => Promise<T>,
+    use: (location: FileLocation) => Promise<T>,
   ): Promise<T> {
     const [name = '', ...rest] = names;
-    this.admit(path, join(directory.real, name));
-    if (rest.length === 0) return use({ directory, name, real: join(directory.real, name) });
-    const next = this.at(directory, name);
+    this.assertAllowed(path, join(directory.realPath, name));
+    if (rest.length === 0) return use({ directory, name, realPath: join(directory.realPath, name) });
+    const next = this.pathWithin(directory, name);
     await mkdir(next).catch((error) => {
-      if (error.code !== 'EEXIST') throw unusable(path, error);
+      if (error.code !== 'EEXIST') throw toPathError(path, error);
     });
-    return this.using(path, next, 'directory', (opened) => this.descend(path, opened, rest, use));
+    return this.withOpened(path, next, 'directory', (opened) => this.descendCreating(path, opened, rest, use));
   }
 
-  /** Opens, judges, and only then hands it out. */
-  private async using<T>(path: string, file: string, kind: Kind, use: (opened: Opened) => Promise<T>): Promise<T> {
-    const opened = await (this.linux ? this.openJudged(path, file, kind) : this.openAndJudge(path, file, kind));
+  /** Opens a file, checks it, and passes it to `use`. */
+  private async withOpened<T>(
+    path: string,
+    file: string,
+    kind: PathKind,
+    use: (opened: OpenPath) => Promise<T>,
+  ): Promise<T> {
+    const opened = await (this.isLinux
+      ? this.openByPathDescriptor(path, file, kind)
+      : this.openThenCheck(path, file, kind));
     try {
       return await use(opened);
     } finally {
@@ -197,110 +229,114 @@ export class Roots {
   }
 
   /**
-   * Judges a descriptor made with O_PATH, then opens the very file that it identifies. Closing an O_PATH descriptor drops
-   * no POSIX locks, so a file of a store can be told and refused whatever is swapped in between.
+   * Checks an O_PATH descriptor and then opens the file that it identifies. Closing an O_PATH descriptor drops no POSIX
+   * locks, so a file of a store can be detected and refused even if it replaced another file in between.
    */
-  private async openJudged(path: string, file: string, kind: Kind): Promise<Opened> {
-    const identified = await open(file, O_PATH | NO_LINKS).catch((error) => {
-      throw unusable(path, error);
+  private async openByPathDescriptor(path: string, file: string, kind: PathKind): Promise<OpenPath> {
+    const pathHandle = await open(file, O_PATH | NO_LINKS_FLAG).catch((error) => {
+      throw toPathError(path, error);
     });
     try {
-      const real = await this.located(identified, path, file);
-      this.admit(path, real);
-      if (await this.isProtected(real, fstatSync(identified.fd, { bigint: true }))) throw ofStore(path, OTHER_NAME);
-      const stats = await identified.stat();
+      const real = await this.locateOrRefuse(pathHandle, path, file);
+      this.assertAllowed(path, real);
+      if (await this.isProtected(real, fstatSync(pathHandle.fd, { bigint: true })))
+        throw storeFileError(path, ALIAS_EVIDENCE);
+      const stats = await pathHandle.stat();
       assertKind(path, stats, kind);
-      const handle = await open(`/proc/self/fd/${identified.fd}`, READ).catch((error) => {
-        throw unusable(path, error);
+      const handle = await open(`/proc/self/fd/${pathHandle.fd}`, READ_FLAGS).catch((error) => {
+        throw toPathError(path, error);
       });
-      return { handle, real, stats };
+      return { handle, realPath: real, stats };
     } finally {
-      await identified.close();
+      await pathHandle.close();
     }
   }
 
-  /** Where there is no O_PATH: judges the name, opens it, and judges the descriptor. */
-  private async openAndJudge(path: string, file: string, kind: Kind): Promise<Opened> {
-    const there = lstatSync(file, { bigint: true, throwIfNoEntry: false });
-    if (there !== undefined && (await this.isProtected(file, there))) throw ofStore(path, OTHER_NAME);
-    const flags = READ | NO_LINKS | (kind === 'directory' ? O_DIRECTORY : 0);
+  /** For systems without O_PATH: checks the file at the path, opens it, and checks the descriptor. */
+  private async openThenCheck(path: string, file: string, kind: PathKind): Promise<OpenPath> {
+    const status = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    if (status !== undefined && (await this.isProtected(file, status))) throw storeFileError(path, ALIAS_EVIDENCE);
+    const flags = READ_FLAGS | NO_LINKS_FLAG | (kind === 'directory' ? O_DIRECTORY : 0);
     const handle = await open(file, flags).catch((error) => {
-      throw unusable(path, error);
+      throw toPathError(path, error);
     });
     if (await this.isProtected(file, fstatSync(handle.fd, { bigint: true }))) {
-      retained.push(handle);
-      throw ofStore(path, OTHER_NAME);
+      retainedHandles.push(handle);
+      throw storeFileError(path, ALIAS_EVIDENCE);
     }
     try {
-      const real = await this.located(handle, path, file);
-      this.admit(path, real);
+      const real = await this.locateOrRefuse(handle, path, file);
+      this.assertAllowed(path, real);
       const stats = await handle.stat();
       assertKind(path, stats, kind);
-      return { handle, real, stats };
+      return { handle, realPath: real, stats };
     } catch (error) {
       await handle.close();
       throw error;
     }
   }
 
-  /** True for what belongs to a store, whatever its path says. */
+  /** Returns true for a file of a store, by inode. */
   private async isProtected(real: string, status: BigIntStats): Promise<boolean> {
-    return isStoreInode(status) || this.otherNames.include(real, status);
+    return isStoreInode(status) || this.aliases.isAlias(real, status);
   }
 
-  private async located(handle: FileHandle, path: string, file: string): Promise<string> {
-    return this.locate(handle, file).catch((error) => {
-      throw error instanceof LoopError ? error : refusal(`Where ${named(path)} is cannot be told; is /proc there?`);
+  private async locateOrRefuse(handle: FileHandle, path: string, file: string): Promise<string> {
+    return this.locateHandle(handle, file).catch((error) => {
+      throw error instanceof LoopError
+        ? error
+        : toolError(`The location of ${quotePath(path)} cannot be determined; is /proc mounted?`);
     });
   }
 
-  /** Refuses a real path that is outside of the roots or belongs to a store. */
-  private admit(path: string, real: string): void {
-    if (!this.holds(real)) throw outside(path, this.all);
-    if (hasStorePath(real)) throw ofStore(path, evidenceOf(real));
+  /** Throws if a real path is outside of the roots or belongs to a store. */
+  private assertAllowed(path: string, real: string): void {
+    if (!this.containsRealPath(real)) throw outsideRootsError(path, this.realPaths);
+    if (isStorePath(real)) throw storeFileError(path, storeEvidenceOf(real));
   }
 
-  /** The real path, which is inside at least now. */
-  private async settled(path: string): Promise<string> {
-    const real = await realpath(this.asked(path)).catch((error) => {
-      throw unusable(path, error);
+  /** Returns the real path of an existing file, which is inside the roots at this moment. */
+  private async resolveRealPath(path: string): Promise<string> {
+    const real = await realpath(this.resolveRequestedPath(path)).catch((error) => {
+      throw toPathError(path, error);
     });
-    this.admit(path, real);
+    this.assertAllowed(path, real);
     return real;
   }
 
-  /** The path as text, dots resolved: what is outside already is not looked for on the disk. */
-  private asked(path: string): string {
-    if (path.includes('\0')) throw refusal(`${named(path)} has a NUL character in it, which no path has.`);
-    if (path.length > LONGEST) throw refusal(`The path is longer than ${LONGEST} characters.`);
-    const target = resolve(this.all[0] as string, path);
-    if (![...this.given, ...this.all].some((root) => contains(root, target))) throw outside(path, this.all);
-    if (isStoreFile(target)) throw ofStore(path, evidenceOf(target));
+  /** Resolves a path lexically. A path outside of the roots is refused before the file system is accessed. */
+  private resolveRequestedPath(path: string): string {
+    if (path.includes('\0')) throw toolError(`${quotePath(path)} contains a NUL character, which no path can contain.`);
+    if (path.length > MAX_PATH_CHARS) throw toolError(`The path is longer than ${MAX_PATH_CHARS} characters.`);
+    const target = resolve(this.realPaths[0] as string, path);
+    if (![...this.givenPaths, ...this.realPaths].some((root) => containsPath(root, target)))
+      throw outsideRootsError(path, this.realPaths);
+    if (isStoreFile(target)) throw storeFileError(path, storeEvidenceOf(target));
     return target;
   }
 
-  private holds(real: string): boolean {
-    return this.all.some((root) => contains(root, real));
+  private containsRealPath(real: string): boolean {
+    return this.realPaths.some((root) => containsPath(root, real));
   }
 }
 
-/** Refuses a real path that is not the approved one. */
-export function assertApproved(path: string, approved: ApprovalTarget | undefined, real: string): void {
+/** Throws TOOL_NOT_ADMITTED if the real path is not the approved one. */
+export function assertPathApproved(path: string, approved: ApprovalTarget | undefined, real: string): void {
   if (approved === undefined || approved.path === real) return;
-  throw notApproved(`${named(path)} leads elsewhere than when it was approved`);
+  throw notApprovedError(`${quotePath(path)} leads elsewhere than when it was approved`);
 }
 
-function outside(path: string, roots: readonly string[]): LoopError {
-  return refusal(`${named(path)} is outside of the directories that may be used: ${roots.join(', ')}.`);
+function outsideRootsError(path: string, roots: readonly string[]): LoopError {
+  return toolError(`${quotePath(path)} is outside of the directories that may be used: ${roots.join(', ')}.`);
 }
 
-function assertKind(path: string, stats: Stats, kind: Kind): void {
-  if (stats.isSymbolicLink()) throw unusable(path, { code: 'ELOOP' });
-  if (kind === 'directory' && !stats.isDirectory()) throw unusable(path, { code: 'ENOTDIR' });
-  if (!stats.isFile() && (kind === 'file' || !stats.isDirectory())) throw notAFile(path, stats);
+function assertKind(path: string, stats: Stats, kind: PathKind): void {
+  if (stats.isSymbolicLink()) throw toPathError(path, { code: 'ELOOP' });
+  if (kind === 'directory' && !stats.isDirectory()) throw toPathError(path, { code: 'ENOTDIR' });
+  if (!stats.isFile() && (kind === 'file' || !stats.isDirectory())) throw notAFileError(path, stats);
 }
 
-function notAFile(path: string, stats: Stats): LoopError {
-  if (stats.isDirectory()) return refusal(`${named(path)} is a directory; look into it with list_files.`);
-  return refusal(`${named(path)} is not a regular file (a pipe, a socket or a device), and is not touched.`);
+function notAFileError(path: string, stats: Stats): LoopError {
+  if (stats.isDirectory()) return toolError(`${quotePath(path)} is a directory; use list_files.`);
+  return toolError(`${quotePath(path)} is not a regular file (a pipe, a socket or a device), so it is not opened.`);
 }

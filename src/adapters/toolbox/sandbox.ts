@@ -1,35 +1,36 @@
 /**
- * What a command sees of this machine, by bubblewrap: the system's programs and the Node that runs us, to read; the roots,
- * to write, without the files of stores; an empty /tmp; no network, no other process, nothing of anybody's home. Root
- * keeps no power in it: without capabilities, and with a /proc that cannot be written, as the settings of the kernel there
- * belong to root.
+ * Runs commands in a bubblewrap sandbox. A command sees the programs of the system and this Node, read-only; the roots,
+ * writable, without the files of stores; and an empty /tmp. It has no network, sees no other process and no home
+ * directory. Root has no privileges in it: there are no capabilities, and /proc, where root could change kernel
+ * settings, is read-only.
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { FILTER_FD, INFO_FD, type Program, run } from './child.js';
-import { type Limits, limited, limitsOf } from './limits.js';
-import { contains } from './paths.js';
-import { filterFor } from './seccomp.js';
-import { type Source, sourcesOf } from './sources.js';
-import { cut } from './text.js';
+import { limitsOf, type SandboxLimits, withLimits } from './limits.js';
+import { type MountSource, mountSourcesOf } from './mount-sources.js';
+import { containsPath } from './paths.js';
+import { FILTER_FD, INFO_FD, type ProcessSpec, runProcess } from './run-process.js';
+import { seccompFilterFor } from './seccomp.js';
+import { truncate } from './text.js';
 
-export interface Confinement {
+/** The configuration of one sandbox. */
+export interface SandboxOptions {
   /** The arguments that mount the roots. */
   readonly mounts: readonly string[];
-  /** What these mounts must show. */
-  readonly sources: readonly Source[];
+  /** The expected inodes of these mounts. */
+  readonly sources: readonly MountSource[];
   readonly directory: string;
   readonly network: boolean;
-  readonly limits: Limits;
+  readonly limits: SandboxLimits;
 }
 
-const USUAL = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap'];
-/** Where the system keeps its programs: all of it is shown, to read. */
-export const PROGRAMS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
-/** Those of them that hold files which did not come with the system, so that a store could lie there. */
-export const LOCAL_PROGRAMS = ['/usr/local', '/usr/src'];
-/** What programs need to start and to find out who they are: all of it is public. */
-const SETTINGS = ['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'nsswitch.conf'].concat([
+const BUBBLEWRAP_PATHS = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap', '/run/current-system/sw/bin/bwrap'];
+/** The directories with the programs of the system, which are visible read-only. */
+export const SYSTEM_DIRECTORIES = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
+/** Subdirectories of these with files that are not part of the system, so that they could contain a store. */
+export const LOCAL_SYSTEM_DIRECTORIES = ['/usr/local', '/usr/src'];
+/** Files that programs need to start and to look up users. None of them is confidential. */
+const ETC_FILES = ['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'nsswitch.conf'].concat([
   'passwd',
   'group',
   'ssl/certs',
@@ -39,69 +40,71 @@ const SETTINGS = ['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', '
   'protocols',
   'services',
 ]);
-const NETWORK = ['resolv.conf', 'hosts', 'host.conf', 'gai.conf'];
-const PROBE_MS = 10_000;
+const NETWORK_ETC_FILES = ['resolv.conf', 'hosts', 'host.conf', 'gai.conf'];
+const PROBE_TIMEOUT_MS = 10_000;
 
-/** Where programs are looked for, in and out of the sandbox. */
-export const PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+/** The directories in PATH, inside and outside of the sandbox. */
+export const SEARCH_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-/** The home of a command: in the sandbox, an empty directory that is gone afterwards. */
-export const HOME = '/tmp';
+/** The home directory in the sandbox: empty and temporary. */
+export const SANDBOX_HOME = '/tmp';
 
-/** Shows which keys the operator has. */
-const KEYS = ['/proc/keys', '/proc/key-users'];
+/** Files that list the keys of the operator. */
+const KEYRING_FILES = ['/proc/keys', '/proc/key-users'];
 
-/** What runs a command line in the sandbox; a Usable has said that there is a filter for this processor. */
-export function sandboxed(
+/** Returns the process that runs a command line in the sandbox. `probeSandbox` has verified that a filter exists. */
+export function sandboxProcess(
   bubblewrap: string,
-  confinement: Confinement,
+  confinement: SandboxOptions,
   commandLine: string,
-): Pick<Program, 'argv' | 'directory' | 'sandbox'> {
+): Pick<ProcessSpec, 'argv' | 'directory' | 'sandbox'> {
   const { limits } = confinement;
-  const filter = filterFor() ?? Buffer.alloc(0);
-  return { argv: argumentsOf(bubblewrap, confinement, commandLine), directory: '/', sandbox: { limits, filter } };
+  const filter = seccompFilterFor() ?? Buffer.alloc(0);
+  return { argv: bubblewrapArgs(bubblewrap, confinement, commandLine), directory: '/', sandbox: { limits, filter } };
 }
 
-function argumentsOf(bubblewrap: string, confinement: Confinement, commandLine: string): readonly string[] {
+function bubblewrapArgs(bubblewrap: string, confinement: SandboxOptions, commandLine: string): readonly string[] {
   const { mounts, sources, directory, network, limits } = confinement;
-  const settings = network ? [...SETTINGS, ...NETWORK] : SETTINGS;
+  const settings = network ? [...ETC_FILES, ...NETWORK_ETC_FILES] : ETC_FILES;
   return [
     bubblewrap,
     '--unshare-all',
     ...(network ? ['--share-net'] : []),
-    // No --new-session: we start it in a session of its own, without a terminal, and one more would take the sandbox out of
-    // the group that is killed, at a time when it does not yet end with its parent.
+    // No --new-session: the process already runs in its own session without a terminal. Another session would remove
+    // the sandbox from the process group that is killed, before --die-with-parent is in effect.
     ...['--die-with-parent', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
     ...['--info-fd', String(INFO_FD), '--seccomp', String(FILTER_FD)],
-    ...PROGRAMS.flatMap(visible),
+    ...SYSTEM_DIRECTORIES.flatMap(showPathArgs),
     ...settings.map((name) => join('/etc', name)).flatMap((path) => ['--ro-bind-try', path, path]),
-    ...['--proc', '/proc', ...KEYS.flatMap(hidden), '--remount-ro', '/proc'],
+    ...['--proc', '/proc', ...KEYRING_FILES.flatMap(hideFileArgs), '--remount-ro', '/proc'],
     ...['--dev', '/dev', '--tmpfs', '/dev/shm', '--remount-ro', '/dev', '--tmpfs', '/tmp'],
-    ...nodeBinds(process.execPath),
+    ...nodeBindArgs(process.execPath),
     ...mounts,
-    ...['--remount-ro', '/', '--chdir', directory, '--', ...limited(limits, sources, shell(commandLine))],
+    ...['--remount-ro', '/', '--chdir', directory, '--', ...withLimits(limits, sources, shellArgs(commandLine))],
   ];
 }
 
-function hidden(file: string): readonly string[] {
+function hideFileArgs(file: string): readonly string[] {
   return existsSync(file) ? ['--ro-bind', '/dev/null', file] : [];
 }
 
-/** What runs a command line, also one that begins like an option. */
-export function shell(commandLine: string): readonly string[] {
+/** Returns the arguments that run a command line, including one that starts with a dash. */
+export function shellArgs(commandLine: string): readonly string[] {
   return ['/bin/sh', '-c', '--', commandLine];
 }
 
-/** A link of the system as a link, a directory as itself. */
-function visible(path: string): readonly string[] {
+/** Shows a symbolic link of the system as a link, and a directory read-only. */
+function showPathArgs(path: string): readonly string[] {
   if (!existsSync(path)) return [];
   return lstatSync(path).isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
 }
 
-/** Node and npm, where they are not among the system's programs: those files and no others, as they may be in a home. */
-export function nodeBinds(execPath: string): readonly string[] {
+/**
+ * Mounts Node and npm if they are outside of the system directories. Mounts no other files, as they may be in a home.
+ */
+export function nodeBindArgs(execPath: string): readonly string[] {
   const node = realpathSync(execPath);
-  if (PROGRAMS.some((directory) => contains(directory, node))) return [];
+  if (SYSTEM_DIRECTORIES.some((directory) => containsPath(directory, node))) return [];
   const bin = dirname(node);
   const npm = join(dirname(bin), 'lib/node_modules/npm');
   const binds = ['--ro-bind', node, node];
@@ -114,29 +117,30 @@ export function nodeBinds(execPath: string): readonly string[] {
   return [...binds, '--ro-bind', npm, npm, ...links];
 }
 
-/** Whether bubblewrap works here: the program, or why not. */
-export type Usable = { readonly bubblewrap: string } | { readonly flaw: string };
+/** The path of a working bubblewrap, or the reason why there is none. */
+type SandboxAvailability = { readonly bubblewrap: string } | { readonly problem: string };
 
-const probed = new Map<string, Promise<Usable>>();
+const probeResults = new Map<string, Promise<SandboxAvailability>>();
 
-/** Tries it once for each program: it may be there and still not be allowed to do anything. */
-export function usable(bubblewrap?: string): Promise<Usable> {
-  const file = bubblewrap ?? USUAL.find((path) => existsSync(path)) ?? 'bwrap';
-  const known = probed.get(file) ?? probe(file);
-  probed.set(file, known);
-  // That it could not even be tried says nothing about the next time.
-  known.catch(() => probed.delete(file));
-  return known;
+/** Tests once per program whether bubblewrap works: it may be installed but not permitted to create namespaces. */
+export function probeSandbox(bubblewrap?: string): Promise<SandboxAvailability> {
+  const file = bubblewrap ?? BUBBLEWRAP_PATHS.find((path) => existsSync(path)) ?? 'bwrap';
+  const result = probeResults.get(file) ?? tryBubblewrap(file);
+  probeResults.set(file, result);
+  // A test that could not be run is not cached.
+  result.catch(() => probeResults.delete(file));
+  return result;
 }
 
-async function probe(file: string): Promise<Usable> {
-  if (!existsSync(file)) return { flaw: `${file} is not installed` };
-  if (filterFor() === undefined) return { flaw: `there is no system call filter for the processor ${process.arch}` };
-  // The comparison needs a program of the system, so it is tried too.
-  const sources = sourcesOf([realpathSync('/bin/sh')]);
+async function tryBubblewrap(file: string): Promise<SandboxAvailability> {
+  if (!existsSync(file)) return { problem: `${file} is not installed` };
+  if (seccompFilterFor() === undefined)
+    return { problem: `there is no system call filter for the processor ${process.arch}` };
+  // Includes a source, because comparing inodes in the sandbox needs the program `stat`.
+  const sources = mountSourcesOf([realpathSync('/bin/sh')]);
   const confinement = { mounts: [], sources, directory: '/', network: false, limits: limitsOf({}) };
-  const bounds = { env: {}, timeoutMs: PROBE_MS, maxOutputBytes: 4000, heard: () => undefined };
-  const { output } = await run({ ...sandboxed(file, confinement, 'echo works'), ...bounds }, undefined);
-  const said = output.text().trim();
-  return said === 'works' ? { bubblewrap: file } : { flaw: `${file} does not work here (${cut(said, 200)})` };
+  const settings = { env: {}, timeoutMs: PROBE_TIMEOUT_MS, maxOutputBytes: 4000, onOutput: () => undefined };
+  const { output } = await runProcess({ ...sandboxProcess(file, confinement, 'echo works'), ...settings }, undefined);
+  const text = output.text().trim();
+  return text === 'works' ? { bubblewrap: file } : { problem: `${file} does not work here (${truncate(text, 200)})` };
 }

@@ -1,4 +1,4 @@
-/** Sandboxed commands and the files of a store: hidden wherever the store lies, also those that the store creates later. */
+/** The files of a store are hidden from sandboxed commands in every layout, including files created later. */
 import {
   existsSync,
   lstatSync,
@@ -12,25 +12,25 @@ import {
 import { join } from 'node:path';
 import { afterAll, afterEach, expect } from 'vitest';
 import { digests, isLocked, lockedStore } from '../../../spec/support/locked-store.js';
+import { cleanUp, createWorkspace, failure, SECRET, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { protectStore } from '../../journal/store-files.js';
-import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
 import { toolbox } from './index.js';
-import { mountsOf } from './mounts.js';
-import { usable } from './sandbox.js';
+import { mountsFor } from './mounts.js';
+import { probeSandbox } from './sandbox.js';
 
-const found = 'bubblewrap' in (await usable());
-const open: { close(): void }[] = [];
+const hasSandbox = 'bubblewrap' in (await probeSandbox());
+const openStores: { close(): void }[] = [];
 afterEach(() => {
-  for (const store of open.splice(0)) store.close();
+  for (const store of openStores.splice(0)) store.close();
 });
 afterAll(cleanUp);
 
-/** A root with a store in one of its directories. */
-function staged(directory: string) {
-  const { root } = stage({ 'a.txt': 'harmless\n', 'sub/b.txt': 'harmless\n' });
+/** Creates a root with a store in one of its directories. */
+function prepareRoot(directory: string) {
+  const { root } = createWorkspace({ 'a.txt': 'harmless\n', 'sub/b.txt': 'harmless\n' });
   const path = join(root, directory, 'journal.db');
-  open.push(lockedStore(path));
+  openStores.push(lockedStore(path));
   const box = toolbox({ roots: [root] });
   const run = (command: string) => use(box.run_command, { command });
   return { root, path, store: join(root, directory), run };
@@ -42,11 +42,11 @@ verifies(
   'toolbox.store',
   'a sandboxed command can neither read, list, copy, link nor remove a store file',
   async (context) => {
-    context.skip(!found, 'needs bubblewrap');
+    context.skip(!hasSandbox, 'needs bubblewrap');
     for (const layout of LAYOUTS) {
-      const { root, path, store, run } = staged(layout);
+      const { root, path, store, run } = prepareRoot(layout);
       const before = digests(store);
-      const tries = [
+      const commands = [
         `cat ${path}*`,
         `cat ${path}.owner`,
         `cp ${path} copy`,
@@ -64,10 +64,10 @@ verifies(
         `unshare -rm sh -c 'umount ${store}; cat ${path}.owner'`,
         `unshare -rm sh -c 'mount -o remount,rw ${store} && echo x > ${path}.lock'`,
       ];
-      for (const command of tries) {
+      for (const command of commands) {
         const { exitCode, output } = await run(command);
-        const told = String(output).includes(SECRET);
-        expect({ command, failed: exitCode !== 0, told }).toEqual({ command, failed: true, told: false });
+        const isLeaked = String(output).includes(SECRET);
+        expect({ command, failed: exitCode !== 0, isLeaked }).toEqual({ command, failed: true, isLeaked: false });
       }
       const listed = String((await run(`ls -a ${store}; find . -name 'journal*'`)).output);
       expect(listed).not.toContain('journal');
@@ -84,25 +84,25 @@ verifies(
 );
 
 verifies('toolbox.store', 'a store file that its owner replaces while a command runs stays hidden', async (context) => {
-  context.skip(!found, 'needs bubblewrap');
+  context.skip(!hasSandbox, 'needs bubblewrap');
   for (const layout of LAYOUTS) {
-    const { root, path, run } = staged(layout);
-    const running = run(`echo > sub/begun; until test -e sub/go; do sleep 0.01; done; cat ${path}.owner; ls ${path}*`);
+    const { root, path, run } = prepareRoot(layout);
+    const result = run(`echo > sub/begun; until test -e sub/go; do sleep 0.01; done; cat ${path}.owner; ls ${path}*`);
     while (!existsSync(join(root, 'sub/begun'))) await new Promise((resolve) => setTimeout(resolve, 10));
     writeFileSync(`${path}.owner.2`, SECRET);
     renameSync(`${path}.owner.2`, `${path}.owner`);
     writeFileSync(`${path}-journal`, SECRET);
     writeFileSync(join(root, 'sub/go'), '');
-    const { output } = await running;
+    const { output } = await result;
     expect(output).not.toContain(SECRET);
     expect(output).toMatch(/No such file.*No such file/s);
   }
 });
 
 verifies('toolbox.store', 'a command cannot move a store to a path that is not protected', async (context) => {
-  context.skip(!found, 'needs bubblewrap');
+  context.skip(!hasSandbox, 'needs bubblewrap');
   for (const layout of ['packages/x/.rondo', 'var/lib/data']) {
-    const { path, run } = staged(layout);
+    const { path, run } = prepareRoot(layout);
     const [top = '', next = ''] = layout.split('/');
     expect(await run(`mv ${top} moved`)).not.toMatchObject({ exitCode: 0 });
     expect(await run(`mv ${top}/${next} moved`)).not.toMatchObject({ exitCode: 0 });
@@ -110,10 +110,10 @@ verifies('toolbox.store', 'a command cannot move a store to a path that is not p
   }
 });
 
-verifies('toolbox.store', 'a command can still use what lies beside a store', async (context) => {
-  context.skip(!found, 'needs bubblewrap');
+verifies('toolbox.store', 'a command can use the other files in the directory of a store', async (context) => {
+  context.skip(!hasSandbox, 'needs bubblewrap');
   for (const layout of LAYOUTS) {
-    const { root, store, run } = staged(layout);
+    const { root, store, run } = prepareRoot(layout);
     writeFileSync(join(root, 'sub/new.txt'), '');
     const inside = layout.endsWith('.rondo') ? join(store, '..') : store;
     mkdirSync(join(inside, 'folder'), { recursive: true });
@@ -135,8 +135,8 @@ verifies(
   'toolbox.store',
   'the data directory of a project that this process does not use is hidden too',
   async (context) => {
-    context.skip(!found, 'needs bubblewrap');
-    const { root } = stage({ '.rondo/owner.json': SECRET, 'a/b/c/.rondo/journal.db.owner': SECRET });
+    context.skip(!hasSandbox, 'needs bubblewrap');
+    const { root } = createWorkspace({ '.rondo/owner.json': SECRET, 'a/b/c/.rondo/journal.db.owner': SECRET });
     const run = (command: string) => use(toolbox({ roots: [root] }).run_command, { command });
     expect(await run('cat .rondo/* a/b/c/.rondo/*')).toMatchObject({ output: expect.not.stringContaining(SECRET) });
     expect(await run('rm -rf .rondo a; echo x > .rondo/owner.json')).not.toMatchObject({ exitCode: 0 });
@@ -145,64 +145,56 @@ verifies(
   },
 );
 
-verifies(
-  'toolbox.store',
-  'each store that a command could see is covered, before what lies in it is mounted',
-  async () => {
-    const { root, store } = staged('var/data');
-    const { root: plain } = stage({ 'x/.rondo/a': '', 'node_modules/y/.rondo/a': '' });
-    mkdirSync(join(store, 'keep'));
-    const [data, foreign] = [join(plain, 'x/.rondo'), join(plain, 'node_modules/y/.rondo')];
-    const [above, modules, module] = ['x', 'node_modules', 'node_modules/y'].map((name) => join(plain, name));
-    expect((await mountsOf([plain])).mounts).toEqual([
-      ...['--bind', plain, plain, '--bind', above, above],
-      ...['--tmpfs', data, '--remount-ro', data],
-      ...['--bind', modules, modules, '--bind', module, module],
-      ...['--tmpfs', foreign, '--remount-ro', foreign],
-    ]);
-    const parent = join(root, 'var');
-    const keep = join(store, 'keep');
-    expect((await mountsOf([keep, root])).mounts).toEqual([
-      ...['--bind', root, root],
-      ...['--bind', parent, parent],
-      ...['--tmpfs', store, '--bind-try', keep, keep, '--remount-ro', store],
-      ...['--bind', keep, keep],
-    ]);
-  },
-);
+verifies('toolbox.store', 'every visible store is covered before its other files are mounted back', async () => {
+  const { root, store } = prepareRoot('var/data');
+  const { root: plain } = createWorkspace({ 'x/.rondo/a': '', 'node_modules/y/.rondo/a': '' });
+  mkdirSync(join(store, 'keep'));
+  const [data, foreign] = [join(plain, 'x/.rondo'), join(plain, 'node_modules/y/.rondo')];
+  const [above, modules, module] = ['x', 'node_modules', 'node_modules/y'].map((name) => join(plain, name));
+  expect((await mountsFor([plain])).mounts).toEqual([
+    ...['--bind', plain, plain, '--bind', above, above],
+    ...['--tmpfs', data, '--remount-ro', data],
+    ...['--bind', modules, modules, '--bind', module, module],
+    ...['--tmpfs', foreign, '--remount-ro', foreign],
+  ]);
+  const parent = join(root, 'var');
+  const keep = join(store, 'keep');
+  expect((await mountsFor([keep, root])).mounts).toEqual([
+    ...['--bind', root, root],
+    ...['--bind', parent, parent],
+    ...['--tmpfs', store, '--bind-try', keep, keep, '--remount-ro', store],
+    ...['--bind', keep, keep],
+  ]);
+});
 
 verifies(
   'toolbox.store',
-  'a store directly in a root leaves nothing of it to create, and hides a .rondo beside it',
+  'with a store directly in a root, the root is read-only and a .rondo in it is hidden',
   async () => {
-    const { root } = staged('.');
+    const { root } = prepareRoot('.');
     mkdirSync(join(root, '.rondo'));
-    const shown = ['a.txt', 'sub'].map((name) => join(root, name));
-    const [file = '', folder = ''] = shown;
-    expect((await mountsOf([root])).mounts).toEqual([
+    const visible = ['a.txt', 'sub'].map((name) => join(root, name));
+    const [file = '', folder = ''] = visible;
+    expect((await mountsFor([root])).mounts).toEqual([
       ...['--bind', root, root, '--tmpfs', root],
       ...['--bind-try', file, file, '--bind-try', folder, folder, '--remount-ro', root],
     ]);
   },
 );
 
-verifies('toolbox.store', 'a store among too many other files stops the command instead of being shown', async () => {
-  const { root, store } = staged('data');
+verifies('toolbox.store', 'a command fails if a store is among too many other files to hide it', async () => {
+  const { root, store } = prepareRoot('data');
   for (let i = 0; i < 1001; i++) writeFileSync(join(store, `f${i}`), '');
-  expect(await failure(mountsOf([root]))).toMatch(/^Nothing was run: .* keep the store in a directory of its own/);
+  expect(await failure(mountsFor([root]))).toMatch(/^Nothing was run: .* move the store to a directory of its own/);
 });
 
-verifies(
-  'toolbox.store',
-  'a store where the system keeps its programs is hidden, and the programs stay read-only',
-  async () => {
-    const directory = '/usr/local';
-    protectStore(join(directory, 'rondo-test.db'));
-    const { root } = stage();
-    const [entry = ''] = readdirSync(directory).filter((name) => !lstatSync(join(directory, name)).isSymbolicLink());
-    const mounts = (await mountsOf([root])).mounts.join(' ');
-    expect(mounts).toContain(`--tmpfs ${directory} --`);
-    expect(mounts).toContain(` --ro-bind-try ${join(directory, entry)} ${join(directory, entry)} `);
-    expect(mounts).toContain(`--remount-ro ${directory}`);
-  },
-);
+verifies('toolbox.store', 'a store in a system directory is hidden, and the other files stay read-only', async () => {
+  const directory = '/usr/local';
+  protectStore(join(directory, 'rondo-test.db'));
+  const { root } = createWorkspace();
+  const [entry = ''] = readdirSync(directory).filter((name) => !lstatSync(join(directory, name)).isSymbolicLink());
+  const mounts = (await mountsFor([root])).mounts.join(' ');
+  expect(mounts).toContain(`--tmpfs ${directory} --`);
+  expect(mounts).toContain(` --ro-bind-try ${join(directory, entry)} ${join(directory, entry)} `);
+  expect(mounts).toContain(`--remount-ro ${directory}`);
+});

@@ -1,22 +1,22 @@
-/** Tools for files and the files of a store: refused by name, by link and when swapped in; SQLite's locks stay held. */
+/** The file tools refuse store files by name, by link and in symlink races, and never drop the locks of SQLite. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, linkSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, vi } from 'vitest';
 import { digests, isLocked, lockedStore } from '../../../spec/support/locked-store.js';
+import { cleanUp, createWorkspace, failure, SECRET, use } from '../../../spec/support/toolbox-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
-import { editFile } from './edit.js';
-import { cleanUp, failure, SECRET, stage, use } from './fixtures/stage.mjs';
-import { listFiles } from './list.js';
-import { realRoot } from './real-root.js';
-import { byComparison, Roots } from './roots.js';
-import { searchFiles } from './search.js';
-import { hasStorePath } from './store-files.js';
+import { LoopError } from '../../base/errors.js';
+import { editFileTool } from './edit-file.js';
+import { listFilesTool } from './list-files.js';
+import { resolveRoot } from './resolve-root.js';
+import { locateByComparison, Roots } from './roots.js';
+import { searchFilesTool } from './search-files.js';
+import { isStorePath } from './store-protection.js';
 import { toolbox } from './toolbox.js';
-import { viewFile } from './view.js';
-import { writeFile } from './write.js';
+import { viewFileTool } from './view-file.js';
+import { writeFileTool } from './write-file.js';
 
 const race = vi.hoisted(() => ({ before: (_file: string, _flags: string | number): void => undefined }));
 vi.mock('node:fs/promises', async (original) => {
@@ -28,38 +28,38 @@ vi.mock('node:fs/promises', async (original) => {
   return { ...real, open };
 });
 
-const linux = process.platform === 'linux';
-const open: { close(): void }[] = [];
+const isLinux = process.platform === 'linux';
+const openStores: { close(): void }[] = [];
 afterEach(() => {
   race.before = () => undefined;
-  for (const store of open.splice(0)) store.close();
+  for (const store of openStores.splice(0)) store.close();
 });
 afterAll(cleanUp);
 
-/** Identifies a file without opening it. */
+/** Opens a path without access to its content. */
 const O_PATH = 0o10000000;
 const REFUSED = /belongs to Rondo's store/;
 
-/** With what the kernel says of a descriptor, where it does, and without. */
-const ways: readonly ((root: string) => Roots)[] = [
+/** With the location of descriptors from the kernel, if available, and without. */
+const rootFactories: readonly ((root: string) => Roots)[] = [
   (root) => new Roots([root]),
-  (root) => new Roots([root], byComparison),
+  (root) => new Roots([root], locateByComparison),
 ];
 
-/** A root with a store in it, in the default directory or in another one. */
-function staged(directory: string, way: (root: string) => Roots, name = 'journal.db') {
-  const { root } = stage({ 'a.txt': 'harmless\n', 'dir/secret.txt': 'harmless\n', 'file.txt': 'harmless\n' });
+/** Creates a root with a store in one of its directories. */
+function prepareRoot(directory: string, createRoots: (root: string) => Roots, name = 'journal.db') {
+  const { root } = createWorkspace({ 'a.txt': 'harmless\n', 'dir/secret.txt': 'harmless\n', 'file.txt': 'harmless\n' });
   for (const file of ['secret.txt', 'secret.txt.owner.4711']) {
     mkdirSync(join(root, 'dir/sub'), { recursive: true });
     writeFileSync(join(root, 'dir/sub', file), 'harmless\n');
   }
   const path = join(root, directory, name);
-  open.push(lockedStore(path));
-  const roots = way(root);
-  const [view, list, search] = [viewFile(roots), listFiles(roots), searchFiles(roots)];
-  const [edit, write] = [editFile(roots), writeFile(roots)];
-  /** What comes of all that the tools can do with one path. */
-  const tries = (file: string): Promise<readonly string[]> => {
+  openStores.push(lockedStore(path));
+  const roots = createRoots(root);
+  const [view, list, search] = [viewFileTool(roots), listFilesTool(roots), searchFilesTool(roots)];
+  const [edit, write] = [editFileTool(roots), writeFileTool(roots)];
+  /** Calls every tool with a path and returns the results. */
+  const tryAll = (file: string): Promise<readonly string[]> => {
     const works = [
       use(view, { path: file }),
       use(list, { path: file }),
@@ -71,26 +71,27 @@ function staged(directory: string, way: (root: string) => Roots, name = 'journal
     ];
     return Promise.all(works.map((work) => failure(work)));
   };
-  return { root, path, store: join(root, directory), roots, view, list, search, edit, write, tries };
+  return { root, path, store: join(root, directory), roots, view, list, search, edit, write, tryAll };
 }
 
-type Staged = ReturnType<typeof staged>;
+type PreparedRoot = ReturnType<typeof prepareRoot>;
 
-async function eachLayout(work: (place: Staged) => Promise<void>): Promise<void> {
-  for (const directory of ['.rondo', 'data', '.']) for (const way of ways) await work(staged(directory, way));
+async function forEachLayout(check: (prepared: PreparedRoot) => Promise<void>): Promise<void> {
+  for (const directory of ['.rondo', 'data', '.'])
+    for (const createRoots of rootFactories) await check(prepareRoot(directory, createRoots));
 }
 
-async function expectUntouched({ store, path }: Staged, work: () => Promise<void>): Promise<void> {
+async function expectUntouched({ store, path }: PreparedRoot, work: () => Promise<void>): Promise<void> {
   const before = digests(store);
-  if (linux) expect(isLocked(path)).toBe(true);
+  if (isLinux) expect(isLocked(path)).toBe(true);
   await work();
   expect(digests(store)).toBe(before);
-  if (linux) expect(isLocked(path), 'the locks of SQLite were dropped').toBe(true);
+  if (isLinux) expect(isLocked(path), 'the locks of SQLite were dropped').toBe(true);
 }
 
-verifies('toolbox.store', 'a store file that is named is refused by every tool, whether it exists or not', async () => {
-  await eachLayout(async (place) => {
-    await expectUntouched(place, async () => {
+verifies('toolbox.store', 'every tool refuses the name of a store file, whether it exists or not', async () => {
+  await forEachLayout(async (prepared) => {
+    await expectUntouched(prepared, async () => {
       const suffixes = [
         '',
         '-wal',
@@ -103,62 +104,64 @@ verifies('toolbox.store', 'a store file that is named is refused by every tool, 
         '.owner.1',
         '.sock',
       ];
-      for (const file of suffixes.map((suffix) => `${place.path}${suffix}`)) {
-        for (const said of await place.tries(file)) expect(said, file).toMatch(REFUSED);
+      for (const file of suffixes.map((suffix) => `${prepared.path}${suffix}`)) {
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(REFUSED);
       }
     });
   });
 });
 
 verifies('toolbox.store', 'a .rondo directory is refused, and nothing is created in one', async () => {
-  for (const way of ways) {
-    const place = staged('.rondo', way);
-    mkdirSync(join(place.root, 'a/.rondo'), { recursive: true });
-    writeFileSync(join(place.root, 'a/.rondo/owner.json'), SECRET);
-    await expectUntouched(place, async () => {
+  for (const createRoots of rootFactories) {
+    const prepared = prepareRoot('.rondo', createRoots);
+    mkdirSync(join(prepared.root, 'a/.rondo'), { recursive: true });
+    writeFileSync(join(prepared.root, 'a/.rondo/owner.json'), SECRET);
+    await expectUntouched(prepared, async () => {
       const files = ['.rondo', './.rondo/', '.rondo/new', '.rondo/new/deep.txt', 'a/.rondo/owner.json', 'b/.rondo/new'];
       for (const file of files) {
-        for (const said of await place.tries(file)) expect(said, file).toMatch(REFUSED);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(REFUSED);
       }
     });
-    expect(existsSync(join(place.root, 'b'))).toBe(false);
-    expect(existsSync(join(place.root, '.rondo/new'))).toBe(false);
+    expect(existsSync(join(prepared.root, 'b'))).toBe(false);
+    expect(existsSync(join(prepared.root, '.rondo/new'))).toBe(false);
   }
 });
 
-verifies('toolbox.store', 'listings and searches leave store files out without a word', async () => {
-  await eachLayout(async (place) => {
-    await expectUntouched(place, async () => {
-      const { list, search, store, root } = place;
+verifies('toolbox.store', 'listings and searches omit store files without a note', async () => {
+  await forEachLayout(async (prepared) => {
+    await expectUntouched(prepared, async () => {
+      const { list, search, store, root } = prepared;
       const listed = await use(list, { depth: 5, hidden: true });
       expect(JSON.stringify(listed)).not.toMatch(/journal\.db|\.rondo|note/);
       expect(listed.entries).toContain('a.txt');
-      const found = await use(search, { query: SECRET, hidden: true });
-      expect(found).toMatchObject({ matches: [], files: 5 });
-      expect(found.note).toBe(undefined);
+      const result = await use(search, { query: SECRET, hidden: true });
+      expect(result).toMatchObject({ matches: [], files: 5 });
+      expect(result.note).toBe(undefined);
       if (store.endsWith('data')) expect(await use(list, { path: 'data' })).toEqual({ path: 'data', entries: [] });
       expect((await use(search, { query: 'harmless', path: root })).matches).toHaveLength(5);
     });
   });
 });
 
-verifies('toolbox.store', 'a symbolic link to a store file or its directory leads nowhere', async () => {
-  await eachLayout(async (place) => {
-    const { root, path, store } = place;
+verifies('toolbox.store', 'a symbolic link to a store file or its directory is refused', async () => {
+  await forEachLayout(async (prepared) => {
+    const { root, path, store } = prepared;
     const links = { database: path, owner: `${path}.owner`, later: `${path}-journal`, chain: 'database' };
     for (const [name, target] of Object.entries(links)) symlinkSync(target, join(root, name));
     symlinkSync(store, join(root, 'folder'));
-    await expectUntouched(place, async () => {
+    await expectUntouched(prepared, async () => {
       const opened: string[] = [];
       race.before = (file) => void opened.push(file);
       for (const file of ['database', 'owner', 'chain', 'folder/journal.db', 'folder/journal.db.owner']) {
-        for (const said of await place.tries(file)) expect(said, file).toMatch(REFUSED);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(REFUSED);
       }
       expect(opened, 'a store file was opened to find out what it is').toEqual([]);
       for (const file of ['folder/journal.db-journal', 'folder/journal.db.lock']) {
-        for (const said of await place.tries(file)) expect(said, file).toMatch(/Rondo's store|does not exist/);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(/Rondo's store|does not exist/);
       }
-      expect(await failure(use(place.write, { path: 'later', content: 'x' }))).toMatch(/a link that is not followed/);
+      expect(await failure(use(prepared.write, { path: 'later', content: 'x' }))).toMatch(
+        /a link that is not followed/,
+      );
     });
     expect(existsSync(`${path}-journal`)).toBe(false);
     expect(existsSync(`${path}.lock`)).toBe(false);
@@ -166,69 +169,73 @@ verifies('toolbox.store', 'a symbolic link to a store file or its directory lead
 });
 
 verifies('toolbox.store', 'a hard link to a store file is refused under any name', async () => {
-  await eachLayout(async (place) => {
-    const { root, path } = place;
+  await forEachLayout(async (prepared) => {
+    const { root, path } = prepared;
     const names = { 'copy.txt': '', 'dir/wal': '-wal', 'owner.txt': '.owner', 'dir/anchor': '.anchor' };
     for (const [name, suffix] of Object.entries(names)) linkSync(`${path}${suffix}`, join(root, name));
-    await expectUntouched(place, async () => {
+    await expectUntouched(prepared, async () => {
       const opened: (string | number)[] = [];
       race.before = (_file, flags) => void (Number(flags) & O_PATH || opened.push(flags));
       for (const file of Object.keys(names)) {
-        for (const said of await place.tries(file)) expect(said, file).toMatch(/Rondo's store|not a directory/);
+        for (const result of await prepared.tryAll(file)) expect(result, file).toMatch(/Rondo's store|not a directory/);
       }
       expect(opened, 'a store file was opened to find out what it is').toEqual([]);
-      const found = await use(place.search, { query: SECRET });
-      expect(found.matches).toEqual([]);
+      const result = await use(prepared.search, { query: SECRET });
+      expect(result.matches).toEqual([]);
     });
   });
 });
 
-async function ended(child: ChildProcess): Promise<void> {
+async function stopSwapping(child: ChildProcess): Promise<void> {
   expect(child.exitCode).toBe(null);
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   child.kill('SIGKILL');
-  await gone;
+  await exited;
 }
 
-verifies('toolbox.store', 'links that another process swaps all the time open no store file', async () => {
-  for (const way of ways) {
-    const place = staged('data', way, 'secret.txt');
-    await expectUntouched(place, async () => {
-      const swapper = fork(new URL('fixtures/swapper.mjs', import.meta.url), [place.root, place.store], {
-        execArgv: [],
-      });
-      const said: string[] = [];
-      // Both ends of the race have to be seen; on a busy machine that takes longer.
-      const returned = (): number => said.filter((text) => text.startsWith('It returned')).length;
-      const refused = (): number => said.filter((text) => REFUSED.test(text)).length;
+verifies('toolbox.store', 'no store file is opened while another process keeps swapping links', async () => {
+  for (const createRoots of rootFactories) {
+    const prepared = prepareRoot('data', createRoots, 'secret.txt');
+    await expectUntouched(prepared, async () => {
+      const swapper = fork(
+        new URL('../../../spec/support/swap-process.mjs', import.meta.url),
+        [prepared.root, prepared.store],
+        {
+          execArgv: [],
+        },
+      );
+      const results: string[] = [];
+      // Continues until the race had both outcomes, which takes longer on a busy machine.
+      const returned = (): number => results.filter((text) => text.startsWith('It returned')).length;
+      const refused = (): number => results.filter((text) => REFUSED.test(text)).length;
       try {
         await once(swapper, 'message');
         for (let i = 0; i < 15 || (i < 500 && Math.min(returned(), refused()) <= 10); i++) {
           for (const file of ['dir/secret.txt', 'file.txt', 'dir/secret.txt.owner', 'dir']) {
-            said.push(...(await place.tries(file)));
+            results.push(...(await prepared.tryAll(file)));
           }
         }
       } finally {
-        await ended(swapper);
+        await stopSwapping(swapper);
       }
-      expect(said.filter((text) => text.includes(SECRET))).toEqual([]);
+      expect(results.filter((text) => text.includes(SECRET))).toEqual([]);
       expect(returned()).toBeGreaterThan(10);
       expect(refused()).toBeGreaterThan(10);
     });
   }
 });
 
-/** Does something just before the n-th file is opened; tells whether it came to that. */
-function beforeOpening(nth: number, work: () => void): () => boolean {
-  let opened = 0;
+/** Runs work before the given open call, counted from 1. The returned function returns true if it has run. */
+function beforeOpening(openNumber: number, work: () => void): () => boolean {
+  let openCount = 0;
   race.before = () => {
-    opened += 1;
-    if (opened === nth) work();
+    openCount += 1;
+    if (openCount === openNumber) work();
   };
-  return () => opened >= nth;
+  return () => openCount >= openNumber;
 }
 
-const swappedWorks: readonly ((place: Staged) => Promise<unknown>)[] = [
+const racingCalls: readonly ((prepared: PreparedRoot) => Promise<unknown>)[] = [
   ({ view }) => use(view, { path: 'dir/sub/secret.txt' }),
   ({ view }) => use(view, { path: 'dir/sub/secret.txt.owner.4711' }),
   ({ search }) => use(search, { path: 'dir/sub/secret.txt', query: 'e' }),
@@ -239,19 +246,19 @@ const swappedWorks: readonly ((place: Staged) => Promise<unknown>)[] = [
   ({ write }) => use(write, { path: 'dir/sub/secret.txt-journal', content: 'overwritten' }),
 ];
 
-verifies('toolbox.store', 'a link that is swapped in after the check opens no store file', async () => {
+verifies('toolbox.store', 'a link that replaces a directory after the check opens no store file', async () => {
   for (const directory of ['.rondo', 'data']) {
-    for (const way of ways) {
-      for (const work of swappedWorks) {
-        for (let nth = 1, swapped = true; swapped; nth++) {
-          const place = staged(join(directory, 'sub'), way, 'secret.txt');
-          const at = join(place.root, 'dir');
-          await expectUntouched(place, async () => {
-            const hasSwapped = beforeOpening(nth, () => {
-              renameSync(at, `${at}.was`);
-              symlinkSync(join(place.root, directory), at);
+    for (const createRoots of rootFactories) {
+      for (const callTool of racingCalls) {
+        for (let openNumber = 1, swapped = true; swapped; openNumber++) {
+          const prepared = prepareRoot(join(directory, 'sub'), createRoots, 'secret.txt');
+          const path = join(prepared.root, 'dir');
+          await expectUntouched(prepared, async () => {
+            const hasSwapped = beforeOpening(openNumber, () => {
+              renameSync(path, `${path}.old`);
+              symlinkSync(join(prepared.root, directory), path);
             });
-            expect(await failure(work(place))).not.toContain(SECRET);
+            expect(await failure(callTool(prepared))).not.toContain(SECRET);
             swapped = hasSwapped();
           });
           race.before = () => undefined;
@@ -262,32 +269,32 @@ verifies('toolbox.store', 'a link that is swapped in after the check opens no st
 });
 
 verifies('toolbox.store', 'a directory that becomes a data directory while it is used is refused', async () => {
-  for (const way of ways) {
-    for (let nth = 1, moved = true; moved; nth++) {
-      const { root } = stage({ 'dir/a.txt': 'harmless\n' });
-      const hasMoved = beforeOpening(nth, () => renameSync(join(root, 'dir'), join(root, '.rondo')));
-      const said = await failure(use(writeFile(way(root)), { path: 'dir/new.txt', content: 'x' }));
+  for (const createRoots of rootFactories) {
+    for (let openNumber = 1, moved = true; moved; openNumber++) {
+      const { root } = createWorkspace({ 'dir/a.txt': 'harmless\n' });
+      const hasMoved = beforeOpening(openNumber, () => renameSync(join(root, 'dir'), join(root, '.rondo')));
+      const result = await failure(use(writeFileTool(createRoots(root)), { path: 'dir/new.txt', content: 'x' }));
       moved = hasMoved();
-      expect(existsSync(join(root, '.rondo/new.txt')), said).toBe(false);
-      expect(said.startsWith('It returned')).toBe(!moved);
+      expect(existsSync(join(root, '.rondo/new.txt')), result).toBe(false);
+      expect(result.startsWith('It returned')).toBe(!moved);
       race.before = () => undefined;
     }
   }
 });
 
-verifies('toolbox.store', 'a root in a data directory is refused when the toolbox is made', () => {
-  const { root } = stage({ '.rondo/work/a.txt': '' });
+verifies('toolbox.store', 'a root in a data directory is refused on creation of the toolbox', () => {
+  const { root } = createWorkspace({ '.rondo/work/a.txt': '' });
   for (const inside of ['.rondo', '.rondo/work']) {
-    const made = (): unknown => toolbox({ roots: [join(root, inside)] });
-    expect(made).toThrow(LoopError);
-    expect(made).toThrow(/lies in the data directory of a store/);
+    const creating = (): unknown => toolbox({ roots: [join(root, inside)] });
+    expect(creating).toThrow(LoopError);
+    expect(creating).toThrow(/is in the data directory of a store/);
   }
   symlinkSync(join(root, '.rondo/work'), join(root, 'link'));
-  expect(() => realRoot(join(root, 'link'), () => false)).toThrow(/lies in the data directory of a store/);
+  expect(() => resolveRoot(join(root, 'link'), () => false)).toThrow(/is in the data directory of a store/);
 });
 
-verifies('toolbox.store', 'a store file that was deleted while it was judged is still refused', () => {
-  const place = staged('data', (root) => new Roots([root]));
-  expect(hasStorePath(`${place.path} (deleted)`)).toBe(true);
-  expect(hasStorePath(join(place.root, 'a.txt (deleted)'))).toBe(false);
+verifies('toolbox.store', 'a store file that was deleted while it was checked is still refused', () => {
+  const prepared = prepareRoot('data', (root) => new Roots([root]));
+  expect(isStorePath(`${prepared.path} (deleted)`)).toBe(true);
+  expect(isStorePath(join(prepared.root, 'a.txt (deleted)'))).toBe(false);
 });

@@ -1,15 +1,17 @@
-/** Bytes as text, and texts made shorter. */
+/** Decodes, splits and truncates texts. */
 
-/** How much of a file is looked at to tell whether it is text. */
-const SNIFFED = 8192;
+/** The number of bytes that are searched for a NUL byte. */
+const MAX_SNIFFED_BYTES = 8192;
 
-/** Whether a file is something other than text: text has no NUL. */
+/** Returns true if the content is binary: text contains no NUL byte. */
 export function isBinary(bytes: Uint8Array): boolean {
-  return bytes.subarray(0, SNIFFED).includes(0);
+  return bytes.subarray(0, MAX_SNIFFED_BYTES).includes(0);
 }
 
-/** The text, if the bytes are UTF-8 to the last one: only such a file comes back unchanged from an edit. */
-export function exactText(bytes: Uint8Array): string | undefined {
+/**
+ * Decodes UTF-8; undefined if the bytes are not valid. Only a valid file can be edited without changing other bytes.
+ */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
@@ -17,18 +19,19 @@ export function exactText(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The first characters of a text, with a mark if there are more; a pair of surrogates is not torn. */
-export function cut(text: string, most: number, mark = '…'): string {
-  return text.length <= most ? text : `${headOf(text, most)}${mark}`;
+/** Truncates a text to `maxChars` UTF-16 code units and appends the marker if it is longer. */
+export function truncate(text: string, maxChars: number, marker = '…'): string {
+  return text.length <= maxChars ? text : `${firstChars(text, maxChars)}${marker}`;
 }
 
-export function headOf(text: string, most: number): string {
-  const torn = /[\ud800-\udbff]/.test(text.charAt(most - 1));
-  return text.slice(0, torn ? most - 1 : most);
+/** Returns the first `maxChars` UTF-16 code units, or one less if that would split a surrogate pair. */
+export function firstChars(text: string, maxChars: number): string {
+  const splitsPair = /[\ud800-\udbff]/.test(text.charAt(maxChars - 1));
+  return text.slice(0, splitsPair ? maxChars - 1 : maxChars);
 }
 
-/** Lines without their ends; the end of the last line begins no other. */
-export function linesOf(text: string): string[] {
+/** Splits a text into lines without their newlines. A newline at the end starts no further line. */
+export function splitLines(text: string): string[] {
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();
   return lines;

@@ -1,53 +1,62 @@
-/** The tools that a coding agent needs, over the directories that it is given. */
-import { LoopError } from '../../journal/errors.js';
-import { runCommand } from './command.js';
-import { editFile } from './edit.js';
-import { fetchUrl } from './fetch.js';
-import { listFiles } from './list.js';
-import { optionsFlaw, type ToolboxOptions } from './options.js';
+/** Creates the tools of a coding agent for a set of root directories. */
+import { LoopError } from '../../base/errors.js';
+import { editFileTool } from './edit-file.js';
+import { fetchUrlTool } from './fetch-url.js';
+import { listFilesTool } from './list-files.js';
+import { findOptionsProblem, type ToolboxOptions } from './options.js';
 import { Roots } from './roots.js';
-import { searchFiles } from './search.js';
-import { viewFile } from './view.js';
-import { writeFile } from './write.js';
+import { runCommandTool } from './run-command.js';
+import { searchFilesTool } from './search-files.js';
+import { viewFileTool } from './view-file.js';
+import { writeFileTool } from './write-file.js';
 
-/** The tools by name. Those that do something have the policy `ask`; `withApproval` makes a copy with another. */
+/**
+ * The tools by name. Those with side effects have the approval policy `ask`; `withApproval` creates a copy with
+ * another.
+ */
 export type Toolbox = {
-  readonly list_files: ReturnType<typeof listFiles>;
-  readonly view_file: ReturnType<typeof viewFile>;
-  readonly search_files: ReturnType<typeof searchFiles>;
-  readonly write_file: ReturnType<typeof writeFile>;
-  readonly edit_file: ReturnType<typeof editFile>;
-  readonly run_command: ReturnType<typeof runCommand>;
-  readonly fetch_url: ReturnType<typeof fetchUrl>;
+  readonly list_files: ReturnType<typeof listFilesTool>;
+  readonly view_file: ReturnType<typeof viewFileTool>;
+  readonly search_files: ReturnType<typeof searchFilesTool>;
+  readonly write_file: ReturnType<typeof writeFileTool>;
+  readonly edit_file: ReturnType<typeof editFileTool>;
+  readonly run_command: ReturnType<typeof runCommandTool>;
+  readonly fetch_url: ReturnType<typeof fetchUrlTool>;
 };
 
-type Makers = { readonly [N in keyof Toolbox]: (options: ToolboxOptions, roots: () => Roots) => Toolbox[N] };
+type ToolFactories = { readonly [N in keyof Toolbox]: (options: ToolboxOptions, roots: () => Roots) => Toolbox[N] };
 
-/** How each tool is made; the roots are only looked at by those that need them. */
-export const makers: Makers = {
-  list_files: (_options, roots) => listFiles(roots()),
-  view_file: (_options, roots) => viewFile(roots()),
-  search_files: (_options, roots) => searchFiles(roots()),
-  write_file: (_options, roots) => writeFile(roots()),
-  edit_file: (_options, roots) => editFile(roots()),
-  run_command: ({ commands }, roots) => runCommand(roots(), commands),
-  fetch_url: ({ fetch }) => fetchUrl(fetch),
+/** Creates each tool. `roots` is called only by the tools that use the file system. */
+export const toolFactories: ToolFactories = {
+  list_files: (_options, roots) => listFilesTool(roots()),
+  view_file: (_options, roots) => viewFileTool(roots()),
+  search_files: (_options, roots) => searchFilesTool(roots()),
+  write_file: (_options, roots) => writeFileTool(roots()),
+  edit_file: (_options, roots) => editFileTool(roots()),
+  run_command: ({ commands }, roots) => runCommandTool(roots(), commands),
+  fetch_url: ({ fetch }) => fetchUrlTool(fetch),
 };
 
-/** Why there can be no toolbox here, whatever it is told. */
-export function platformFlaw(platform: string = process.platform): string | undefined {
+/** Returns the reason why the toolbox does not work on a platform; undefined if it does. */
+export function findPlatformProblem(platform: string = process.platform): string | undefined {
   if (platform === 'linux' || platform === 'darwin') return undefined;
-  return `The toolbox needs Linux or macOS: on ${platform} there is no way to keep it inside its roots.`;
+  return `The toolbox needs Linux or macOS: on ${platform}, it cannot be confined to its roots.`;
 }
 
-/** Makes the tools; a LoopError says what is wrong with the options. */
+/**
+ * Creates the tools. Throws CONFIG_INVALID if the options are invalid.
+ *
+ * @example
+ * const tools = toolbox({ roots: ['.'] });
+ * const agent = defineAgent({ id: 'coder', model, tools });
+ */
 export function toolbox(options: ToolboxOptions): Toolbox {
-  const missing = Object.hasOwn(options ?? {}, 'roots')
+  const missingRoots = Object.hasOwn(options ?? {}, 'roots')
     ? undefined
     : 'toolbox needs options.roots, at least one directory.';
-  const flaw = platformFlaw() ?? missing ?? optionsFlaw(options, 'options');
-  if (flaw !== undefined) throw new LoopError('CONFIG_INVALID', flaw);
+  const problem = findPlatformProblem() ?? missingRoots ?? findOptionsProblem(options, 'options');
+  if (problem !== undefined) throw new LoopError('CONFIG_INVALID', problem);
   const roots = new Roots(options.roots);
-  const made = Object.entries(makers).map(([name, make]) => [name, make(options, () => roots)] as const);
-  return Object.fromEntries(made) as unknown as Toolbox;
+  const tools = Object.entries(toolFactories).map(([name, create]) => [name, create(options, () => roots)] as const);
+  return Object.fromEntries(tools) as unknown as Toolbox;
 }

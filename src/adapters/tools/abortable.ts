@@ -1,4 +1,6 @@
-/** Work that is not waited for any longer than its signal allows, whether or not it listens to the signal itself. */
+/** Runs work that stops being awaited when its signal aborts, whether or not the work itself observes the signal. */
+
+/** Awaits the work, or rejects with the reason of the signal as soon as it aborts. */
 export async function abortable<T>(signal: AbortSignal, work: () => Promise<T> | T): Promise<T> {
   signal.throwIfAborted();
   let abort = (): void => undefined;
@@ -7,9 +9,9 @@ export async function abortable<T>(signal: AbortSignal, work: () => Promise<T> |
   });
   signal.addEventListener('abort', abort, { once: true });
   try {
-    // Not called in the list itself: what it throws at once must not leave `aborted` without a listener.
-    const working = (async () => work())();
-    return await Promise.race([working, aborted]);
+    // The async function turns a synchronous throw into a rejection. Otherwise `aborted` would have no handler then.
+    const result = (async () => work())();
+    return await Promise.race([result, aborted]);
   } finally {
     signal.removeEventListener('abort', abort);
   }

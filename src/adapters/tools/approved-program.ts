@@ -1,44 +1,45 @@
-/** Runs programs that were approved: what runs is the approved file, or the call fails. */
-import { LoopError } from '../../journal/errors.js';
+/** Runs approved programs. The call fails if the file that runs may differ from the approved one. */
+import { LoopError } from '../../base/errors.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
-import { type Command, type Ending, runCommand } from './command.js';
-import { assertProgram, assertUnchanged, settledProgram } from './program.js';
+import { assertProgramApproved, assertProgramUnchanged, fingerprintProgram } from './program.js';
+import { type ProcessResult, type ProcessSpec, runProcess } from './run-process.js';
 
-/** In this time an interpreter has read the program that it was started with. */
-const START_MS = 500;
+/** The time within which an interpreter has read the program it was started with. */
+const STARTUP_CHECK_MS = 500;
 
 /**
- * Runs an approved program. Between the last look at its file and the moment at which the system or an interpreter reads it, the file
- * can be replaced. That cannot be prevented, but it shows: then the program is stopped, and the call fails whatever it has printed.
+ * Runs an approved program. The file can be replaced between the last check and the moment at which the system or an
+ * interpreter reads it. This race cannot be prevented, but it is detected: the program is stopped, and the call fails
+ * whatever the program has printed.
  */
-export async function runApproved(
-  command: Command,
+export async function runApprovedProgram(
+  command: ProcessSpec,
   signal: AbortSignal,
   approved: ApprovalTarget,
-  named: string,
-  startMs: number = START_MS,
-): Promise<Ending> {
-  const program = await settledProgram(command.file, named);
+  displayName: string,
+  startMs: number = STARTUP_CHECK_MS,
+): Promise<ProcessResult> {
+  const program = await fingerprintProgram(command.file, displayName);
   // guard: program-matches-approval
-  assertProgram(approved, program.target, named);
-  const look = () => assertUnchanged(program, () => replaced(named, command.file));
-  const looks: Promise<void>[] = [];
-  const stopped = new AbortController();
+  assertProgramApproved(approved, program.target, displayName);
+  const check = () => assertProgramUnchanged(program, () => replacedError(displayName, command.file));
+  let startupCheck: Promise<void> | undefined;
+  const changed = new AbortController();
   const timer = setTimeout(() => {
-    looks.push(look());
-    looks[0]?.catch(/* guard: changed-program-stopped */ (error) => stopped.abort(error));
+    startupCheck = check();
+    startupCheck.catch(/* guard: changed-program-stopped */ (error) => changed.abort(error));
   }, startMs);
   try {
-    const ending = await runCommand(command, AbortSignal.any([signal, stopped.signal]));
+    const result = await runProcess(command, AbortSignal.any([signal, changed.signal]));
     // guard: program-checked-after-run
-    await (looks[0] ?? look());
-    return ending;
+    await (startupCheck ?? check());
+    return result;
   } finally {
     clearTimeout(timer);
   }
 }
 
-function replaced(named: string, path: string): LoopError {
-  const message = `${named} was changed or replaced while it was started, so other bytes than the approved ones may have run. It was stopped; look at what it did before you ask again.`;
+function replacedError(displayName: string, path: string): LoopError {
+  const message = `${displayName} was changed or replaced while it was started, so other bytes than the approved ones may have run. It was stopped; check what it did before you ask again.`;
   return new LoopError('TOOL_FAILED', message, { path });
 }

@@ -1,34 +1,36 @@
 import { afterAll, expect } from 'vitest';
+import { call, cleanUp, durationOf, failure, rejectionOf } from '../../../spec/support/tools-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { call, cleanUp, failure, takes, thrown } from './fixtures/stage.mjs';
 import { builtinTools } from './index.js';
 
 afterAll(cleanUp);
 
-const nowhere = { directory: undefined, trusted: false };
+const origin = { directory: undefined, trusted: false };
 const tools = builtinTools();
 
-verifies('tool.builtin', 'echo changes what it was given', async () => {
-  const echo = await tools.open('echo', nowhere, {});
+verifies('tool.builtin', 'echo returns its input unchanged', async () => {
+  const echo = await tools.open('echo', origin, {});
   const input = { text: 'grüße 🌍', list: [1, null, true] };
   expect(await echo(input, call())).toEqual(input);
 });
 
-verifies('tool.builtin', 'a name nobody knows is found out when the loop runs', async () => {
-  expect(tools.flaw('eco', nowhere, {})).toBe('builtin:eco is not known; known are echo, fail, wait.');
-  expect(tools.flaw('constructor', nowhere, {})).toContain('not known');
-  expect((await failure(tools.open('eco', nowhere, {}))).code).toBe('DEFINITION_INVALID');
-});
-
-verifies('tool.builtin', 'a config that means nothing is taken in silence', () => {
-  expect(tools.flaw('echo', nowhere, { loud: true })).toBe(
-    'config.loud is not known to builtin: tools; it takes none.',
+verifies('tool.builtin', 'an unknown name makes the definition invalid', async () => {
+  expect(tools.unavailableReason('eco', origin, {})).toBe(
+    'builtin:eco does not exist; available are echo, fail, wait.',
   );
-  expect(tools.flaw('echo', nowhere, {})).toBeUndefined();
+  expect(tools.unavailableReason('constructor', origin, {})).toContain('does not exist');
+  expect((await failure(tools.open('eco', origin, {}))).code).toBe('DEFINITION_INVALID');
 });
 
-verifies('tool.builtin', 'fail does not fail as it was told', async () => {
-  const fail = await tools.open('fail', nowhere, {});
+verifies('tool.builtin', 'a config for a built-in tool is an error', () => {
+  expect(tools.unavailableReason('echo', origin, { loud: true })).toBe(
+    'config.loud is not a setting of builtin: tools; they have none.',
+  );
+  expect(tools.unavailableReason('echo', origin, {})).toBeUndefined();
+});
+
+verifies('tool.builtin', 'fail fails with the given message and retryability', async () => {
+  const fail = await tools.open('fail', origin, {});
   expect(await failure(fail({ message: 'out of stock', retryable: true }, call()))).toEqual({
     code: 'TOOL_FAILED',
     message: 'out of stock',
@@ -37,8 +39,8 @@ verifies('tool.builtin', 'fail does not fail as it was told', async () => {
   expect(await failure(fail(null, call()))).toMatchObject({ code: 'TOOL_FAILED', data: { retryable: false } });
 });
 
-verifies('tool.builtin', 'wait outlives its call, or waits for ever', async () => {
-  const wait = await tools.open('wait', nowhere, {});
+verifies('tool.builtin', 'wait ends after its time or with its call, and its time is bounded', async () => {
+  const wait = await tools.open('wait', origin, {});
   expect(await wait({ ms: 20 }, call())).toEqual({ waitedMs: 20 });
   for (const ms of [-1, 600_001, Number.NaN, '5', null]) {
     expect((await failure(wait({ ms }, call()))).message).toContain('from 0 to 600000');
@@ -47,48 +49,48 @@ verifies('tool.builtin', 'wait outlives its call, or waits for ever', async () =
   const controller = new AbortController();
   const waiting = wait({ ms: 600_000 }, call({ signal: controller.signal }));
   controller.abort(reason);
-  expect(await thrown(waiting)).toBe(reason);
-  expect(await thrown(wait({ ms: 600_000 }, call({ signal: controller.signal })))).toBe(reason);
+  expect(await rejectionOf(waiting)).toBe(reason);
+  expect(await rejectionOf(wait({ ms: 600_000 }, call({ signal: controller.signal })))).toBe(reason);
 });
 
-verifies('tool.builtin', 'a tool of the host replaces one of ours, or cannot be called', async () => {
+verifies('tool.builtin', 'a host can add tools, but not replace the standard ones', async () => {
   const config = { shout: true };
   const extra = builtinTools({ upper: (input) => String(input).toUpperCase() });
-  expect(extra.flaw('upper', nowhere, config)).toBeUndefined();
-  expect(await (await extra.open('upper', nowhere, config))('loud', call({ config }))).toBe('LOUD');
-  expect(() => builtinTools({ echo: () => 1 })).toThrow('there already');
+  expect(extra.unavailableReason('upper', origin, config)).toBeUndefined();
+  expect(await (await extra.open('upper', origin, config))('loud', call({ config }))).toBe('LOUD');
+  expect(() => builtinTools({ echo: () => 1 })).toThrow('exists already');
 });
 
-verifies('tool.builtin', 'a tool that does not listen holds up a call that was aborted', async () => {
-  const deaf = await builtinTools({ deaf: () => new Promise(() => undefined) }).open('deaf', nowhere, {});
+verifies('tool.builtin', 'an aborted call does not wait for a tool that ignores its signal', async () => {
+  const hanging = await builtinTools({ hanging: () => new Promise(() => undefined) }).open('hanging', origin, {});
   const late = await builtinTools({
     late: async () => {
       await Promise.resolve();
-      throw new Error('too late for anyone');
+      throw new Error('after the abort');
     },
-  }).open('late', nowhere, {});
-  for (const tool of [deaf, late]) {
+  }).open('late', origin, {});
+  for (const tool of [hanging, late]) {
     const controller = new AbortController();
     const working = tool(1, call({ signal: controller.signal }));
     controller.abort(new Error('stop'));
-    expect(await takes(async () => working)).toBeLessThan(5000);
-    expect(await thrown(working)).toMatchObject({ message: 'stop' });
+    expect(await durationOf(async () => working)).toBeLessThan(5000);
+    expect(await rejectionOf(working)).toMatchObject({ message: 'stop' });
   }
 });
 
-verifies('tool.builtin', 'a tool that is aborted while it throws leaves a rejection nobody hears', async () => {
+verifies('tool.builtin', 'a tool that is aborted while it throws causes no unhandled rejection', async () => {
   const controller = new AbortController();
-  const torn = await builtinTools({
-    torn: () => {
+  const throwing = await builtinTools({
+    throwing: () => {
       controller.abort(new Error('stop'));
-      throw new Error('torn');
+      throw new Error('thrown by the tool');
     },
-  }).open('torn', nowhere, {});
-  const heard: unknown[] = [];
-  const hear = (error: unknown): void => void heard.push(error);
-  process.on('unhandledRejection', hear);
-  expect(await thrown(torn(1, call({ signal: controller.signal })))).toBeInstanceOf(Error);
+  }).open('throwing', origin, {});
+  const unhandled: unknown[] = [];
+  const onUnhandled = (error: unknown): void => void unhandled.push(error);
+  process.on('unhandledRejection', onUnhandled);
+  expect(await rejectionOf(throwing(1, call({ signal: controller.signal })))).toBeInstanceOf(Error);
   await new Promise((resolve) => setTimeout(resolve, 20));
-  process.off('unhandledRejection', hear);
-  expect(heard).toEqual([]);
+  process.off('unhandledRejection', onUnhandled);
+  expect(unhandled).toEqual([]);
 });

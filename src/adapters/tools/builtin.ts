@@ -1,62 +1,71 @@
-/** The tools that come with Rondo: to try a definition or a policy without writing any code. */
-import { LoopError } from '../../journal/errors.js';
-import type { Implementation, ToolFunction } from '../../loops/implementation.js';
+/** The `builtin:` tools: simple tools for trying a definition or a policy without writing code. */
+
+import { LoopError } from '../../base/errors.js';
+import { isObject } from '../../base/own-property.js';
+import type { ToolFunction, ToolImplementation } from '../../loops/tool-implementation.js';
 import type { Json } from '../../protocol/json.js';
 import { abortable } from './abortable.js';
-import { isRecord, readConfig, refuse } from './config.js';
+import { assertNoProblem, parseConfig } from './config.js';
 
 /** Ten minutes. */
-const LONGEST = 600_000;
+const MAX_WAIT_MS = 600_000;
 
-function fail(input: Json): never {
-  const { message, retryable } = isRecord(input) ? input : {};
+function failTool(input: Json): never {
+  const { message, retryable } = isObject(input) ? input : {};
   const text = typeof message === 'string' && message !== '' ? message : 'It was asked to fail.';
   throw new LoopError('TOOL_FAILED', text, { retryable: retryable === true });
 }
 
-const wait: ToolFunction = async (input, { signal }) => {
-  const { ms } = isRecord(input) ? input : {};
-  if (typeof ms !== 'number' || !(ms >= 0 && ms <= LONGEST)) {
-    throw new LoopError('TOOL_FAILED', `builtin:wait needs input.ms, a number from 0 to ${LONGEST}.`);
+const waitTool: ToolFunction = async (input, { signal }) => {
+  const { ms } = isObject(input) ? input : {};
+  if (typeof ms !== 'number' || !(ms >= 0 && ms <= MAX_WAIT_MS)) {
+    throw new LoopError('TOOL_FAILED', `builtin:wait needs input.ms, a number from 0 to ${MAX_WAIT_MS}.`);
   }
   let timer: NodeJS.Timeout | undefined;
-  const passed = (): Promise<void> =>
+  const timeout = (): Promise<void> =>
     new Promise((resolve) => {
       timer = setTimeout(resolve, ms);
     });
   try {
-    await abortable(signal, passed);
+    await abortable(signal, timeout);
   } finally {
     clearTimeout(timer);
   }
   return { waitedMs: ms };
 };
 
-const own: readonly (readonly [string, ToolFunction])[] = [
+const standardTools: readonly (readonly [string, ToolFunction])[] = [
   ['echo', (input) => input],
-  ['fail', fail],
-  ['wait', wait],
+  ['fail', failTool],
+  ['wait', waitTool],
 ];
 
-/** `builtin:NAME`: echo, fail, wait, and what a host adds; only what is added may take a config. */
-export function builtinTools(extra: { readonly [name: string]: ToolFunction } = {}): Implementation {
-  const known = new Map(own);
+/**
+ * Creates the implementation of `builtin:NAME` tools: `echo`, `fail`, `wait`, and the tools in `extra`. Only extra
+ * tools accept a `config`.
+ *
+ * @example
+ * builtinTools({ upper: (input) => String(input).toUpperCase() });
+ */
+export function builtinTools(extra: { readonly [name: string]: ToolFunction } = {}): ToolImplementation {
+  const tools = new Map(standardTools);
   for (const [name, tool] of Object.entries(extra)) {
-    if (known.has(name)) throw new LoopError('DEFINITION_INVALID', `builtin:${name} is there already; rename yours.`);
-    known.set(name, tool);
+    if (tools.has(name))
+      throw new LoopError('DEFINITION_INVALID', `builtin:${name} exists already; choose another name.`);
+    tools.set(name, tool);
   }
-  const flaw: Implementation['flaw'] = (target, _origin, config) => {
-    if (!known.has(target)) return `builtin:${target} is not known; known are ${[...known.keys()].join(', ')}.`;
-    return own.some(([name]) => name === target) ? readConfig('builtin', config, {}).flaw : undefined;
+  const unavailableReason: ToolImplementation['unavailableReason'] = (target, _origin, config) => {
+    if (!tools.has(target)) return `builtin:${target} does not exist; available are ${[...tools.keys()].join(', ')}.`;
+    return standardTools.some(([name]) => name === target) ? parseConfig('builtin', config, {}).problem : undefined;
   };
   return {
     scheme: 'builtin',
-    question: () => undefined,
-    resolve: () => undefined,
-    flaw,
+    approvalDescriber: () => undefined,
+    targetResolver: () => undefined,
+    unavailableReason,
     open: async (target, origin, config) => {
-      refuse(flaw(target, origin, config));
-      const tool = known.get(target) as ToolFunction;
+      assertNoProblem(unavailableReason(target, origin, config));
+      const tool = tools.get(target) as ToolFunction;
       return (input, call) => abortable(call.signal, () => tool(input, call));
     },
   };

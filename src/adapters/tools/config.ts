@@ -1,61 +1,64 @@
-/** Reading the `config` of a tool: each key is known and of its kind, or the definition is refused. */
-import { LoopError } from '../../journal/errors.js';
+/** Validates the `config` of a tool: unknown keys and invalid values make the definition invalid. */
+import { LoopError } from '../../base/errors.js';
+import { wholeNumbers } from '../../base/number-range.js';
 import type { Json } from '../../protocol/json.js';
 
-export type Config = { readonly [name: string]: Json };
+/** The `config` member of a tool definition. */
+export type ToolConfig = { readonly [name: string]: Json };
 
-/** What a key must hold, in words and in code. */
-export interface Kind<T> {
-  readonly says: string;
-  is(value: Json): value is T & Json;
+/** The rule for the value of one setting. */
+export interface ConfigRule<T> {
+  /** The rule in words; it completes the message "must be …". */
+  readonly requirement: string;
+  accepts(value: Json): value is T & Json;
 }
 
-/** A config as far as it could be read, and what is wrong with it. */
-export interface Reading<T> {
+/** The valid settings that precede the first problem, and the problem. */
+export interface ParsedConfig<T> {
   readonly settings: Partial<T>;
-  readonly flaw: string | undefined;
+  readonly problem: string | undefined;
 }
 
-export function readConfig<T>(
+/** Validates a config against the rules of a scheme. */
+export function parseConfig<T>(
   scheme: string,
-  config: Config,
-  kinds: { readonly [K in keyof T]: Kind<T[K]> },
-): Reading<T> {
+  config: ToolConfig,
+  rules: { readonly [K in keyof T]: ConfigRule<T[K]> },
+): ParsedConfig<T> {
   const settings: Partial<T> = {};
-  const known = Object.keys(kinds) as (keyof T & string)[];
+  const names = Object.keys(rules) as (keyof T & string)[];
   for (const [key, value] of Object.entries(config)) {
-    const name = known.find((candidate) => candidate === key);
+    const name = names.find((candidate) => candidate === key);
     if (name === undefined) {
-      const may = known.length === 0 ? 'it takes none' : `known are ${known.join(', ')}`;
-      return { settings, flaw: `config.${key} is not known to ${scheme}: tools; ${may}.` };
+      const available = names.length === 0 ? 'they have none' : `available are ${names.join(', ')}`;
+      return { settings, problem: `config.${key} is not a setting of ${scheme}: tools; ${available}.` };
     }
-    const kind = kinds[name];
-    if (!kind.is(value)) return { settings, flaw: `config.${key} of ${scheme}: tools must be ${kind.says}.` };
+    const rule = rules[name];
+    if (!rule.accepts(value))
+      return { settings, problem: `config.${key} of ${scheme}: tools must be ${rule.requirement}.` };
     settings[name] = value;
   }
-  return { settings, flaw: undefined };
+  return { settings, problem: undefined };
 }
 
-export function isRecord(value: Json | undefined): value is { readonly [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** Returns the rule for integers from `min` to `max`, both included. */
+export function integerBetween(min: number, max: number): ConfigRule<number> {
+  const { description, includes } = wholeNumbers(min, max);
+  return { requirement: description, accepts: includes };
 }
 
-export function whole(least: number, most: number): Kind<number> {
-  return {
-    says: `a whole number from ${least} to ${most}`,
-    is: (value): value is number => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
-  };
-}
+/** The setting `maxOutputBytes`: the maximum size of the output of a tool. */
+export const outputBytesSetting = {
+  defaultBytes: 10 * 1024 * 1024,
+  rule: integerBetween(1, 64 * 1024 * 1024),
+} as const;
 
-/** How much a tool may answer, in bytes. */
-export const outputBytes = { usual: 10 * 1024 * 1024, kind: whole(1, 64 * 1024 * 1024) } as const;
-
-/** The name of a variable of the environment. */
-export function isVariable(value: Json): boolean {
+/** Returns true if the value is a valid name of an environment variable. */
+export function isVariableName(value: Json): boolean {
   return typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(value);
 }
 
-/** A definition that is opened although it was refused, or was never checked, stops here. */
-export function refuse(flaw: string | undefined): void {
-  if (flaw !== undefined) throw new LoopError('DEFINITION_INVALID', flaw);
+/** Throws DEFINITION_INVALID if there is a problem. Tools call it on `open`, in case registration did not check. */
+export function assertNoProblem(problem: string | undefined): void {
+  if (problem !== undefined) throw new LoopError('DEFINITION_INVALID', problem);
 }

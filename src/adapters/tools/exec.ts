@@ -1,159 +1,187 @@
-/** `exec:PATH`: an executable beside the definition. One JSON document goes in on stdin, one comes out on stdout. */
+/** `exec:PATH` tools: an executable file next to the definition reads JSON from stdin and prints JSON to stdout. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
+import { LoopError } from '../../base/errors.js';
 import { type Redactor, redactorOf } from '../../base/redact.js';
-import { isSecretVariable } from '../../base/secret-parts.js';
-import { LoopError } from '../../journal/errors.js';
-import type { Implementation, ToolCall } from '../../loops/implementation.js';
-import type { Origin } from '../../loops/origin.js';
+import { mayHoldSecret } from '../../base/secret-parts.js';
+import type { DefinitionOrigin } from '../../loops/origin.js';
+import type { ToolCallContext, ToolImplementation } from '../../loops/tool-implementation.js';
 import type { Json } from '../../protocol/json.js';
-import type { Command, Ending } from './command.js';
-import { isVariable, type Kind, outputBytes, readConfig, refuse, whole } from './config.js';
-import { documentOf } from './document.js';
-import { type Place, placeFlaw, placeOf } from './place.js';
-import { lastOf, plain } from './plain.js';
-import { programAt } from './program.js';
+import {
+  assertNoProblem,
+  type ConfigRule,
+  integerBetween,
+  isVariableName,
+  outputBytesSetting,
+  parseConfig,
+} from './config.js';
+import { parseJsonDocument } from './json-document.js';
+import { programTargetOf } from './program.js';
+import type { ProcessResult, ProcessSpec } from './run-process.js';
+import { sanitizeText, truncateStart } from './sanitize-text.js';
+import { findPathProblem, locateToolFile, type ToolFile } from './tool-file.js';
 
+/** Options of {@link execTools}. */
 export interface ExecOptions {
-  /** Where variables come from; the environment of this process unless told. */
+  /**
+   * The environment that the variables of a program are taken from.
+   * @default process.env
+   */
   readonly environment?: NodeJS.ProcessEnv;
 }
 
-interface Settings {
+interface ExecSettings {
   readonly args: readonly string[];
   readonly env: readonly string[];
   readonly maxOutputBytes: number;
   readonly killGraceMs: number;
 }
 
-/** What a program needs to find its way about; nothing else of ours, as it may be secret. */
-const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR', 'TZ'];
-const STDERR_SHOWN = 2000;
-/** Of more than this the beginning is not kept; see command.ts. */
-const STDERR_KEPT = 64 * 1024;
-/** EX_TEMPFAIL of sysexits.h: it may pass later. */
-const TRY_AGAIN = 75;
+/** The variables that every program gets. Others may be secrets and must be listed in `config.env`. */
+const inheritedVariables = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR', 'TZ'];
+const MAX_STDERR_MESSAGE_CHARS = 2000;
+/** If stderr has this length, `runProcess` may have discarded its beginning. */
+const CAPTURED_STDERR_BYTES = 64 * 1024;
+/** EX_TEMPFAIL of sysexits.h, a temporary failure: the call is retryable. */
+const EX_TEMPFAIL = 75;
 
-const kinds: { readonly [K in keyof Settings]: Kind<Settings[K]> } = {
+const configRules: { readonly [K in keyof ExecSettings]: ConfigRule<ExecSettings[K]> } = {
   args: {
-    says: 'a list of texts without NUL characters',
-    is: (value): value is string[] =>
+    requirement: 'an array of strings without NUL characters',
+    accepts: (value): value is string[] =>
       Array.isArray(value) && value.every((item) => typeof item === 'string' && !item.includes('\0')),
   },
   env: {
-    says: 'a list of names of environment variables',
-    is: (value): value is string[] => Array.isArray(value) && value.every(isVariable),
+    requirement: 'an array of environment variable names',
+    accepts: (value): value is string[] => Array.isArray(value) && value.every(isVariableName),
   },
-  maxOutputBytes: outputBytes.kind,
-  killGraceMs: whole(0, 10_000),
+  maxOutputBytes: outputBytesSetting.rule,
+  killGraceMs: integerBetween(0, 10_000),
 };
 
-const flaw: Implementation['flaw'] = (target, origin, config) => {
+const findTargetProblem: ToolImplementation['unavailableReason'] = (target, origin, config) => {
   if (process.platform === 'win32')
-    return 'exec: tools need process groups, which Windows has not; use module: or http:.';
-  return placeFlaw('exec', target, origin) ?? readConfig('exec', config, kinds).flaw;
+    return 'exec: tools need process groups, which Windows does not have; use module: or http: instead.';
+  return findPathProblem('exec', target, origin) ?? parseConfig('exec', config, configRules).problem;
 };
 
-async function executable(target: string, origin: Origin): Promise<Place> {
-  const place = await placeOf('exec', target, origin);
+async function locateExecutable(target: string, origin: DefinitionOrigin): Promise<ToolFile> {
+  const toolFile = await locateToolFile('exec', target, origin);
   try {
-    await access(place.file, constants.X_OK);
+    await access(toolFile.file, constants.X_OK);
   } catch (error) {
-    const message = `exec:${target} may not be run; make it executable: chmod +x ${target}`;
+    const message = `exec:${target} is not executable; run: chmod +x ${target}`;
     throw new LoopError('TOOL_FAILED', message, { path: target }, error);
   }
-  return place;
+  return toolFile;
 }
 
-function variables(source: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
-  const known = names.filter((name) => Object.hasOwn(source, name));
-  return Object.fromEntries(known.map((name) => [name, source[name]]));
+function pickVariables(source: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
+  const setNames = names.filter((name) => Object.hasOwn(source, name));
+  return Object.fromEntries(setNames.map((name) => [name, source[name]]));
 }
 
-/** A program that could not be started at all. The file is there, so a missing one is the one that its first line names. */
-function startFailure(target: string, error: unknown): LoopError {
+/** The error for a program that could not be started. Its file exists, so ENOENT refers to its interpreter. */
+function startError(target: string, error: unknown): LoopError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const missing = 'the interpreter that its first line (#!) names was not found';
-  const why = code === 'ENOENT' ? missing : (code ?? message);
+  const missing = 'the interpreter in its first line (#!) was not found';
+  const reason = code === 'ENOENT' ? missing : (code ?? message);
   const retryable = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'].includes(code ?? '');
   return new LoopError(
     'TOOL_FAILED',
-    `exec:${target} could not be started: ${why}.`,
+    `exec:${target} could not be started: ${reason}.`,
     { path: target, retryable },
     error,
   );
 }
 
-/** Takes all that a program was given out of its errors. */
-function inErrors(given: NodeJS.ProcessEnv): Redactor {
-  return redactorOf(Object.values(given).map(String));
+/** Redacts the values of all passed variables, for error messages. */
+function errorRedactor(passedEnv: NodeJS.ProcessEnv): Redactor {
+  return redactorOf(Object.values(passedEnv).map(String));
 }
 
-/** Takes out of a result only what may be secret: a program may be asked about a directory that a variable names. */
-function inResults(given: NodeJS.ProcessEnv): Redactor {
-  const secrets = Object.entries(given).filter(([name, value = '']) => isSecretVariable(name, value));
+/** Redacts only values that may be secrets, for results: a result may legitimately contain, say, a directory name. */
+function resultRedactor(passedEnv: NodeJS.ProcessEnv): Redactor {
+  const secrets = Object.entries(passedEnv).filter(([name, value = '']) => mayHoldSecret(name, value));
   return redactorOf(secrets.map(([, value]) => String(value)));
 }
 
-/** The one document that was printed, or why there is none. */
-function outputOf(target: string, ending: Ending, maxOutputBytes: number, given: NodeJS.ProcessEnv): Json {
-  const { exitCode, signal, stdout, stderr, flooded } = ending;
-  if (flooded) {
+/** Returns the printed JSON document. Throws TOOL_FAILED if the program failed or printed something else. */
+function parseOutput(
+  target: string,
+  result: ProcessResult,
+  maxOutputBytes: number,
+  passedEnv: NodeJS.ProcessEnv,
+): Json {
+  const { exitCode, signal, stdout, stderr, isOutputTooLarge } = result;
+  if (isOutputTooLarge) {
     const message = `exec:${target} printed more than ${maxOutputBytes} bytes and was killed. Print less, or raise config.maxOutputBytes.`;
     throw new LoopError('TOOL_FAILED', message, { maxOutputBytes });
   }
   if (exitCode !== 0) {
-    const how = signal === null ? `exit code ${exitCode}` : `signal ${signal}`;
-    const cut = stderr.length < STDERR_KEPT ? undefined : 'start';
-    const told = lastOf(plain(stderr.toString(), inErrors(given), cut), STDERR_SHOWN);
-    const message = told || `exec:${target} ended with ${how} and said nothing on stderr.`;
-    const again = exitCode === TRY_AGAIN ? { retryable: true } : {};
-    throw new LoopError('TOOL_FAILED', message, signal === null ? { exitCode, ...again } : { signal });
+    const status = signal === null ? `exit code ${exitCode}` : `signal ${signal}`;
+    const cut = stderr.length < CAPTURED_STDERR_BYTES ? undefined : 'start';
+    const printed = sanitizeText(stderr.toString(), errorRedactor(passedEnv), cut);
+    const message =
+      truncateStart(printed, MAX_STDERR_MESSAGE_CHARS) ||
+      `exec:${target} ended with ${status} and printed nothing on stderr.`;
+    const retry = exitCode === EX_TEMPFAIL ? { retryable: true } : {};
+    throw new LoopError('TOOL_FAILED', message, signal === null ? { exitCode, ...retry } : { signal });
   }
-  const document = documentOf(stdout, inResults(given), inErrors(given));
+  const document = parseJsonDocument(stdout, resultRedactor(passedEnv), errorRedactor(passedEnv));
   if ('value' in document) return document.value;
-  throw new LoopError('TOOL_FAILED', `exec:${target} must print one JSON document, but printed ${document.flaw}`, {
+  throw new LoopError('TOOL_FAILED', `exec:${target} must print one JSON document, but printed ${document.problem}`, {
     exitCode,
   });
 }
 
-/** `exec:PATH`; the process gets a clean environment and is killed with all its children when its call ends. */
-export function execTools(options: ExecOptions = {}): Implementation {
+/**
+ * Creates the implementation of `exec:PATH` tools. A process gets a clean environment, and is killed with all its
+ * children when its call ends.
+ */
+export function execTools(options: ExecOptions = {}): ToolImplementation {
   const source = options.environment ?? process.env;
   return {
     scheme: 'exec',
-    question: () => undefined,
-    resolve: (target, origin) => async () => programAt((await executable(target, origin)).file, `exec:${target}`),
-    flaw,
+    approvalDescriber: () => undefined,
+    targetResolver: (target, origin) => async () =>
+      programTargetOf((await locateExecutable(target, origin)).file, `exec:${target}`),
+    unavailableReason: findTargetProblem,
     open: async (target, origin, config, approved) => {
-      refuse(flaw(target, origin, config));
-      const { args = [], env = [], maxOutputBytes = outputBytes.usual, killGraceMs = 500 } = settingsOf(config);
-      await executable(target, origin);
-      // Loaded with the first tool that needs it: most programs start no process.
-      const [{ runCommand }, { runApproved }] = await Promise.all([
-        import('./command.js'),
+      assertNoProblem(findTargetProblem(target, origin, config));
+      const {
+        args = [],
+        env = [],
+        maxOutputBytes = outputBytesSetting.defaultBytes,
+        killGraceMs = 500,
+      } = parseSettings(config);
+      await locateExecutable(target, origin);
+      // Loaded on first use: most hosts start no process.
+      const [{ runProcess }, { runApprovedProgram }] = await Promise.all([
+        import('./run-process.js'),
         import('./approved-program.js'),
       ]);
-      const run: typeof runCommand =
-        approved === undefined ? runCommand : (...call) => runApproved(...call, approved, `exec:${target}`);
-      return async (input: Json, { callId, idempotencyKey, signal }: ToolCall) => {
+      const run: typeof runProcess =
+        approved === undefined ? runProcess : (...call) => runApprovedProgram(...call, approved, `exec:${target}`);
+      return async (input: Json, { callId, idempotencyKey, signal }: ToolCallContext) => {
         signal.throwIfAborted();
-        const { file, directory } = await executable(target, origin);
-        const ours = { RONDO_CALL_ID: callId, RONDO_IDEMPOTENCY_KEY: idempotencyKey };
-        const given = variables(source, env);
-        const all = { ...variables(source, inherited), ...given, ...ours };
+        const { file, directory } = await locateExecutable(target, origin);
+        const callVariables = { RONDO_CALL_ID: callId, RONDO_IDEMPOTENCY_KEY: idempotencyKey };
+        const passedEnv = pickVariables(source, env);
+        const processEnv = { ...pickVariables(source, inheritedVariables), ...passedEnv, ...callVariables };
         const text = `${JSON.stringify(input)}\n`;
-        const command: Command = { file, args, directory, env: all, input: text, maxOutputBytes, killGraceMs };
-        const ending = await run(command, signal).catch((error) => {
+        const limits = { maxOutputBytes, killGraceMs };
+        const command: ProcessSpec = { file, args, directory, env: processEnv, input: text, ...limits };
+        const result = await run(command, signal).catch((error) => {
           if (error instanceof LoopError) throw error;
-          throw signal.aborted ? signal.reason : startFailure(target, error);
+          throw signal.aborted ? signal.reason : startError(target, error);
         });
-        return outputOf(target, ending, maxOutputBytes, given);
+        return parseOutput(target, result, maxOutputBytes, passedEnv);
       };
     },
   };
 }
 
-function settingsOf(config: ToolCall['config']): Partial<Settings> {
-  return readConfig('exec', config, kinds).settings;
+function parseSettings(config: ToolCallContext['config']): Partial<ExecSettings> {
+  return parseConfig('exec', config, configRules).settings;
 }

@@ -1,12 +1,18 @@
-/** The headers that a definition may set: what they may be called and hold, and where their secrets come from. */
-import { LoopError } from '../../journal/errors.js';
+/**
+ * The HTTP headers of a tool: rules for the headers that a definition may set, values from environment variables, and
+ * the encoding of idempotency keys.
+ */
+
+import { LoopError } from '../../base/errors.js';
+import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import { isRecord, isVariable, type Kind } from './config.js';
+import { type ConfigRule, isVariableName } from './config.js';
 
-export type Texts = { readonly [name: string]: string };
+/** An object with string values. */
+export type StringMap = { readonly [name: string]: string };
 
-/** Set by us or by the connection. */
-const reserved = [
+/** Headers that a definition cannot set, because Rondo or its HTTP client sets them. */
+const reservedHeaders = [
   'accept-encoding',
   'connection',
   'content-length',
@@ -20,51 +26,57 @@ const reserved = [
   'transfer-encoding',
   'upgrade',
 ];
-/** Secrets do not belong in definitions. */
-const secret = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
+/** Headers that usually contain a secret. A definition names the environment variable of their value. */
+const secretHeaders = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
 
-const ours = `Rondo sets ${reserved.join(', ')} itself`;
+const RESERVED_NOTE = `Rondo sets ${reservedHeaders.join(', ')} itself`;
 
-function isHeader(name: string): boolean {
-  return /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name) && !reserved.includes(name.toLowerCase());
+function isSettableHeader(name: string): boolean {
+  return /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name) && !reservedHeaders.includes(name.toLowerCase());
 }
 
-/** Visible characters of Latin-1, space and tab. */
+/** Accepts the printable characters of Latin-1, spaces and tabs. */
 function isHeaderValue(value: Json): boolean {
   return typeof value === 'string' && /^[\t -~\u00a0-\u00ff]*$/.test(value);
 }
 
-export const literalHeaders: Kind<Texts> = {
-  says: `an object of header names and texts. For secrets (${secret.join(', ')}) use config.headersFromEnv; ${ours}`,
-  is: (value): value is Texts =>
-    isRecord(value) &&
+/** The rule for `config.headers`. */
+export const literalHeadersRule: ConfigRule<StringMap> = {
+  requirement: `an object with header names as keys and strings as values. For secrets (${secretHeaders.join(', ')}) use config.headersFromEnv; ${RESERVED_NOTE}`,
+  accepts: (value): value is StringMap =>
+    isObject(value) &&
     Object.entries(value).every(
-      ([name, text]) => isHeader(name) && !secret.includes(name.toLowerCase()) && isHeaderValue(text),
+      ([name, text]) => isSettableHeader(name) && !secretHeaders.includes(name.toLowerCase()) && isHeaderValue(text),
     ),
 };
 
-export const variableHeaders: Kind<Texts> = {
-  says: `an object of header names and names of variables, like {"Authorization": "MY_TOKEN"}; ${ours}`,
-  is: (value): value is Texts =>
-    isRecord(value) && Object.entries(value).every(([name, variable]) => isHeader(name) && isVariable(variable)),
+/** The rule for `config.headersFromEnv`. */
+export const envHeadersRule: ConfigRule<StringMap> = {
+  requirement: `an object with header names as keys and environment variable names as values, such as {"Authorization": "MY_TOKEN"}; ${RESERVED_NOTE}`,
+  accepts: (value): value is StringMap =>
+    isObject(value) &&
+    Object.entries(value).every(([name, variable]) => isSettableHeader(name) && isVariableName(variable)),
 };
 
-/** The headers with what the environment holds for them. Errors never show a value. */
-export function fromEnvironment(source: NodeJS.ProcessEnv, wanted: Texts): Texts {
-  const found = Object.entries(wanted).map(([header, variable]) => {
-    const value = (Object.hasOwn(source, variable) ? source[variable] : undefined)?.trim() ?? '';
+/**
+ * Reads the value of each header from its environment variable. Throws TOOL_FAILED if a variable is not set or is not a
+ * valid header value; the error does not contain the value.
+ */
+export function headersFromEnvironment(env: NodeJS.ProcessEnv, variables: StringMap): StringMap {
+  const headers = Object.entries(variables).map(([header, variable]) => {
+    const value = (Object.hasOwn(env, variable) ? env[variable] : undefined)?.trim() ?? '';
     if (value !== '' && isHeaderValue(value)) return [header, value] as const;
-    const what = value === '' ? 'is not set' : 'holds characters that a header may not';
-    throw new LoopError('TOOL_FAILED', `The header ${header} comes from ${variable}, which ${what}.`, { variable });
+    const problem = value === '' ? 'is not set' : 'contains characters that are not allowed in a header';
+    throw new LoopError('TOOL_FAILED', `The header ${header} comes from ${variable}, which ${problem}.`, { variable });
   });
-  return Object.fromEntries(found);
+  return Object.fromEntries(headers);
 }
 
-/** A key may hold what a header may not; those characters are percent-encoded, the same way each time. */
-export function headerText(key: string): string {
-  return [...key].map((point) => (/^[!-$&-~]$/.test(point) ? point : percent(point))).join('');
+/** Percent-encodes an idempotency key: every character except printable ASCII, and also spaces and `%`. */
+export function encodeIdempotencyKey(key: string): string {
+  return [...key].map((character) => (/^[!-$&-~]$/.test(character) ? character : percentEncode(character))).join('');
 }
 
-function percent(point: string): string {
-  return [...Buffer.from(point)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
+function percentEncode(character: string): string {
+  return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
 }

@@ -1,175 +1,203 @@
 /**
- * `http:URL`: an endpoint that takes the input as the JSON body of a POST and answers with the output. A definition that is
- * not trusted reaches public addresses and sends variables only as far as the operator permits more.
+ * `http:URL` tools: the input is sent as the JSON body of a POST request, and the response body is the output. Without
+ * permits of the operator, an untrusted definition can reach public addresses only and cannot send environment
+ * variables.
  */
 import { StringDecoder } from 'node:string_decoder';
-import { isKnownPrivate, type Permits, permitsOf, reachRefusal, sendRefusal } from '../../base/permits.js';
-import { NotPublic, type Resolve } from '../../base/public-lookup.js';
+import { LoopError } from '../../base/errors.js';
+import { isKnownPrivateHost, type Permits, permitsOf, reachRefusal, sendRefusal } from '../../base/permits.js';
+import { NotPublicError, type ResolveHost } from '../../base/public-lookup.js';
 import { type Redactor, redactorOf } from '../../base/redact.js';
-import { LoopError } from '../../journal/errors.js';
-import type { Implementation } from '../../loops/implementation.js';
+import type { ToolImplementation } from '../../loops/tool-implementation.js';
 import type { Json } from '../../protocol/json.js';
-import { type Kind, outputBytes, type Reading, readConfig, refuse } from './config.js';
-import { beginning, documentOf } from './document.js';
-import { fromEnvironment, headerText, literalHeaders, type Texts, variableHeaders } from './headers.js';
-import { reasonOf } from './plain.js';
-import type { Answer } from './post.js';
+import { assertNoProblem, type ConfigRule, outputBytesSetting, type ParsedConfig, parseConfig } from './config.js';
+import {
+  encodeIdempotencyKey,
+  envHeadersRule,
+  headersFromEnvironment,
+  literalHeadersRule,
+  type StringMap,
+} from './headers.js';
+import { openingExcerpt, parseJsonDocument } from './json-document.js';
+import type { HttpResponse } from './post.js';
+import { describeError } from './sanitize-text.js';
 
+/** Options of {@link httpTools} and {@link httpsTools}. */
 export interface HttpOptions {
-  /** Where `headersFromEnv` looks; the environment of this process unless told. */
+  /**
+   * The environment that `config.headersFromEnv` reads.
+   * @default process.env
+   */
   readonly environment?: NodeJS.ProcessEnv;
-  /** What definitions that are not trusted may send and reach; without it, only public addresses. */
+  /**
+   * The variables that untrusted definitions may send, and the private hosts they may reach.
+   * @default the keys of known model providers may be sent to the hosts of these providers
+   */
   readonly permits?: Permits;
-  /** Resolves host names for definitions that are not trusted; the resolver of the system unless given. */
-  readonly resolve?: Resolve;
+  /**
+   * Resolves host names for untrusted definitions.
+   * @default the system resolver
+   */
+  readonly resolve?: ResolveHost;
 }
 
-interface Settings {
-  readonly headers: Texts;
-  readonly headersFromEnv: Texts;
+interface HttpSettings {
+  readonly headers: StringMap;
+  readonly headersFromEnv: StringMap;
   readonly maxOutputBytes: number;
 }
 
-const kinds: { readonly [K in keyof Settings]: Kind<Settings[K]> } = {
-  headers: literalHeaders,
-  headersFromEnv: variableHeaders,
-  maxOutputBytes: outputBytes.kind,
+const configRules: { readonly [K in keyof HttpSettings]: ConfigRule<HttpSettings[K]> } = {
+  headers: literalHeadersRule,
+  headersFromEnv: envHeadersRule,
+  maxOutputBytes: outputBytesSetting.rule,
 };
 
-/** The longest that a server may ask us to stay away: a day. */
-const LONGEST = 86_400_000;
+/** The maximum delay that a Retry-After header can request: one day. */
+const MAX_RETRY_AFTER_MS = 86_400_000;
 
-/** The URL that is meant: `http:https://host/path`, or the whole text is one. */
-function urlOf(scheme: string, target: string): URL | undefined {
+/** Parses the URL of `http:https://host/path`, or of an implementation that is itself a URL. */
+function parseUrl(scheme: string, target: string): URL | undefined {
   const text = target.startsWith('//') ? `${scheme}:${target}` : target;
-  const proper = scheme === 'http' ? /^https?:\/\/[^/]/ : /^https:\/\/[^/]/;
-  if (!proper.test(text) || /[\p{Cc}\s\\]/u.test(text)) return undefined;
+  const pattern = scheme === 'http' ? /^https?:\/\/[^/]/ : /^https:\/\/[^/]/;
+  if (!pattern.test(text) || /[\p{Cc}\s\\]/u.test(text)) return undefined;
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** An endpoint in messages; its query may hold what is nobody's business. */
-function labelOf({ origin, pathname }: URL): string {
+/** Returns the name of an endpoint for messages, without the query, which may contain secrets. */
+function endpointLabel({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }
 
-function flawOf(
+function findEndpointProblem(
   url: URL | undefined,
   trusted: boolean,
-  { settings, flaw }: Reading<Settings>,
+  { settings, problem }: ParsedConfig<HttpSettings>,
   permits: Permits,
 ): string | undefined {
-  if (url === undefined) return 'This is not a URL that can be asked; write http:https://HOST/PATH.';
+  if (url === undefined) return 'This is not a valid URL; write http:https://HOST/PATH.';
   if (url.username !== '' || url.password !== '') {
-    return `The URL of ${labelOf(url)} holds credentials; take them out and use config.headersFromEnv.`;
+    return `The URL of ${endpointLabel(url)} contains credentials; remove them and use config.headersFromEnv.`;
   }
-  return flaw ?? (trusted ? undefined : permitFlaw(url, Object.values(settings.headersFromEnv ?? {}), permits));
+  return (
+    problem ?? (trusted ? undefined : findPermitProblem(url, Object.values(settings.headersFromEnv ?? {}), permits))
+  );
 }
 
-/** What of a definition that is not trusted the operator does not permit, as far as its text tells. */
-function permitFlaw(url: URL, variables: readonly string[], permits: Permits): string | undefined {
+/**
+ * Returns the reason why the operator does not permit an untrusted definition to send a variable or reach the URL.
+ * Host names are not resolved here; the address is checked on connect.
+ */
+function findPermitProblem(url: URL, variables: readonly string[], permits: Permits): string | undefined {
   // guard: header-variables-permitted
-  const refused = variables.find((variable) => !permits.maySend(variable, url));
-  if (refused !== undefined) return `config.headersFromEnv ${sendRefusal(refused, url)}`;
+  const forbidden = variables.find((variable) => !permits.canSend(variable, url));
+  if (forbidden !== undefined) return `config.headersFromEnv ${sendRefusal(forbidden, url)}`;
   // guard: private-address-refused
-  return isKnownPrivate(url) && !permits.mayReach(url) ? reachRefusal(url) : undefined;
+  return isKnownPrivateHost(url) && !permits.canReach(url) ? reachRefusal(url) : undefined;
 }
 
-/** How long the server asks us to stay away; a date counts from the date of the same answer, so no clock is needed. */
-function retryAfter({ headers }: Answer): { readonly retryAfterMs?: number } {
+/** Parses Retry-After. A date is compared with the Date header of the same response, so no clock is needed. */
+function retryAfterOf({ headers }: HttpResponse): { readonly retryAfterMs?: number } {
   const value = headers['retry-after'];
   if (value === undefined) return {};
-  const seconds = /^\d{1,9}$/.test(value);
-  const ms = seconds ? Number(value) * 1000 : Date.parse(value) - Date.parse(headers.date ?? '');
-  // The parser of dates makes something of almost anything.
-  return Number.isFinite(ms) && (seconds || value.endsWith(' GMT'))
-    ? { retryAfterMs: Math.min(Math.max(ms, 0), LONGEST) }
+  const isSeconds = /^\d{1,9}$/.test(value);
+  const ms = isSeconds ? Number(value) * 1000 : Date.parse(value) - Date.parse(headers.date ?? '');
+  // Date.parse accepts almost any text, so the suffix of an HTTP date is required too.
+  return Number.isFinite(ms) && (isSeconds || value.endsWith(' GMT'))
+    ? { retryAfterMs: Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS) }
     : {};
 }
 
-/** The bytes as text; what was cut does not end within a character. */
-function textOf(body: Buffer, cut: boolean): string {
-  return cut ? new StringDecoder('utf8').write(body) : body.toString();
+/** Decodes a body as UTF-8, without the incomplete character at the end of a truncated one. */
+function decodeBody(body: Buffer, isTruncated: boolean): string {
+  return isTruncated ? new StringDecoder('utf8').write(body) : body.toString();
 }
 
-function refusalOf(label: string, answer: Answer, secrets: Redactor): LoopError {
-  const { status, headers, body, cut } = answer;
+function statusError(label: string, response: HttpResponse, redactor: Redactor): LoopError {
+  const { status, headers, body, isTruncated } = response;
   const retryable = status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599);
-  const redirect = status >= 300 && status <= 399 && headers.location !== undefined;
-  const told = redirect ? 'a redirect, which is not followed' : beginning(textOf(body, cut), secrets, cut);
-  const message = `${label} answered ${status}${told === '' ? '.' : `: ${told}`}`;
-  return new LoopError('TOOL_FAILED', message, { status, retryable, ...retryAfter(answer) });
+  const isRedirect = status >= 300 && status <= 399 && headers.location !== undefined;
+  const reason = isRedirect
+    ? 'a redirect, which is not followed'
+    : openingExcerpt(decodeBody(body, isTruncated), redactor, isTruncated);
+  const message = `${label} answered ${status}${reason === '' ? '.' : `: ${reason}`}`;
+  return new LoopError('TOOL_FAILED', message, { status, retryable, ...retryAfterOf(response) });
 }
 
-function outputOf(label: string, answer: Answer, secrets: Redactor): Json {
-  const { status, body, cut } = answer;
-  if (status < 200 || status > 299) throw refusalOf(label, answer, secrets);
-  const fail = (message: string): LoopError => new LoopError('TOOL_FAILED', message, { status, retryable: false });
-  if (cut) throw fail(`${label} answered more than ${body.length} bytes. Answer less, or raise config.maxOutputBytes.`);
-  const document = documentOf(body, secrets);
+function parseOutput(label: string, response: HttpResponse, redactor: Redactor): Json {
+  const { status, body, isTruncated } = response;
+  if (status < 200 || status > 299) throw statusError(label, response, redactor);
+  const invalid = (message: string): LoopError => new LoopError('TOOL_FAILED', message, { status, retryable: false });
+  if (isTruncated)
+    throw invalid(`${label} answered more than ${body.length} bytes. Return less, or raise config.maxOutputBytes.`);
+  const document = parseJsonDocument(body, redactor);
   if ('value' in document) return document.value;
-  throw fail(`${label} must answer with one JSON document, but answered ${document.flaw}`);
+  throw invalid(`${label} must answer with one JSON document, but answered ${document.problem}`);
 }
 
-function networkFailure(url: URL, error: unknown, secrets: Redactor): LoopError {
-  const label = labelOf(url);
-  if (error instanceof NotPublic) {
+function networkError(url: URL, error: unknown, redactor: Redactor): LoopError {
+  const label = endpointLabel(url);
+  if (error instanceof NotPublicError) {
     return new LoopError('TOOL_FAILED', `${label}: ${reachRefusal(url)}.`, { retryable: false }, error);
   }
-  const { code = reasonOf(error) } = error as NodeJS.ErrnoException;
-  const message = secrets.text(`${label} did not answer: ${code}.`);
+  const { code = describeError(error) } = error as NodeJS.ErrnoException;
+  const message = redactor.redactText(`${label} did not answer: ${code}.`);
   return new LoopError('TOOL_FAILED', message, { retryable: true }, error);
 }
 
-/** Makes a redactor, or returns the last one if the secrets are the same. */
-function remembered(): (secrets: readonly string[]) => Redactor {
-  let known: { readonly of: string; readonly redactor: Redactor } | undefined;
+/** Returns a function that creates a redactor, or returns the previous one if the secrets are the same. */
+function memoizedRedactor(): (secrets: readonly string[]) => Redactor {
+  let cached: { readonly key: string; readonly redactor: Redactor } | undefined;
   return (secrets) => {
-    const of = JSON.stringify(secrets);
-    if (known?.of !== of) known = { of, redactor: redactorOf(secrets) };
-    return known.redactor;
+    const key = JSON.stringify(secrets);
+    if (cached?.key !== key) cached = { key, redactor: redactorOf(secrets) };
+    return cached.redactor;
   };
 }
 
-function tools(scheme: string, options: HttpOptions): Implementation {
+function toolsForScheme(scheme: string, options: HttpOptions): ToolImplementation {
   const { environment = process.env, permits = permitsOf(environment), resolve } = options;
   return {
     scheme,
-    question: () => undefined,
-    resolve: () => undefined,
-    flaw: (target, { trusted }, config) =>
-      flawOf(urlOf(scheme, target), trusted, readConfig(scheme, config, kinds), permits),
+    approvalDescriber: () => undefined,
+    targetResolver: () => undefined,
+    unavailableReason: (target, { trusted }, config) =>
+      findEndpointProblem(parseUrl(scheme, target), trusted, parseConfig(scheme, config, configRules), permits),
     open: async (target, { trusted }, config) => {
-      const url = urlOf(scheme, target) as URL;
-      const reading = readConfig(scheme, config, kinds);
-      refuse(flawOf(url, trusted, reading, permits));
-      const { headers = {}, headersFromEnv = {}, maxOutputBytes = outputBytes.usual } = reading.settings;
-      // Loaded with the first tool that needs it: it brings the whole of Node's HTTP.
+      const url = parseUrl(scheme, target) as URL;
+      const parsed = parseConfig(scheme, config, configRules);
+      assertNoProblem(findEndpointProblem(url, trusted, parsed, permits));
+      const { headers = {}, headersFromEnv = {}, maxOutputBytes = outputBytesSetting.defaultBytes } = parsed.settings;
+      // Loaded on first use: it loads the HTTP modules of Node.
       const { post } = await import('./post.js');
-      const redactorFor = remembered();
-      const own = { accept: 'application/json', 'content-type': 'application/json', ...headers };
+      const redactorFor = memoizedRedactor();
+      const commonHeaders = { accept: 'application/json', 'content-type': 'application/json', ...headers };
       return async (input, { idempotencyKey, signal }) => {
         signal.throwIfAborted();
-        const secret = fromEnvironment(environment, headersFromEnv);
-        const secrets = redactorFor(Object.values(secret));
-        const all = { ...own, ...secret, 'idempotency-key': headerText(idempotencyKey) };
+        const secretHeaders = headersFromEnvironment(environment, headersFromEnv);
+        const redactor = redactorFor(Object.values(secretHeaders));
+        const idempotencyHeader = { 'idempotency-key': encodeIdempotencyKey(idempotencyKey) };
+        const allHeaders = { ...commonHeaders, ...secretHeaders, ...idempotencyHeader };
         // guard: untrusted-tool-reaches-public-only
-        const publicOnly = !trusted && !permits.mayReach(url);
-        const posting = { url, headers: all, body: JSON.stringify(input), maxOutputBytes, publicOnly, resolve };
-        const answer = await post(posting, signal).catch((error) => {
-          throw signal.aborted ? signal.reason : networkFailure(url, error, secrets);
+        const publicOnly = !trusted && !permits.canReach(url);
+        const request = { url, headers: allHeaders, body: JSON.stringify(input), maxOutputBytes, publicOnly, resolve };
+        const response = await post(request, signal).catch((error) => {
+          throw signal.aborted ? signal.reason : networkError(url, error, redactor);
         });
-        return outputOf(labelOf(url), answer, secrets);
+        return parseOutput(endpointLabel(url), response, redactor);
       };
     },
   };
 }
 
-/** `http:URL`, and URLs that begin with `http://`. */
-export function httpTools(options: HttpOptions = {}): Implementation {
-  return tools('http', options);
+/**
+ * Creates the implementation of `http:URL` tools and of tools whose implementation is a URL starting with `http://`.
+ */
+export function httpTools(options: HttpOptions = {}): ToolImplementation {
+  return toolsForScheme('http', options);
 }
 
-/** URLs that begin with `https://`. */
-export function httpsTools(options: HttpOptions = {}): Implementation {
-  return tools('https', options);
+/** Creates the implementation of tools whose implementation is a URL starting with `https://`. */
+export function httpsTools(options: HttpOptions = {}): ToolImplementation {
+  return toolsForScheme('https', options);
 }

@@ -1,102 +1,102 @@
-/** Nothing that an executable starts outlives its call, and nothing that it does holds us up. */
+/** No process that an `exec:` tool starts outlives its call, and none can delay its end. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
 import {
-  built,
+  builtToolsUrl,
   call,
   cleanUp,
+  durationOf,
   failure,
-  goes,
+  hasExited,
+  isRunning,
   node,
-  pidIn,
-  runs,
+  readPid,
+  rejectionOf,
   sh,
-  takes,
-  thrown,
   trusted,
-} from './fixtures/stage.mjs';
+} from '../../../spec/support/tools-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
 import { execTools } from './index.js';
 
 afterAll(cleanUp);
 
 const reason = new Error('cancelled');
 
-interface Aborted {
+interface AbortedCall {
   readonly directory: string;
   readonly pids: readonly number[];
   readonly ms: number;
-  readonly with: unknown;
+  readonly rejection: unknown;
 }
 
-/** Starts a script that writes its number to `pid`, aborts it, and tells how long it took to go. */
-async function aborted(script: string, config = {}): Promise<Aborted> {
+/** Starts a script that writes its process id to `pid`, aborts it, and measures how long the call takes to end. */
+async function abortRunning(script: string, config = {}): Promise<AbortedCall> {
   const origin = trusted({ tool: script });
   const tool = await execTools().open('tool', origin, config);
   const controller = new AbortController();
-  const working = thrown(tool(null, call({ signal: controller.signal })));
-  const pids = [await pidIn(join(origin.directory, 'pid'))];
-  if (script.includes('> child')) pids.push(await pidIn(join(origin.directory, 'child')));
+  const working = rejectionOf(tool(null, call({ signal: controller.signal })));
+  const pids = [await readPid(join(origin.directory, 'pid'))];
+  if (script.includes('> child')) pids.push(await readPid(join(origin.directory, 'child')));
   const from = performance.now();
   controller.abort(reason);
-  return { with: await working, ms: performance.now() - from, pids, directory: origin.directory };
+  return { rejection: await working, ms: performance.now() - from, pids, directory: origin.directory };
 }
 
-verifies('tool.orphan', 'a tool that was aborted goes on', async () => {
-  const result = await aborted(sh('echo $$ > pid; exec sleep 60'), { killGraceMs: 10_000 });
-  expect(result.with).toBe(reason);
+verifies('tool.orphan', 'an aborted tool is terminated', async () => {
+  const result = await abortRunning(sh('echo $$ > pid; exec sleep 60'), { killGraceMs: 10_000 });
+  expect(result.rejection).toBe(reason);
   expect(result.ms).toBeLessThan(5000);
-  expect(result.pids.filter(runs)).toEqual([]);
+  expect(result.pids.filter(isRunning)).toEqual([]);
 });
 
-verifies('tool.orphan', 'a tool that ignores SIGTERM cannot be stopped', async () => {
-  const deaf = node(
+verifies('tool.orphan', 'a tool that ignores SIGTERM is killed after the grace period', async () => {
+  const ignoringSigterm = node(
     `process.on('SIGTERM', () => {}); require('fs').writeFileSync('pid', String(process.pid)); setInterval(() => {}, 1000)`,
   );
-  const result = await aborted(deaf);
-  expect(result.with).toBe(reason);
+  const result = await abortRunning(ignoringSigterm);
+  expect(result.rejection).toBe(reason);
   expect(result.ms).toBeGreaterThan(450);
   expect(result.ms).toBeLessThan(5000);
-  expect(result.pids.filter(runs)).toEqual([]);
-  const sooner = await aborted(deaf, { killGraceMs: 0 });
-  expect(sooner.with).toBe(reason);
-  expect(sooner.pids.filter(runs)).toEqual([]);
+  expect(result.pids.filter(isRunning)).toEqual([]);
+  const sooner = await abortRunning(ignoringSigterm, { killGraceMs: 0 });
+  expect(sooner.rejection).toBe(reason);
+  expect(sooner.pids.filter(isRunning)).toEqual([]);
 });
 
-verifies('tool.orphan', 'a tool gets no chance to tidy up', async () => {
-  const tidy = sh(`trap 'echo tidied > trace; exit 0' TERM; echo $$ > pid; while :; do sleep 0.02; done`);
-  const result = await aborted(tidy, { killGraceMs: 10_000 });
-  expect(result.with).toBe(reason);
+verifies('tool.orphan', 'a tool can clean up on SIGTERM', async () => {
+  const cleaningUp = sh(`trap 'echo cleaned > trace; exit 0' TERM; echo $$ > pid; while :; do sleep 0.02; done`);
+  const result = await abortRunning(cleaningUp, { killGraceMs: 10_000 });
+  expect(result.rejection).toBe(reason);
   expect(existsSync(join(result.directory, 'trace'))).toBe(true);
   expect(result.ms).toBeLessThan(5000);
 });
 
-verifies('tool.orphan', 'a stopped tool, or one that is deep in children, survives its call', async () => {
-  const stopped = await aborted(sh('echo $$ > pid; kill -STOP $$'));
-  expect(stopped.with).toBe(reason);
-  expect(stopped.pids.filter(runs)).toEqual([]);
-  const nested = await aborted(
+verifies('tool.orphan', 'neither a suspended tool nor nested children survive an abort', async () => {
+  const stopped = await abortRunning(sh('echo $$ > pid; kill -STOP $$'));
+  expect(stopped.rejection).toBe(reason);
+  expect(stopped.pids.filter(isRunning)).toEqual([]);
+  const nested = await abortRunning(
     sh(`sh -c 'trap "" TERM; sh -c "echo \\$\\$ > child; exec sleep 60"; :' & echo $$ > pid; wait`),
   );
-  expect(nested.with).toBe(reason);
-  for (const pid of nested.pids) expect(await goes(pid)).toBe(true);
+  expect(nested.rejection).toBe(reason);
+  for (const pid of nested.pids) expect(await hasExited(pid)).toBe(true);
 });
 
-verifies('tool.orphan', 'a call that was aborted before it began starts a process', async () => {
+verifies('tool.orphan', 'a call that is aborted before it begins starts no process', async () => {
   const origin = trusted({ tool: sh('echo $$ > pid; echo 1') });
   const tool = await execTools().open('tool', origin, {});
-  expect(await thrown(tool(null, call({ signal: AbortSignal.abort(reason) })))).toBe(reason);
+  expect(await rejectionOf(tool(null, call({ signal: AbortSignal.abort(reason) })))).toBe(reason);
   await setTimeout(100);
   expect(existsSync(join(origin.directory, 'pid'))).toBe(false);
 });
 
 verifies(
   'tool.orphan',
-  'one of 200 tools that end and leave a child behind leaves it running',
+  'none of 200 tools that exit before their child leaves it running',
   async () => {
     const origin = trusted({ tool: sh('sleep 300 >/dev/null 2>&1 </dev/null & echo $!') });
     const tool = await execTools().open('tool', origin, {});
@@ -106,25 +106,25 @@ verifies(
       pids.push(...batch.map(Number));
     }
     expect(new Set(pids).size).toBe(200);
-    for (const pid of pids) expect(await goes(pid)).toBe(true);
+    for (const pid of pids) expect(await hasExited(pid)).toBe(true);
   },
   120_000,
 );
 
-verifies('tool.orphan', 'a child that keeps the pipes open holds up a tool that has ended', async () => {
+verifies('tool.orphan', 'a child that keeps the pipes open does not delay a tool that has exited', async () => {
   const origin = trusted({ tool: sh('sleep 300 & echo $!'), bad: sh('sleep 300 & echo $! >&2; exit 1') });
   const tool = await execTools().open('tool', origin, {});
   const bad = await execTools().open('bad', origin, {});
   let pid = 0;
-  const time = await takes(async () => {
+  const time = await durationOf(async () => {
     pid = Number(await tool(null, call()));
   });
   expect(time).toBeLessThan(5000);
-  expect(await goes(pid)).toBe(true);
-  expect(await goes(Number((await failure(bad(null, call()))).message))).toBe(true);
+  expect(await hasExited(pid)).toBe(true);
+  expect(await hasExited(Number((await failure(bad(null, call()))).message))).toBe(true);
 });
 
-verifies('tool.orphan', 'a process that left the group and keeps the pipes holds us up', async () => {
+verifies('tool.orphan', 'a process that left the group and keeps the pipes open does not delay the call', async () => {
   const escaping = (command: string): string =>
     node(`require('child_process').spawn('sh', ['-c', ${JSON.stringify(command)}], { detached: true, stdio: 'inherit' }).unref();
       process.on('exit', () => require('fs').writeSync(1, '5'));`);
@@ -136,8 +136,8 @@ verifies('tool.orphan', 'a process that left the group and keeps the pipes holds
   const outcome = async (name: string): Promise<{ ms: number; result: unknown }> => {
     const tool = await execTools().open(name, origin, {});
     let result: unknown;
-    const ms = await takes(async () => {
-      result = await thrown(tool(null, call()));
+    const ms = await durationOf(async () => {
+      result = await rejectionOf(tool(null, call()));
     });
     return { ms, result };
   };
@@ -150,50 +150,50 @@ verifies('tool.orphan', 'a process that left the group and keeps the pipes holds
   for (const { ms } of [quiet, loud, noisy]) expect(ms).toBeLessThan(6000);
 });
 
-verifies('tool.orphan', 'a tool that floods us leaves those behind that it started', async () => {
+verifies('tool.orphan', 'a tool that prints too much is killed with its children', async () => {
   const origin = trusted({ tool: sh('sleep 300 & echo $! > child; yes') });
   const tool = await execTools().open('tool', origin, { maxOutputBytes: 1000 });
   expect((await failure(tool(null, call()))).data).toEqual({ maxOutputBytes: 1000 });
-  expect(await goes(await pidIn(join(origin.directory, 'child')))).toBe(true);
+  expect(await hasExited(await readPid(join(origin.directory, 'child')))).toBe(true);
 });
 
-verifies('tool.orphan', 'listeners pile up on the process or on the signal of a long run', async () => {
+verifies('tool.orphan', 'calls leave no listeners on the process or on their signal', async () => {
   const origin = trusted({ tool: sh('echo 1') });
   const tool = await execTools().open('tool', origin, {});
   const before = process.listenerCount('exit');
   const { signal } = new AbortController();
-  let held = 0;
-  const counted = new Proxy(signal, {
+  let listenerCount = 0;
+  const countingSignal = new Proxy(signal, {
     get(target, name) {
-      if (name === 'addEventListener') held += 1;
-      if (name === 'removeEventListener') held -= 1;
+      if (name === 'addEventListener') listenerCount += 1;
+      if (name === 'removeEventListener') listenerCount -= 1;
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
-  await Promise.all(Array.from({ length: 6 }, async () => tool(null, call({ signal: counted }))));
-  expect(held).toBe(0);
+  await Promise.all(Array.from({ length: 6 }, async () => tool(null, call({ signal: countingSignal }))));
+  expect(listenerCount).toBe(0);
   expect(process.listenerCount('exit')).toBe(before);
 });
 
-verifies('tool.orphan', 'our process ends and its tools go on', async () => {
+verifies('tool.orphan', 'the tools of a host are killed when its process exits', async () => {
   const origin = trusted({ tool: sh('sleep 300 & echo $! > child; echo $$ > pid; wait') });
-  for (const [n, way] of ['process.exit(3)', 'throw new Error("uncaught")'].entries()) {
-    const host = join(origin.directory, `host${n}.mjs`);
+  for (const [index, exitCode] of ['process.exit(3)', 'throw new Error("uncaught")'].entries()) {
+    const host = join(origin.directory, `host${index}.mjs`);
     const text = `
-      import { execTools } from ${JSON.stringify(built)};
+      import { execTools } from ${JSON.stringify(builtToolsUrl)};
       const tool = await execTools().open('tool', { directory: ${JSON.stringify(origin.directory)}, trusted: true }, {});
       const call = { callId: 'c', idempotencyKey: 'k', signal: new AbortController().signal, config: {} };
       void tool(null, call);
-      process.stdin.once('data', () => { ${way}; });`;
+      process.stdin.once('data', () => { ${exitCode}; });`;
     writeFileSync(host, text);
     const child = spawn(process.execPath, [host], { stdio: ['pipe', 'ignore', 'ignore'] });
     const exit = once(child, 'exit');
-    const pids = [await pidIn(join(origin.directory, 'pid')), await pidIn(join(origin.directory, 'child'))];
-    expect(pids.map(runs)).toEqual([true, true]);
+    const pids = [await readPid(join(origin.directory, 'pid')), await readPid(join(origin.directory, 'child'))];
+    expect(pids.map(isRunning)).toEqual([true, true]);
     child.stdin.write('go');
     await exit;
-    for (const pid of pids) expect(await goes(pid)).toBe(true);
+    for (const pid of pids) expect(await hasExited(pid)).toBe(true);
     for (const name of ['pid', 'child']) writeFileSync(join(origin.directory, name), '');
   }
 });

@@ -1,77 +1,93 @@
 /**
- * One POST over a connection of its own, which is closed with it. Not `fetch`: after an abort it opens a fresh idle
- * connection, gives up after five minutes whatever the policy says, and does not tell a redirect from a lost network.
+ * Sends one POST request over its own connection, which is closed afterwards. It does not use `fetch`, which opens a
+ * new idle connection after an abort, gives up after five minutes whatever the policy of the loop is, and reports a
+ * redirect in the same way as a network error.
  */
 import { lookup } from 'node:dns/promises';
 import { type IncomingHttpHeaders, type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import { publicLookup, type Resolve } from '../../base/public-lookup.js';
-import { Bytes } from './bytes.js';
+import { publicLookup, type ResolveHost } from '../../base/public-lookup.js';
+import { ByteBuffer } from './byte-buffer.js';
 
-export interface Posting {
+/** A request to send. */
+interface PostRequest {
   readonly url: URL;
   readonly headers: { readonly [name: string]: string };
   readonly body: string;
   readonly maxOutputBytes: number;
-  /** True if the host may only be connected to at a public address. An address in the URL itself is for the caller to judge. */
+  /**
+   * True if the host name must resolve to public addresses. The caller checks URLs with a literal address.
+   * @default false
+   */
   readonly publicOnly?: boolean;
-  readonly resolve?: Resolve | undefined;
+  /**
+   * Resolves host names if `publicOnly` is true.
+   * @default the system resolver
+   */
+  readonly resolve?: ResolveHost | undefined;
 }
 
-export interface Answer {
+/** A response, with its body up to the limit. */
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Whether the body went on beyond what was read. */
-  readonly cut: boolean;
+  /** True if the body is longer than the limit. */
+  readonly isTruncated: boolean;
 }
 
-/** A refusal is read for its message only. */
-const REFUSAL = 64 * 1024;
+/** The body of an error response is needed for the error message only. */
+const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
-const systemResolve: Resolve = async (hostname) =>
+const systemResolve: ResolveHost = async (hostname) =>
   (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
 
-/** Sends and reads the answer up to the limit. An abort rejects with the signal's reason. */
-export async function post(posting: Posting, signal: AbortSignal): Promise<Answer> {
-  const { url, headers, body, maxOutputBytes, publicOnly = false, resolve = systemResolve } = posting;
+/** Sends a request and reads the response up to the limit. Rejects with the reason of the signal if it aborts. */
+export async function post(request: PostRequest, signal: AbortSignal): Promise<HttpResponse> {
+  const { url, headers, body, maxOutputBytes, publicOnly = false, resolve = systemResolve } = request;
   signal.throwIfAborted();
-  const begin = url.protocol === 'https:' ? secureRequest : plainRequest;
-  // As bytes: before a text, Node would send the headers in UTF-8, though they are Latin-1.
+  const createRequest = url.protocol === 'https:' ? secureRequest : plainRequest;
+  // If the body were a string, Node would encode the headers as UTF-8 together with it. Headers are Latin-1.
   const bytes = Buffer.from(body);
-  const sent = begin(url, {
+  const outgoing = createRequest(url, {
     method: 'POST',
     headers: { ...headers, 'content-length': String(bytes.length) },
     agent: false,
     ...(publicOnly && { lookup: publicLookup(resolve) }),
   });
-  const stop = (): void => void sent.destroy();
+  const stop = (): void => void outgoing.destroy();
   signal.addEventListener('abort', stop, { once: true });
   try {
-    // What goes wrong with the sending after the answer has begun is no failure of the answer.
-    const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
-      sent.on('response', resolve).on('error', reject);
-      sent.on('close', () => reject(new Error('the connection was closed without an answer')));
-      sent.end(bytes);
+    // Errors while sending are ignored once the response has started.
+    const incoming = await new Promise<IncomingMessage>((onResponse, reject) => {
+      outgoing.on('response', onResponse).on('error', reject);
+      outgoing.on('close', () => reject(new Error('the connection was closed without an answer')));
+      outgoing.end(bytes);
     });
-    const { statusCode: status = 0, headers: answered } = incoming;
-    const read = await readUpTo(incoming, status < 300 ? maxOutputBytes : Math.min(maxOutputBytes, REFUSAL));
+    const { statusCode: status = 0, headers: responseHeaders } = incoming;
+    const responseBody = await readBody(
+      incoming,
+      status < 300 ? maxOutputBytes : Math.min(maxOutputBytes, MAX_ERROR_BODY_BYTES),
+    );
     signal.throwIfAborted();
-    return { status, headers: answered, ...read };
+    return { status, headers: responseHeaders, ...responseBody };
   } catch (error) {
     throw signal.aborted ? signal.reason : error;
   } finally {
     signal.removeEventListener('abort', stop);
-    sent.destroy();
+    outgoing.destroy();
   }
 }
 
-async function readUpTo(incoming: IncomingMessage, most: number): Promise<Pick<Answer, 'body' | 'cut'>> {
-  const bytes = new Bytes();
+async function readBody(
+  incoming: IncomingMessage,
+  maxBytes: number,
+): Promise<Pick<HttpResponse, 'body' | 'isTruncated'>> {
+  const bytes = new ByteBuffer();
   incoming.on('error', () => undefined);
-  for await (const piece of incoming as AsyncIterable<Buffer>) {
-    bytes.add(piece);
-    if (bytes.length > most) return { body: bytes.all().subarray(0, most), cut: true };
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    bytes.append(chunk);
+    if (bytes.length > maxBytes) return { body: bytes.toBuffer().subarray(0, maxBytes), isTruncated: true };
   }
-  return { body: bytes.all(), cut: false };
+  return { body: bytes.toBuffer(), isTruncated: false };
 }

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { composite, hostOf, tool } from '../../../spec/turns/stage.js';
+import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
-import type { ToolFunction } from '../implementation.js';
+import type { ToolFunction } from '../tool-implementation.js';
 
 const add: ToolFunction = (input) => {
   const { a, b } = input as { a: number; b: number };
@@ -19,15 +19,15 @@ const ADD = tool('add', 'builtin:add', {
 const typesIn = async (host: ReturnType<typeof hostOf>, session = 's'): Promise<string[]> =>
   (await host.archive.events(session)).map(({ type }) => type);
 
-verifies('agent.rounds', 'an agent does not run what its model chose, or does not tell it the result', async () => {
-  const backend = told([{ text: 'Let me add. ', calls: [['add', { a: 1, b: 2 }]] }, { text: 'It is 3.' }]);
+verifies('agent.rounds', 'an agent runs the tools that its model chose and returns their results to it', async () => {
+  const provider = replyProvider([{ text: 'Let me add. ', calls: [['add', { a: 1, b: 2 }]] }, { text: 'It is 3.' }]);
   const host = hostOf([agentDef('agent', { tools: ['add'], instructions: 'Be brief.' }), ADD], {
-    backends: [backend],
+    providers: [provider],
     tools: { add },
   });
   const result = await host.run({ loop: 'agent', input: { prompt: '1 + 2?' }, sessionId: 's' });
   expect(result).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
-  const [first, second] = backend.asked;
+  const [first, second] = provider.requests;
   expect(first?.prompt[0]).toEqual({ role: 'system', content: 'Be brief.' });
   expect(first?.tools?.map(({ name }) => name)).toEqual(['add']);
   expect(second?.prompt.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool']);
@@ -39,90 +39,90 @@ verifies('agent.rounds', 'an agent does not run what its model chose, or does no
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
 });
 
-verifies(
-  'agent.parallel',
-  'results of tools that ran side by side stand in the order in which they ended',
-  async () => {
-    const waits: (() => void)[] = [];
-    const slow: ToolFunction = async (input) => {
-      const { nth } = input as { nth: number };
-      if (nth < 2) await new Promise<void>((resolve) => waits.push(resolve));
-      else for (const wake of waits.reverse()) wake();
-      return nth;
-    };
-    const calls = [0, 1, 2].map((nth) => ['slow', { nth }] as const);
-    const backend = told([{ calls }, { text: 'done' }]);
-    const host = hostOf([agentDef('agent', { tools: ['slow'] }), tool('slow', 'builtin:slow')], {
-      backends: [backend],
-      tools: { slow },
-    });
-    expect(await host.run({ loop: 'agent', input: { prompt: 'go' } })).toMatchObject({ status: 'ok' });
-    const last = backend.asked[1]?.prompt.at(-1);
-    const values =
-      last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? output.value : output)) : [];
-    expect(values).toEqual([0, 1, 2]);
-  },
-);
-
-verifies('agent.refused', 'a wrong call of a tool ends the agent, or is not told to the model', async () => {
-  const boom: ToolFunction = () => {
-    throw new Error('boom');
+verifies('agent.parallel', 'results of concurrent tool calls are in the order of the calls', async () => {
+  const resolvers: (() => void)[] = [];
+  const slow: ToolFunction = async (input) => {
+    const { index } = input as { index: number };
+    if (index < 2) await new Promise<void>((resolve) => resolvers.push(resolve));
+    else for (const resolve of resolvers.reverse()) resolve();
+    return index;
   };
-  const backend = told([
-    {
-      calls: [
-        ['nobody', {}],
-        ['add', '{"a":'],
-        ['add', { a: 'x', b: 1 }],
-        ['boom', {}],
-        ['add', '{"__proto__":{}}'],
-      ],
-    },
-    { text: 'sorry' },
-  ]);
-  const host = hostOf([agentDef('agent', { tools: ['add', 'boom'] }), ADD, tool('boom', 'builtin:boom')], {
-    backends: [backend],
-    tools: { add, boom },
+  const calls = [0, 1, 2].map((index) => ['slow', { index }] as const);
+  const provider = replyProvider([{ calls }, { text: 'done' }]);
+  const host = hostOf([agentDef('agent', { tools: ['slow'] }), tool('slow', 'builtin:slow')], {
+    providers: [provider],
+    tools: { slow },
   });
-  const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
-  expect(result).toMatchObject({ status: 'ok', output: { text: 'sorry' } });
-  const last = backend.asked[1]?.prompt.at(-1);
-  const said =
-    last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? String(output.value) : '')) : [];
-  const codes = ['TOOL_NOT_FOUND', 'INPUT_VALIDATION_FAILED', 'INPUT_VALIDATION_FAILED', 'TOOL_FAILED'];
-  expect(said.slice(0, 4).map((text) => text.split(':', 1)[0])).toEqual(codes);
-  expect(said[0]).toContain('there are add, boom');
-  expect(said[3]).toContain('boom');
-  expect(said[4]).toContain('INPUT_VALIDATION_FAILED');
-  expect((await typesIn(host)).filter((type) => type === 'tool-error')).toHaveLength(5);
-  expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+  expect(await host.run({ loop: 'agent', input: { prompt: 'go' } })).toMatchObject({ status: 'ok' });
+  const last = provider.requests[1]?.prompt.at(-1);
+  const values =
+    last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? output.value : output)) : [];
+  expect(values).toEqual([0, 1, 2]);
 });
 
 verifies(
+  'agent.refused',
+  'an invalid tool call becomes an error result for the model and does not end the agent',
+  async () => {
+    const boom: ToolFunction = () => {
+      throw new Error('boom');
+    };
+    const provider = replyProvider([
+      {
+        calls: [
+          ['missing', {}],
+          ['add', '{"a":'],
+          ['add', { a: 'x', b: 1 }],
+          ['boom', {}],
+          ['add', '{"__proto__":{}}'],
+        ],
+      },
+      { text: 'sorry' },
+    ]);
+    const host = hostOf([agentDef('agent', { tools: ['add', 'boom'] }), ADD, tool('boom', 'builtin:boom')], {
+      providers: [provider],
+      tools: { add, boom },
+    });
+    const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
+    expect(result).toMatchObject({ status: 'ok', output: { text: 'sorry' } });
+    const last = provider.requests[1]?.prompt.at(-1);
+    const texts =
+      last?.role === 'tool' ? last.content.map(({ output }) => ('value' in output ? String(output.value) : '')) : [];
+    const codes = ['TOOL_NOT_FOUND', 'INPUT_VALIDATION_FAILED', 'INPUT_VALIDATION_FAILED', 'TOOL_FAILED'];
+    expect(texts.slice(0, 4).map((text) => text.split(':', 1)[0])).toEqual(codes);
+    expect(texts[0]).toContain('there are add, boom');
+    expect(texts[3]).toContain('boom');
+    expect(texts[4]).toContain('INPUT_VALIDATION_FAILED');
+    expect((await typesIn(host)).filter((type) => type === 'tool-error')).toHaveLength(5);
+    expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
+  },
+);
+
+verifies(
   'agent.output',
-  'a final answer that does not fit is passed on, or thrown away without a second chance',
+  'an invalid final answer is returned to the model once, and never becomes the output',
   async () => {
     const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
     const answer = async (texts: readonly string[]) => {
-      const backend = told(texts.map((text) => ({ text })));
-      const host = hostOf([agentDef('agent', {}, { outputSchema })], { backends: [backend] });
-      return { result: await host.run({ loop: 'agent', input: { prompt: 'n?' } }), backend };
+      const provider = replyProvider(texts.map((text) => ({ text })));
+      const host = hostOf([agentDef('agent', {}, { outputSchema })], { providers: [provider] });
+      return { result: await host.run({ loop: 'agent', input: { prompt: 'n?' } }), backend: provider };
     };
-    const good = await answer(['{"n": 1}']);
-    expect(good.result).toMatchObject({ status: 'ok', output: { n: 1 } });
-    expect(good.backend.asked[0]?.responseFormat).toMatchObject({ type: 'json', schema: outputSchema });
-    const mended = await answer(['one', '{"n": 1}']);
-    expect(mended.result).toMatchObject({ status: 'ok', output: { n: 1 } });
-    expect(JSON.stringify(mended.backend.asked[1]?.prompt.at(-1))).toContain('does not fit');
+    const valid = await answer(['{"n": 1}']);
+    expect(valid.result).toMatchObject({ status: 'ok', output: { n: 1 } });
+    expect(valid.backend.requests[0]?.responseFormat).toMatchObject({ type: 'json', schema: outputSchema });
+    const repaired = await answer(['one', '{"n": 1}']);
+    expect(repaired.result).toMatchObject({ status: 'ok', output: { n: 1 } });
+    expect(JSON.stringify(repaired.backend.requests[1]?.prompt.at(-1))).toContain('does not fit');
     expect((await answer(['one', 'two'])).result).toMatchObject({ error: { code: 'OUTPUT_VALIDATION_FAILED' } });
   },
 );
 
-verifies('agent.stop', 'an agent that reached its limit goes on, throws, or is called a success', async () => {
+verifies('agent.stop', 'an agent that reaches a limit stops with a reason: neither success nor error', async () => {
   const forever = Array.from({ length: 50 }, () => ({ text: 'again ', calls: [['add', { a: 1, b: 1 }]] as const }));
   const stopped = async (spec: object, replies: readonly object[] = forever) => {
     const host = hostOf([agentDef('agent', { tools: ['add'], ...spec }), ADD], {
-      backends: [told(replies)],
+      providers: [replyProvider(replies)],
       tools: { add },
     });
     const result = await host.run({ loop: 'agent', input: { prompt: 'go' } });
@@ -139,22 +139,22 @@ verifies('agent.stop', 'an agent that reached its limit goes on, throws, or is c
   const tokens = await stopped({ stop: { outputTokens: 7 } });
   expect(tokens).toMatchObject({ status: 'stopped', reason: expect.stringContaining('outputTokens') });
   expect(await stopped({ stop: { inputTokens: 7 } })).toMatchObject({ reason: expect.stringContaining('inputTokens') });
-  const silent = forever.map((reply) => ({ ...reply, usage: [undefined, undefined] }));
-  const untold = await stopped({ stop: { inputTokens: 1000 } }, silent);
-  expect(untold).toMatchObject({ status: 'stopped', reason: expect.stringContaining('untold') });
+  const withoutUsage = forever.map((reply) => ({ ...reply, usage: [undefined, undefined] }));
+  const unreported = await stopped({ stop: { inputTokens: 1000 } }, withoutUsage);
+  expect(unreported).toMatchObject({ status: 'stopped', reason: expect.stringContaining('untold') });
 });
 
-verifies('agent.sub', 'a sub-agent is no call of its own, or a handoff does not answer', async () => {
-  const outer = told([{ calls: [['inner', { prompt: 'look it up' }]] }, { text: 'It is blue.' }], 'outer');
-  const inner = told([{ text: 'blue' }], 'inner');
+verifies('agent.sub', 'a sub-agent has a conversation of its own, and a handoff answers for its agent', async () => {
+  const outer = replyProvider([{ calls: [['inner', { prompt: 'look it up' }]] }, { text: 'It is blue.' }], 'outer');
+  const inner = replyProvider([{ text: 'blue' }], 'inner');
   const agents = [
     agentDef('boss', { backend: { id: 'outer' }, tools: ['inner'] }),
     agentDef('inner', { backend: { id: 'inner' } }),
   ];
-  const host = hostOf(agents, { backends: [outer, inner] });
+  const host = hostOf(agents, { providers: [outer, inner] });
   const result = await host.run({ loop: 'boss', input: { prompt: 'sky?' }, sessionId: 's' });
   expect(result).toMatchObject({ status: 'ok', output: { text: 'It is blue.' } });
-  expect(inner.asked[0]?.prompt).toMatchObject([{ role: 'user', content: [{ text: 'look it up' }] }]);
+  expect(inner.requests[0]?.prompt).toMatchObject([{ role: 'user', content: [{ text: 'look it up' }] }]);
   const types = [
     'user-message',
     'tool-call',
@@ -164,43 +164,47 @@ verifies('agent.sub', 'a sub-agent is no call of its own, or a handoff does not 
     'tool-result',
   ];
   expect(await typesIn(host)).toEqual([...types, 'assistant-message']);
-  const handed = hostOf([agentDef('boss', { backend: { id: 'outer' }, tools: [], handoffs: ['inner'] }), agents[1]], {
-    backends: [told([{ calls: [['inner', { prompt: 'take over' }]] }], 'outer'), told([{ text: 'mine now' }], 'inner')],
+  const withHandoff = hostOf(
+    [agentDef('boss', { backend: { id: 'outer' }, tools: [], handoffs: ['inner'] }), agents[1]],
+    {
+      providers: [
+        replyProvider([{ calls: [['inner', { prompt: 'take over' }]] }], 'outer'),
+        replyProvider([{ text: 'mine now' }], 'inner'),
+      ],
+    },
+  );
+  expect(await withHandoff.run({ loop: 'boss', input: { prompt: 'x' } })).toMatchObject({
+    output: { text: 'mine now' },
   });
-  expect(await handed.run({ loop: 'boss', input: { prompt: 'x' } })).toMatchObject({ output: { text: 'mine now' } });
 });
 
-verifies('agent.sub', 'an agent cannot be a step, or a composite no tool', async () => {
-  const backend = told([{ calls: [['twice', { a: 1, b: 1 }]] }, { text: 'two' }]);
+verifies('agent.sub', 'an agent can be a step, and a composite can be a tool', async () => {
+  const provider = replyProvider([{ calls: [['twice', { a: 1, b: 1 }]] }, { text: 'two' }]);
   const steps = [{ loopId: 'add', inputMapping: '$.input' }];
   const work = [{ loopId: 'agent', inputMapping: { prompt: '$.input.ask' } }];
   const host = hostOf(
     [agentDef('agent', { tools: ['twice'] }), composite('twice', steps), ADD, composite('work', work)],
-    { backends: [backend], tools: { add } },
+    { providers: [provider], tools: { add } },
   );
   expect(await host.run({ loop: 'work', input: { ask: '1+1' } })).toMatchObject({ output: { text: 'two' } });
 });
 
-verifies(
-  'agent.history',
-  'a second turn does not know what was said in the first, or what a tool gave back',
-  async () => {
-    const store = memoryStore();
-    const replies = [{ calls: [['add', { a: 2, b: 2 }]] as const }, { text: 'four' }, { text: 'as I said, four' }];
-    const backend = told(replies);
-    const make = (seed: number) =>
-      hostOf([agentDef('agent', { tools: ['add'] }), ADD], { store, backends: [backend], tools: { add }, seed });
-    await make(1).run({ loop: 'agent', input: { prompt: '2+2?' }, sessionId: 's' });
-    const host = make(2);
-    const second = await host.run({ loop: 'agent', input: { prompt: 'sure?' }, sessionId: 's' });
-    expect(second).toMatchObject({ status: 'ok', output: { text: 'as I said, four' } });
-    const roles = backend.asked[2]?.prompt.map(({ role }) => role);
-    expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
-    expect(await host.replay(second.turnId)).toMatchObject({ matches: true });
-  },
-);
+verifies('agent.history', 'a second turn continues the conversation of the first, including tool results', async () => {
+  const store = memoryStore();
+  const replies = [{ calls: [['add', { a: 2, b: 2 }]] as const }, { text: 'four' }, { text: 'as I texts, four' }];
+  const provider = replyProvider(replies);
+  const make = (seed: number) =>
+    hostOf([agentDef('agent', { tools: ['add'] }), ADD], { store, providers: [provider], tools: { add }, seed });
+  await make(1).run({ loop: 'agent', input: { prompt: '2+2?' }, sessionId: 's' });
+  const host = make(2);
+  const second = await host.run({ loop: 'agent', input: { prompt: 'sure?' }, sessionId: 's' });
+  expect(second).toMatchObject({ status: 'ok', output: { text: 'as I texts, four' } });
+  const roles = provider.requests[2]?.prompt.map(({ role }) => role);
+  expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
+  expect(await host.replay(second.turnId)).toMatchObject({ matches: true });
+});
 
-verifies('agent.refused', 'an approval that guards a tool that there is not is taken for a guard', async () => {
+verifies('agent.refused', 'an approval policy for an unknown tool is DEFINITION_INVALID', async () => {
   const host = hostOf([agentDef('agent', { tools: ['add'], approvals: { ad: 'ask' } }), ADD], { tools: { add } });
   const result = await host.run({ loop: 'agent', input: { prompt: 'x' } });
   expect(result).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });

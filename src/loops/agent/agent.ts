@@ -1,290 +1,316 @@
 /**
- * The body of an agent: repeat until done, ask the model, run the tools that it chose. Every message is journaled where
- * it arises (the input, a reply, a tool's result), so a request holds only how many there are and how long; a body that
- * runs again makes the same conversation of the same facts.
+ * The body of an agent: calls the model, runs the tools that it chose, and repeats until the model answers. Every
+ * message is journaled where it originates (the input, a reply, a tool result), so a request contains only the number
+ * and the length of the messages. A replay rebuilds the same conversation from the same entries.
  */
-import { LoopError } from '../../journal/errors.js';
+
+import { LoopError } from '../../base/errors.js';
 import { Period } from '../../journal/period.js';
-import type { Scope } from '../../kernel/scope.js';
+import type { Validator } from '../../json/schema.js';
+import type { Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';
-import { ROUND } from '../../views/history.js';
+import { ROUND_BEGUN } from '../../views/history.js';
 import {
-  type AskedCall,
-  argumentsOf,
   assistantMessage,
+  parseArgumentsOrText,
   promptOf,
-  type ToolEnd,
+  type RecordedToolCall,
+  type ToolCallOutcome,
   toolMessage,
   toolResult,
   userMessage,
 } from '../../views/messages.js';
-import { modelEffect, resolved } from '../ask/effect.js';
-import type { ModelDelta } from '../ask.js';
-import { type Bench, benchOf, type Occasion, turnOf } from '../bench.js';
-import { pointer } from '../definition/shape.js';
-import type { ConversationParts, ModelReply, ModelRequest } from '../model.js';
-import type { Origin } from '../origin.js';
-import type { Validator } from '../schema.js';
-import { answerOf, wantsJson } from './answer.js';
-import { Dialogue } from './dialogue.js';
-import { assertGoesOn, Spent } from './stop.js';
-import { type Hands, type LinkedTool, runCalls, ToolTable } from './tools.js';
+import { appendPointer } from '../definition/shape.js';
+import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
+import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
+import type { ModelDelta } from '../model-call.js';
+import type { DefinitionOrigin } from '../origin.js';
+import { type LoopServices, servicesOf, type TurnContext, turnIdOf } from '../services.js';
+import { MessageLog } from './message-log.js';
+import { expectsJson, parseAgentOutput } from './output.js';
+import { assertWithinLimits, UsageTotal } from './stop.js';
+import { type LinkedTool, runToolCalls, type ToolRunOptions, ToolTable } from './tools.js';
 
-/** What an agent's body is made of. */
-export interface AgentParts {
+interface AgentBodyOptions {
   readonly id: string;
   readonly spec: AgentSpec;
   readonly output: Validator;
   readonly policy: PolicySpec | undefined;
-  readonly origin: Origin;
-  /** Tells this definition from others of its id. */
-  readonly definition: string;
-  /** What answers, for an agent in code that was given it. */
+  readonly origin: DefinitionOrigin;
+  /** Distinguishes definitions with the same id. */
+  readonly definitionFingerprint: string;
+  /** The model object of an agent in code, which replaces the backend. */
   readonly model: Model | undefined;
-  /** Whether a loop of this id is anywhere in what it is linked with. */
-  calls(id: string): boolean;
+  /** True if a loop with this id is part of the linked loop. */
+  includesLoop(id: string): boolean;
 }
 
-const MAX_ROUNDS = 20;
-const TOOL_TIMEOUT = 600_000;
-/** The type under which a root records that it looked for messages once it had an answer. */
-export const READ = 'rondo.inbox.read';
+const DEFAULT_MAX_ROUNDS = 20;
+const DEFAULT_TOOL_TIMEOUT_MS = 600_000;
+/** Type of the record with the number of pending messages, written when the agent of the root call has an answer. */
+const INBOX_READ_TYPE = 'rondo.inbox.read';
 
+/**
+ * Returns the body of an agent. It throws before the first round if a tool or the tool of an approval is not linked.
+ */
 export function agentBody(
-  parts: AgentParts,
+  options: AgentBodyOptions,
   tools: readonly LinkedTool[],
 ): (input: Json, scope: Scope) => Promise<Json> {
+  const { id, spec } = options;
   const table = new ToolTable(tools);
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
-    if (missing !== undefined) throw notThere(parts.id, missing.name);
-    const stray = Object.keys(parts.spec.approvals ?? {}).find((name) => name !== '*' && !parts.calls(name));
-    if (stray !== undefined) throw guardsNothing(parts.id, stray);
-    const bench = benchOf(scope);
-    return new Working(parts, table, bench, bench.occasion(turnOf(scope)), scope).work(input);
+    if (missing !== undefined) throw missingToolError(id, missing.loopId);
+    const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
+    if (unknown !== undefined) throw unknownApprovalError(id, unknown);
+    const services = servicesOf(scope);
+    return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
   };
 }
 
-function notThere(agent: string, name: string): LoopError {
+function missingToolError(agent: string, name: string): LoopError {
   return new LoopError('LOOP_NOT_FOUND', `The agent "${agent}" has a tool "${name}", which is not registered here.`, {
     loopId: name,
   });
 }
 
-/** A guard of a tool that there is not is a slip, and the tool that was meant has none. */
-function guardsNothing(agent: string, name: string): LoopError {
-  const message = `The approvals of the agent "${agent}" name "${name}", which is no tool of it and of nothing below it.`;
-  return new LoopError('DEFINITION_INVALID', message, { path: pointer('/composite/agent/approvals', name) });
+/** A policy for an unknown tool is likely a misspelling, which would leave the intended tool without a policy. */
+function unknownApprovalError(agent: string, name: string): LoopError {
+  const message = `The approvals of the agent "${agent}" name "${name}", which no loop below it has as a tool.`;
+  return new LoopError('DEFINITION_INVALID', message, { path: appendPointer('/composite/agent/approvals', name) });
 }
 
-/** When an agent has to be done: by the wall clock at its start, and as it is measured. */
+/** The deadline of an agent. */
 interface Deadline {
+  /** The end by the wall clock, computed at the start of the agent. */
   readonly at: number;
+  /** The same period, measured by the monotonic clock. */
   readonly period: Period;
 }
 
-/** One call of an agent, at work. */
-class Working {
-  private readonly parts: AgentParts;
-  private readonly table: ToolTable;
-  private readonly bench: Bench;
-  private readonly occasion: Occasion;
+/** One running call of an agent. */
+class AgentRun {
+  private readonly options: AgentBodyOptions;
+  private readonly toolTable: ToolTable;
+  private readonly services: LoopServices;
+  private readonly turnContext: TurnContext;
   private readonly scope: Scope;
-  private readonly dialogue: Dialogue;
-  private readonly shown: ConversationParts;
-  private readonly spent = new Spent();
+  private readonly messageLog: MessageLog;
+  private readonly conversation: ModelConversation;
+  private readonly usage = new UsageTotal();
   private deadline: Deadline | undefined;
-  /** Whether this call began in this very body, and not in an earlier one that it goes on with. */
-  private fresh = false;
-  private repaired = false;
+  /** True if this run of the body started the call; false for a replay. */
+  private isNewCall = false;
+  private hasRequestedRepair = false;
 
-  constructor(parts: AgentParts, table: ToolTable, bench: Bench, occasion: Occasion, scope: Scope) {
-    this.parts = parts;
-    this.table = table;
-    this.bench = bench;
-    this.occasion = occasion;
+  constructor(
+    options: AgentBodyOptions,
+    table: ToolTable,
+    services: LoopServices,
+    turnContext: TurnContext,
+    scope: Scope,
+  ) {
+    this.options = options;
+    this.toolTable = table;
+    this.services = services;
+    this.turnContext = turnContext;
     this.scope = scope;
-    // Only who speaks with the user knows what was said before.
-    this.dialogue = new Dialogue(this.root ? occasion.history() : []);
-    const { spec, output } = parts;
-    this.shown = {
+    // Only the agent of the root call takes part in the conversation with the user.
+    this.messageLog = new MessageLog(this.isRoot ? turnContext.earlierMessages() : []);
+    const { spec, output } = options;
+    this.conversation = {
       system: spec.instructions,
-      messages: this.dialogue.messages,
-      tools: table.tools.flatMap(({ shown }) => (shown === undefined ? [] : [shown])),
-      schema: wantsJson(output) ? output.schema : undefined,
+      messages: this.messageLog.messages,
+      tools: table.tools.flatMap(({ modelTool }) => (modelTool === undefined ? [] : [modelTool])),
+      schema: expectsJson(output) ? output.schema : undefined,
     };
   }
 
-  private get root(): boolean {
+  private get isRoot(): boolean {
     return !this.scope.key.includes('/');
   }
 
-  /** Round after round, in one function: each that waits for itself costs as much as a step. */
-  async work(input: Json): Promise<Json> {
-    this.dialogue.add(userMessage(promptOf(input)));
+  /** Runs all rounds. They share one async function, because each nested one costs as much as a step. */
+  async run(input: Json): Promise<Json> {
+    this.messageLog.add(userMessage(promptOf(input)));
     try {
       for (let round = 0; ; round++) {
-        const { at, steer } = await this.begin(round);
-        if (round === 0) this.watch(at);
-        if (steer > 0) await this.hear('steer', steer);
-        this.assertGoesOn(at);
-        const reply = await this.ask();
+        const { at, steer } = await this.beginRound(round);
+        if (round === 0) this.addRestrictions(at);
+        if (steer > 0) await this.receiveMessages('steer', steer);
+        this.assertWithinLimits(at);
+        const reply = await this.callModel();
         const { toolCalls } = reply;
-        const given = (toolCalls ?? []).map(({ input }) => argumentsOf(input));
-        this.dialogue.add(assistantMessage(reply, given));
-        this.spent.add(reply);
-        const done =
+        const args = (toolCalls ?? []).map(({ input }) => parseArgumentsOrText(input));
+        this.messageLog.add(assistantMessage(reply, args));
+        this.usage.add(reply);
+        const output =
           toolCalls === undefined
-            ? await this.answered(reply)
-            : this.acted(toolCalls, await runCalls(this.scope, toolCalls, given, this.hands(reply)));
-        if (done !== undefined) return done.value;
+            ? await this.finalOutput(reply)
+            : this.addToolResults(
+                toolCalls,
+                await runToolCalls(this.scope, toolCalls, args, this.toolRunOptions(reply)),
+              );
+        if (output !== undefined) return output.value;
       }
     } finally {
-      // A body that is left where it is, because its turn pauses, never comes here.
+      // Not reached by a body that is suspended because its turn pauses.
       this.deadline?.period.stop(false);
     }
   }
 
-  /** Begins a round: what time it is, and who has said something meanwhile, are facts. */
-  private begin(round: number): Promise<{ at: number; steer: number }> {
-    const { occasion, root } = this;
-    return this.scope.record(ROUND, () => {
-      this.fresh = round === 0;
-      return { round, at: this.time(), steer: root ? occasion.waiting().steer : 0 };
+  /** Begins a round and records the time and the number of pending messages. */
+  private beginRound(round: number): Promise<{ at: number; steer: number }> {
+    const { turnContext, isRoot } = this;
+    return this.scope.record(ROUND_BEGUN, () => {
+      this.isNewCall = round === 0;
+      return { round, at: this.now(), steer: isRoot ? turnContext.inboxCounts().steer : 0 };
     });
   }
 
-  /** The time as the deadline counts it: what passes in one process is measured by its monotonic clock. */
-  private time(): number {
+  /** Returns the time for the deadline. Within one process, it advances with the monotonic clock. */
+  private now(): number {
     const { deadline } = this;
-    if (deadline === undefined) return this.bench.clock.now();
-    return deadline.at - Math.ceil(deadline.period.left);
+    if (deadline === undefined) return this.services.clock.now();
+    return deadline.at - Math.ceil(deadline.period.remainingMs);
   }
 
-  private assertGoesOn(now: number): void {
-    const { id, spec } = this.parts;
-    const { maxRounds = MAX_ROUNDS, stop = {} } = spec;
-    assertGoesOn(id, this.spent, { maxRounds, stop, deadline: this.deadline?.at, now });
+  private assertWithinLimits(now: number): void {
+    const { id, spec } = this.options;
+    const { maxRounds = DEFAULT_MAX_ROUNDS, stop = {} } = spec;
+    assertWithinLimits(id, this.usage, { maxRounds, stop, deadlineAt: this.deadline?.at, now });
   }
 
-  /** What this agent asks of everything below it. */
-  private watch(at: number): void {
-    const { id, spec } = this.parts;
+  /** Registers the restrictions of this agent for everything that runs below it. */
+  private addRestrictions(at: number): void {
+    const { id, spec } = this.options;
     const { approvals, mode, stop } = spec;
-    if (stop?.deadlineMs !== undefined) this.deadline = this.deadlineAt(at + stop.deadlineMs, stop.deadlineMs);
-    const deadline = this.deadline?.period.end;
-    const { byId: tools } = this.table;
-    this.occasion.watches.watch(this.scope.key, { agent: id, approvals, mode, tools, deadline });
+    if (stop?.deadlineMs !== undefined) this.deadline = this.startDeadline(at + stop.deadlineMs, stop.deadlineMs);
+    const deadline = this.deadline?.period.endsAtElapsed;
+    const { byId: tools } = this.toolTable;
+    this.turnContext.restrictions.add(this.scope.key, { agentId: id, approvals, mode, tools, deadlineAt: deadline });
   }
 
-  private deadlineAt(at: number, ms: number): Deadline {
+  private startDeadline(at: number, ms: number): Deadline {
     const id = `deadline ${this.scope.key}`;
-    return { at, period: new Period(this.bench.clock, { id, until: at, ms }, this.fresh) };
+    return { at, period: new Period(this.services.clock, { id, until: at, durationMs: ms }, this.isNewCall) };
   }
 
-  private async hear(name: 'steer' | 'queue', count: number): Promise<void> {
-    for (let left = count; left > 0; left--) {
-      const said = (await this.scope.wait(name)) as { readonly text?: Json } | undefined;
-      this.dialogue.add(userMessage(String(said?.text ?? '')));
+  private async receiveMessages(name: 'steer' | 'queue', count: number): Promise<void> {
+    for (let remaining = count; remaining > 0; remaining--) {
+      const message = (await this.scope.wait(name)) as { readonly text?: Json } | undefined;
+      this.messageLog.add(userMessage(String(message?.text ?? '')));
     }
   }
 
-  private ask(): Promise<ModelReply> {
-    const { bench, scope } = this;
-    const { policy, origin, definition, model } = this.parts;
-    const { live } = this.occasion;
+  private callModel(): Promise<ModelReply> {
+    const { services, scope } = this;
+    const { policy, origin, definitionFingerprint, model } = this.options;
+    const { onLiveDelta } = this.turnContext;
     const generationId = scope.key;
-    const effect = modelEffect(this.request(), {
-      bench,
+    const effect = modelEffect(this.buildRequest(), {
+      services,
       scope,
       origin,
-      policy: resolved(policy, bench),
-      definition,
-      counts: 'session',
+      policy: withNamedFallbacks(policy, services),
+      definitionFingerprint,
+      replyCountScope: 'session',
       model,
-      conversation: this.shown,
-      known: (reply) => this.table.marked(reply),
-      onDelta: live === undefined ? undefined : (delta) => live({ ...this.withId(delta), generationId }),
+      conversation: this.conversation,
+      annotateReply: (reply) => this.toolTable.withLoopIds(reply),
+      onDelta:
+        onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withLoopId(delta), generationId }),
     });
     return scope.effect(effect) as Promise<ModelReply>;
   }
 
-  /** A piece of a tool's input, with the id of the loop in place of the name that the model uses. */
-  private withId(delta: ModelDelta): ModelDelta {
+  /** Replaces the tool name that the model uses with the id of the loop. */
+  private withLoopId(delta: ModelDelta): ModelDelta {
     const { toolName } = delta;
-    return toolName === undefined ? delta : { ...delta, toolName: this.table.idOf(toolName) };
+    return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.loopIdOf(toolName) };
   }
 
-  private request(): ModelRequest {
-    const { spec, model, policy } = this.parts;
-    const { messages, length } = this.dialogue;
-    const named =
+  private buildRequest(): ModelRequest {
+    const { spec, model, policy } = this.options;
+    const { messages, lengthChars } = this.messageLog;
+    const ref =
       model === undefined
-        ? this.bench.named(spec.backend)
+        ? this.services.toModelRef(spec.backend)
         : { id: spec.backend.id, model: model.modelId, options: undefined };
     const request: { -readonly [K in keyof ModelRequest]: ModelRequest[K] } = {
-      backendId: named.id,
-      model: named.model,
-      promptLength: length + (spec.instructions?.length ?? 0),
+      backendId: ref.id,
+      model: ref.model,
+      promptLength: lengthChars + (spec.instructions?.length ?? 0),
       messages: messages.length,
     };
-    const maxTokens = least(spec.maxTokens, left(spec.stop?.outputTokens, this.spent.outputTokens));
-    if (named.options !== undefined) request.options = named.options;
-    if (policy?.cache !== undefined) request.history = this.dialogue.digest;
+    const maxTokens = minDefined(spec.maxTokens, remainingTokens(spec.stop?.outputTokens, this.usage.outputTokens));
+    if (ref.options !== undefined) request.options = ref.options;
+    if (policy?.cache !== undefined) request.history = this.messageLog.digest;
     if (maxTokens !== undefined) request.maxTokens = maxTokens;
     if (spec.temperature !== undefined) request.temperature = spec.temperature;
     return request;
   }
 
-  /** What the calls of a reply are run with. */
-  private hands({ finish }: ModelReply): Hands {
-    const { table, occasion } = this;
-    const cut = finish === 'length' || finish === 'content-filter';
-    const refusal = cut ? `The reply was cut short (${finish}), so none of its calls was run; ask again.` : undefined;
-    const { toolTimeoutMs: limitMs = TOOL_TIMEOUT } = this.parts.spec;
-    return { agent: this.scope.key, tools: table.byId, watches: occasion.watches, refusal, limitMs };
+  /** Returns the options for the tool calls of a reply. The calls of a truncated reply are refused. */
+  private toolRunOptions({ finish }: ModelReply): ToolRunOptions {
+    const { toolTable, turnContext } = this;
+    const isTruncated = finish === 'length' || finish === 'content-filter';
+    const { toolTimeoutMs = DEFAULT_TOOL_TIMEOUT_MS } = this.options.spec;
+    return {
+      agentKey: this.scope.key,
+      toolsById: toolTable.byId,
+      restrictions: turnContext.restrictions,
+      refusalReason: isTruncated
+        ? `The reply was cut short (${finish}), so none of its tool calls ran; call them again.`
+        : undefined,
+      timeoutMs: toolTimeoutMs,
+    };
   }
 
-  /** The tools have run; the answer of the agent that one of them handed over to, if it did. */
-  private acted(calls: readonly AskedCall[], ends: readonly ToolEnd[]): { readonly value: Json } | undefined {
-    const { byId } = this.table;
-    this.dialogue.add(toolMessage(calls.map((call, index) => toolResult(call, ends[index] ?? { value: null }))));
-    const taken = calls.findIndex(
-      ({ name }, index) => byId.get(name)?.handoff === true && 'value' in (ends[index] ?? {}),
+  /** Adds the results of the tools to the conversation. Returns the output of the first successful handoff, if any. */
+  private addToolResults(
+    calls: readonly RecordedToolCall[],
+    outcomes: readonly ToolCallOutcome[],
+  ): { readonly value: Json } | undefined {
+    const { byId } = this.toolTable;
+    this.messageLog.add(toolMessage(calls.map((call, index) => toolResult(call, outcomes[index] ?? { value: null }))));
+    const handoff = calls.findIndex(
+      ({ name }, index) => byId.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
     );
-    const end = ends[taken];
-    return end !== undefined && 'value' in end ? { value: end.value ?? null } : undefined;
+    const outcome = outcomes[handoff];
+    return outcome !== undefined && 'value' in outcome ? { value: outcome.value ?? null } : undefined;
   }
 
-  /** A reply without calls is the answer, unless it does not fit or somebody has more to say. */
-  private async answered({ text }: ModelReply): Promise<{ readonly value: Json } | undefined> {
-    const { output } = this.parts;
-    const { value, fits } = answerOf(text, output);
-    if (!fits && !this.repaired) {
-      this.repaired = true;
-      this.dialogue.add(userMessage(repairOf(value, output)));
+  /** Returns the output in a reply without tool calls; undefined if the model must be called again. */
+  private async finalOutput({ text }: ModelReply): Promise<{ readonly value: Json } | undefined> {
+    const { output } = this.options;
+    const { value, isValid } = parseAgentOutput(text, output);
+    if (!isValid && !this.hasRequestedRepair) {
+      this.hasRequestedRepair = true;
+      this.messageLog.add(userMessage(repairPrompt(value, output)));
       return undefined;
     }
-    if (!this.root) return { value };
-    const { steer, queue } = await this.scope.record(READ, () => ({ ...this.occasion.waiting() }));
-    await this.hear('steer', steer);
-    await this.hear('queue', queue);
+    if (!this.isRoot) return { value };
+    const { steer, queue } = await this.scope.record(INBOX_READ_TYPE, () => ({ ...this.turnContext.inboxCounts() }));
+    await this.receiveMessages('steer', steer);
+    await this.receiveMessages('queue', queue);
     return steer + queue === 0 ? { value } : undefined;
   }
 }
 
-function repairOf(value: Json, output: Validator): string {
-  const flaws = output.flaws(value).map(({ path, message }) => `${path || '/'} ${message}`);
-  const told = flaws.join('; ').slice(0, 2000);
-  return `Your answer does not fit: ${told}. Answer again with a JSON value that fits the schema, and nothing else.`;
+function repairPrompt(value: Json, output: Validator): string {
+  const issues = output.issues(value).map(({ path, message }) => `${path || '/'} ${message}`);
+  const description = issues.join('; ').slice(0, 2000);
+  return `Your answer does not fit: ${description}. Answer again with a JSON value that fits the schema, and nothing else.`;
 }
 
-function left(limit: number | undefined, used: number): number | undefined {
+function remainingTokens(limit: number | undefined, used: number): number | undefined {
   return limit === undefined ? undefined : Math.max(1, limit - used);
 }
 
-function least(a: number | undefined, b: number | undefined): number | undefined {
+function minDefined(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined ? b : b === undefined ? a : Math.min(a, b);
 }

@@ -2,15 +2,15 @@ import { jsonSchema, tool as sdkTool } from 'ai';
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { agentDef, modelOf, partsOf, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, modelOf, partsOf, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
-import { readToml } from '../../adapters/files/toml.js';
+import { parseToml } from '../../adapters/files/parse-toml.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { Host } from '../../host/host.js';
 import { loopsTool } from '../../protocol/tool.js';
 import type { TurnResult } from '../../protocol/trace.js';
-import { crashingStore } from '../../testing/crashing-journal.js';
+import { crashingStore } from '../../testing/crashing-store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { defineLoop } from '../define.js';
 import { defineAgent } from '../define-agent.js';
@@ -29,9 +29,9 @@ const add = loopsTool({
   },
 });
 
-verifies('agent.document', 'an agent in JSON, in TOML and in code are three different things', async () => {
+verifies('agent.document', 'the same agent in JSON, in TOML and in code behaves the same', async () => {
   const document = agentDef('agent', { tools: ['add'], maxRounds: 5, instructions: 'Add.' });
-  const toml = readToml(`
+  const toml = parseToml(`
 id = "agent"
 name = "agent"
 version = "1.0.0"
@@ -45,16 +45,16 @@ type = "object"
 required = ["text"]
 properties = { text = { type = "string" } }
 [composite.agent]
-backend = { id = "told" }
+backend = { id = "replies" }
 tools = ["add"]
 maxRounds = 5
 instructions = "Add."
 `);
-  const code = defineAgent({ id: 'agent', model: 'told', tools: [add], maxRounds: 5, instructions: 'Add.' });
+  const code = defineAgent({ id: 'agent', model: 'replies', tools: [add], maxRounds: 5, instructions: 'Add.' });
   const traces = await Promise.all(
     [document, toml, code].map(async (agent) => {
       const host = hostOf([agent, ...(agent === code ? [] : [tool('add', 'builtin:add')])], {
-        backends: [told(REPLIES)],
+        providers: [replyProvider(REPLIES)],
         tools: { add: () => 3 },
       });
       const result = await host.run({ loop: 'agent', input: { prompt: '1+2' }, sessionId: 's' });
@@ -68,48 +68,44 @@ instructions = "Add."
   expect(code.definition.composite?.agent).toEqual(document.composite?.agent);
 });
 
-verifies(
-  'looops.event.read-only',
-  'the tool-call of a tool says readOnly, true or false, as the tool does',
-  async () => {
-    const declared: readonly [declared: object, reported: boolean][] = [
-      [{ readOnly: false }, false],
-      [{ readOnly: true }, true],
-      [{}, false],
-      [{ safety: 'pure' }, true],
-      [{ safety: 'pure', readOnly: false }, false],
-      [{ safety: 'once', readOnly: true }, true],
-    ];
-    const inputSchema = z.object({});
-    const tools = declared.map(([more], nth) =>
-      loopsTool({ name: `t${nth}`, inputSchema, execute: () => nth, ...more }),
-    );
-    expect(tools.map(({ readOnly }) => readOnly)).toEqual(declared.map(([, reported]) => reported));
-    const documents = [{ readOnly: false }, { readOnly: true }].map((metadata, nth) =>
-      tool(`d${nth}`, 'builtin:echo', { metadata, tool: { implementation: 'builtin:echo', safety: 'pure' } }),
-    );
-    const calls = [...tools.map(({ name }) => name), 'd0', 'd1'].map((name) => [name, {}] as const);
-    const agent = defineAgent({ id: 'agent', model: 'told', tools: [...tools, 'd0', 'd1'] });
-    const host = hostOf([agent, ...documents], { backends: [told([{ text: '', calls }, { text: 'Done.' }])] });
-    const streamed: (boolean | undefined)[] = [];
-    const stream = { onToolCall: (info: { readonly readOnly?: boolean }) => void streamed.push(info.readOnly) };
-    const { sessionId } = await host.run({ loop: 'agent', input: { prompt: 'go' } }, { stream });
-    const inJournal = (await host.archive.events(sessionId)).flatMap(({ type, content }) =>
-      type === 'tool-call' ? [content.readOnly] : [],
-    );
-    const expected = [...declared.map(([, reported]) => reported), false, true];
-    expect(inJournal).toEqual(expected);
-    expect(streamed).toEqual(expected);
-  },
-);
+verifies('looops.event.read-only', 'the tool-call event reports readOnly as the tool declares it', async () => {
+  const cases: readonly [options: object, reported: boolean][] = [
+    [{ readOnly: false }, false],
+    [{ readOnly: true }, true],
+    [{}, false],
+    [{ safety: 'pure' }, true],
+    [{ safety: 'pure', readOnly: false }, false],
+    [{ safety: 'once', readOnly: true }, true],
+  ];
+  const inputSchema = z.object({});
+  const tools = cases.map(([options], index) =>
+    loopsTool({ name: `t${index}`, inputSchema, execute: () => index, ...options }),
+  );
+  expect(tools.map(({ readOnly }) => readOnly)).toEqual(cases.map(([, reported]) => reported));
+  const documents = [{ readOnly: false }, { readOnly: true }].map((metadata, index) =>
+    tool(`d${index}`, 'builtin:echo', { metadata, tool: { implementation: 'builtin:echo', safety: 'pure' } }),
+  );
+  const calls = [...tools.map(({ name }) => name), 'd0', 'd1'].map((name) => [name, {}] as const);
+  const agent = defineAgent({ id: 'agent', model: 'replies', tools: [...tools, 'd0', 'd1'] });
+  const host = hostOf([agent, ...documents], { providers: [replyProvider([{ text: '', calls }, { text: 'Done.' }])] });
+  const streamed: (boolean | undefined)[] = [];
+  const stream = { onToolCall: (info: { readonly readOnly?: boolean }) => void streamed.push(info.readOnly) };
+  const { sessionId } = await host.run({ loop: 'agent', input: { prompt: 'go' } }, { stream });
+  const inJournal = (await host.archive.events(sessionId)).flatMap(({ type, content }) =>
+    type === 'tool-call' ? [content.readOnly] : [],
+  );
+  const expected = [...cases.map(([, reported]) => reported), false, true];
+  expect(inJournal).toEqual(expected);
+  expect(streamed).toEqual(expected);
+});
 
-verifies('looops.tool.factory', 'a tool made for the AI SDK does not run here, unchecked or with no name', async () => {
-  const parts = REPLIES.map((reply, nth) => partsOf(reply, nth));
-  let asked = 0;
+verifies('looops.tool.factory', 'a tool of the AI SDK runs under its key, with validated input', async () => {
+  const parts = REPLIES.map((reply, index) => partsOf(reply, index));
+  let modelCalls = 0;
   const model = new MockLanguageModelV3({
-    doStream: async () => ({ stream: simulateReadableStream({ chunks: parts[asked++] ?? [] }) as never }),
+    doStream: async () => ({ stream: simulateReadableStream({ chunks: parts[modelCalls++] ?? [] }) as never }),
   });
-  const ran: unknown[] = [];
+  const inputs: unknown[] = [];
   const agent = defineAgent({
     id: 'agent',
     model,
@@ -120,52 +116,56 @@ verifies('looops.tool.factory', 'a tool made for the AI SDK does not run here, u
           properties: { a: { type: 'number' } },
           required: ['a'],
         }),
-        execute: (input) => ran.push(input),
+        execute: (input) => inputs.push(input),
       }),
     },
   });
-  const watched = { onDelta: () => {} };
-  const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'go' } }, watched);
+  const streaming = { onDelta: () => {} };
+  const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'go' } }, streaming);
   expect(result).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
-  expect(ran).toEqual([{ a: 1, b: 2 }]);
-  const wrong = modelOf([{ calls: [['add', { a: 'x' }]] }, { text: 'no' }]);
-  const strict = defineAgent({ id: 'strict', model: wrong, tools: { add: agentTool(ran) } });
+  expect(inputs).toEqual([{ a: 1, b: 2 }]);
+  const invalid = modelOf([{ calls: [['add', { a: 'x' }]] }, { text: 'no' }]);
+  const strict = defineAgent({ id: 'strict', model: invalid, tools: { add: recordingTool(inputs) } });
   expect(await hostOf([strict]).run({ loop: strict, input: { prompt: 'go' } })).toMatchObject({
     status: 'ok',
   });
-  expect(ran).toHaveLength(1);
+  expect(inputs, 'the tool ran with invalid input').toHaveLength(1);
 });
 
-const agentTool = (ran: unknown[]) =>
+const recordingTool = (inputs: unknown[]) =>
   sdkTool({
     inputSchema: jsonSchema<{ a: number }>({ type: 'object', properties: { a: { type: 'number' } }, required: ['a'] }),
-    execute: (input) => ran.push(input),
+    execute: (input) => inputs.push(input),
   });
 
-verifies('definition.code', 'the ends of an agent in code have no types, or a slip in it passes', async () => {
-  const agent = defineAgent({
-    id: 'typed',
-    model: modelOf([{ text: '{"n":1}' }]),
-    output: z.object({ n: z.number() }),
-  });
-  const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'n' } });
-  const n: number | undefined = result.output?.n;
-  expect(n).toBe(1);
-  const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
-  expect(refusal({ aprovals: {} })).toThrow('no member "aprovals"');
-  expect(refusal({ tools: [{}] })).toThrow('made with loopsTool');
-  expect(refusal({ model: 7 })).toThrow('its model must be');
-  expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');
-  const filters = { before: [{ pattern: 'a' }] };
-  expect(refusal({ policy: { filters } })).toThrow('/policy/filters: has no effect on an agent');
-});
+verifies(
+  'definition.code',
+  'an agent in code has typed input and output, and invalid options are refused',
+  async () => {
+    const agent = defineAgent({
+      id: 'typed',
+      model: modelOf([{ text: '{"n":1}' }]),
+      output: z.object({ n: z.number() }),
+    });
+    const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'n' } });
+    const n: number | undefined = result.output?.n;
+    expect(n).toBe(1);
+    const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
+    expect(refusal({ aprovals: {} })).toThrow('unknown option "aprovals"');
+    expect(refusal({ tools: [{}] })).toThrow('made with loopsTool');
+    expect(refusal({ model: 7 })).toThrow('its model must be');
+    expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');
+    const filters = { before: [{ pattern: 'a' }] };
+    expect(refusal({ policy: { filters } })).toThrow('/policy/filters: has no effect on an agent');
+  },
+);
 
-verifies('agent.stop', 'a deadline does not end a tool or a model that never returns', async () => {
+verifies('agent.stop', 'a deadline ends a tool that never returns', async () => {
   const clock = new ManualClock(1_000_000);
   const never = (): Promise<never> => new Promise(() => {});
   const agent = agentDef('agent', { tools: ['hang'], stop: { deadlineMs: 1000 } });
-  const backends = [told([{ calls: [['hang', {}]] }, { text: 'never said' }])];
-  const host = hostOf([agent, tool('hang', 'builtin:hang')], { backends, tools: { hang: never }, clock });
+  const providers = [replyProvider([{ calls: [['hang', {}]] }, { text: 'never said' }])];
+  const host = hostOf([agent, tool('hang', 'builtin:hang')], { providers, tools: { hang: never }, clock });
   const running = host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
   await clock.advance(1001);
@@ -178,98 +178,109 @@ verifies('agent.stop', 'a deadline does not end a tool or a model that never ret
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
 });
 
-verifies('agent.abort', 'a cancelled turn waits for ever for a tool that does not hear of it', async () => {
+verifies('agent.abort', 'a cancelled turn ends even if its tool ignores the signal', async () => {
   const clock = new ManualClock(1_000_000);
   const hang = defineLoop({ id: 'hang', input: true, output: true, tool: () => new Promise<never>(() => {}) });
   const agent = agentDef('agent', { tools: ['hang'], toolTimeoutMs: 1000 });
-  const host = hostOf([agent, hang], { backends: [told([{ calls: [['hang', {}]] }])], clock });
-  const { turnId, running } = await started(host);
+  const host = hostOf([agent, hang], { providers: [replyProvider([{ calls: [['hang', {}]] }])], clock });
+  const { turnId, running } = await startTurn(host);
   expect(await host.cancel(turnId, 'enough')).toBe(true);
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
   await clock.advance(1001);
   expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
 });
 
-verifies('agent.abort', 'a model that listens for its end is told of it long after it answered', async () => {
-  const stopped: number[] = [];
-  let asked = 0;
+verifies('agent.abort', 'the abort signal of a model call that has ended is never aborted', async () => {
+  const aborted: number[] = [];
+  let modelCalls = 0;
   const model = new MockLanguageModelV3({
     doGenerate: async ({ abortSignal }) => {
-      const mine = asked++;
-      abortSignal?.addEventListener('abort', () => stopped.push(mine));
-      if (mine === 15) return new Promise<never>(() => {});
+      const index = modelCalls++;
+      abortSignal?.addEventListener('abort', () => aborted.push(index));
+      if (index === 15) return new Promise<never>(() => {});
       const input = '{"a":1,"b":2}';
-      const content = [{ type: 'tool-call' as const, toolCallId: `c${mine}`, toolName: 'add', input }];
-      return { content, finishReason: { unified: 'tool-calls', raw: undefined }, usage: NOTHING, warnings: [] };
+      const content = [{ type: 'tool-call' as const, toolCallId: `c${index}`, toolName: 'add', input }];
+      return { content, finishReason: { unified: 'tool-calls', raw: undefined }, usage: NO_USAGE, warnings: [] };
     },
   });
   const host = hostOf([defineAgent({ id: 'agent', model, tools: [add] })]);
-  const { turnId, running } = await started(host);
-  expect(asked).toBe(16);
+  const { turnId, running } = await startTurn(host);
+  expect(modelCalls).toBe(16);
   await host.cancel(turnId, 'enough');
   expect(await running).toMatchObject({ error: { code: 'CANCELLED' } });
-  expect(stopped).toEqual([15]);
+  expect(aborted).toEqual([15]);
 });
 
-const NOTHING = {
+const NO_USAGE = {
   inputTokens: { total: 0, noCache: 0, cacheRead: 0, cacheWrite: 0 },
   outputTokens: { total: 0, text: 0, reasoning: 0 },
 };
 
 const THEN = 'then';
 
-verifies('looops.tool.factory', 'a tool that promises what comes one after another gives nothing', async () => {
-  async function* values() {
-    yield 'one';
-    yield 'two';
-  }
-  const thenable = { [THEN]: (done: (values: unknown) => void) => done(values()) };
-  for (const produced of [values, async () => values(), () => thenable]) {
-    const several = loopsTool({ name: 'several', inputSchema: z.object({}), execute: produced as never });
-    const agent = defineAgent({
-      id: 'agent',
-      model: modelOf([{ calls: [['several', {}]] }, { text: 'x' }]),
-      tools: [several],
-    });
-    const host = hostOf([agent]);
-    await host.run({ loop: agent, input: { prompt: 'go' }, sessionId: 's' });
-    const results = (await host.archive.events('s')).flatMap(({ type, content }) =>
-      type === 'tool-result' ? [content] : [],
-    );
-    expect(results).toMatchObject([{ result: 'two' }]);
-  }
-});
+verifies(
+  'looops.tool.factory',
+  'the result of a tool that yields several values is the last one, also behind a promise',
+  async () => {
+    async function* values() {
+      yield 'one';
+      yield 'two';
+    }
+    const thenable = { [THEN]: (resolve: (values: unknown) => void) => resolve(values()) };
+    for (const execute of [values, async () => values(), () => thenable]) {
+      const several = loopsTool({ name: 'several', inputSchema: z.object({}), execute: execute as never });
+      const agent = defineAgent({
+        id: 'agent',
+        model: modelOf([{ calls: [['several', {}]] }, { text: 'x' }]),
+        tools: [several],
+      });
+      const host = hostOf([agent]);
+      await host.run({ loop: agent, input: { prompt: 'go' }, sessionId: 's' });
+      const results = (await host.archive.events('s')).flatMap(({ type, content }) =>
+        type === 'tool-result' ? [content] : [],
+      );
+      expect(results).toMatchObject([{ result: 'two' }]);
+    }
+  },
+);
 
-/** A turn that is inside of its tool. */
-async function started(host: Host): Promise<{ turnId: string; running: Promise<TurnResult> }> {
+/** Starts a turn and waits until its tool or its model is running. */
+async function startTurn(host: Host): Promise<{ turnId: string; running: Promise<TurnResult> }> {
   const running = host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' });
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
   const [turn] = await host.archive.turns('s');
   return { turnId: turn?.turnId ?? '', running };
 }
 
-verifies('agent.crash', 'an agent that is killed does something twice, or forgets what was said', async () => {
-  let runs = 0;
-  const count = defineLoop({ id: 'add', input: true, output: true, safety: 'idempotent', tool: () => ++runs && 3 });
-  const agent = agentDef('agent', { tools: ['add'] });
-  const request = { loop: 'agent', input: { prompt: '1+2' }, sessionId: 's', key: 'k' } as const;
-  const replies = (): ReturnType<typeof told>[] => [told([CALL, CALL, { text: 'It is 3.' }])];
-  const whole = crashingStore(memoryStore());
-  const clean = await hostOf([agent, count], { store: whole, backends: replies() }).run(request);
-  expect(clean).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
-  expect(whole.appends).toBeGreaterThan(4);
-  for (let append = 1; append <= whole.appends; append++) {
-    for (const when of ['before', 'after'] as const) {
-      const store = memoryStore();
-      runs = 0;
-      const dying = hostOf([agent, count], { store: crashingStore(store, { append, when }), backends: replies() });
-      await dying.run(request).catch(() => undefined);
-      const second = hostOf([agent, count], { store, backends: replies(), seed: 2 });
-      const result = await second.run(request);
-      expect(result, `crash ${when} ${append}`).toMatchObject({ status: 'ok', output: clean.output });
-      expect(await second.archive.events('s')).toHaveLength(8);
-      expect(runs).toBeLessThanOrEqual(3);
-      expect(await second.replay(result.turnId)).toMatchObject({ matches: true });
+verifies(
+  'agent.crash',
+  'an agent that crashed at any append resumes with the same conversation and repeats at most one tool call',
+  async () => {
+    let runs = 0;
+    const count = defineLoop({ id: 'add', input: true, output: true, safety: 'idempotent', tool: () => ++runs && 3 });
+    const agent = agentDef('agent', { tools: ['add'] });
+    const request = { loop: 'agent', input: { prompt: '1+2' }, sessionId: 's', key: 'k' } as const;
+    const replies = (): ReturnType<typeof replyProvider>[] => [replyProvider([CALL, CALL, { text: 'It is 3.' }])];
+    const counting = crashingStore(memoryStore());
+    const clean = await hostOf([agent, count], { store: counting, providers: replies() }).run(request);
+    expect(clean).toMatchObject({ status: 'ok', output: { text: 'It is 3.' } });
+    expect(counting.appendCount).toBeGreaterThan(4);
+    for (let append = 1; append <= counting.appendCount; append++) {
+      for (const when of ['before', 'after'] as const) {
+        const store = memoryStore();
+        runs = 0;
+        const crashing = hostOf([agent, count], {
+          store: crashingStore(store, { appendNumber: append, when }),
+          providers: replies(),
+        });
+        await crashing.run(request).catch(() => undefined);
+        const second = hostOf([agent, count], { store, providers: replies(), seed: 2 });
+        const result = await second.run(request);
+        expect(result, `crash ${when} ${append}`).toMatchObject({ status: 'ok', output: clean.output });
+        expect(await second.archive.events('s')).toHaveLength(8);
+        expect(runs).toBeLessThanOrEqual(3);
+        expect(await second.replay(result.turnId)).toMatchObject({ matches: true });
+      }
     }
-  }
-});
+  },
+);

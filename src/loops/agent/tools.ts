@@ -1,144 +1,157 @@
 /**
- * The tools of an agent: loops of any kind, shown to the model and run when it asks. Whatever goes wrong with one (there
- * is none of that name, its arguments do not fit, it throws, somebody says no) is a result that the model sees.
+ * The tools of an agent: loops of any kind that the model can call. Every failure of a tool call (an unknown name,
+ * invalid arguments, an error, a denied approval) becomes a result that the model receives.
  */
-import { outcomeOf } from '../../journal/errors.js';
-import type { Loop } from '../../kernel/call.js';
-import type { Scope } from '../../kernel/scope.js';
+
+import { toLoopError } from '../../base/errors.js';
+import type { RestrictionTable } from '../../policy/restrictions.js';
+import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';
-import { REFUSED } from '../../views/history.js';
-import { type AskedCall, readArguments, type ToolEnd } from '../../views/messages.js';
+import { TOOL_REFUSED } from '../../views/history.js';
+import { parseArguments, type RecordedToolCall, type ToolCallOutcome } from '../../views/messages.js';
 import { toolNameOf } from '../../views/tool-name.js';
 import type { ModelReply } from '../model.js';
-import type { Watches } from './watch.js';
 
 /** A loop that the model may call. */
 export interface LinkedTool {
   /** The id of the loop. */
-  readonly name: string;
-  /** Whether what it answers is the answer of the agent. */
-  readonly handoff: boolean;
-  /** What the model is shown; undefined, like the loop, if there is none of that id. */
-  shown: ModelTool | undefined;
-  readOnly: boolean;
+  readonly loopId: string;
+  /** True if its output is the output of the agent. */
+  readonly isHandoff: boolean;
+  /** The description for the model; undefined, like `loop`, if no loop with that id is registered. */
+  modelTool: ModelTool | undefined;
+  isReadOnly: boolean;
   loop: Loop | undefined;
 }
 
-/** What the model is told of a loop. */
-export function shownTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
+/** Returns the description of a loop for the model. */
+export function toModelTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
   const schema = typeof inputSchema === 'object' ? inputSchema : {};
-  // Providers take nothing but objects.
+  // Providers accept only object schemas.
   return { type: 'function', name: toolNameOf(id), description, inputSchema: { type: 'object', ...schema } };
 }
 
-/** Whether a loop declares that it changes nothing: `metadata.readOnly`, by default whether its safety is `pure`. */
-export function isReadOnly({ metadata, tool }: LoopDef): boolean {
+/** True if a loop declares that it changes nothing: by `metadata.readOnly`, or else by the safety `pure`. */
+export function isReadOnlyLoop({ metadata, tool }: LoopDef): boolean {
   return typeof metadata?.readOnly === 'boolean' ? metadata.readOnly : tool?.safety === 'pure';
 }
 
-/** The tools of one agent, found by loop id and by what a model may call them. */
+/** The tools of one agent, by loop id and by the name that the model uses. */
 export class ToolTable {
   readonly tools: readonly LinkedTool[];
   readonly byId: ReadonlyMap<string, LinkedTool>;
   /**
-   * Both the name that a model is shown and the id itself, which a script uses. No name is the id of another tool: such an
-   * agent is not registered.
+   * Keys are the names that the model uses and the ids, which scripted models use. No name equals the id of another
+   * tool: such an agent is refused when it is registered.
    */
   private readonly byName: ReadonlyMap<string, LinkedTool>;
 
   constructor(tools: readonly LinkedTool[]) {
     this.tools = tools;
-    this.byId = new Map(tools.map((tool) => [tool.name, tool]));
-    this.byName = new Map([...this.byId, ...tools.map((tool) => [toolNameOf(tool.name), tool] as const)]);
+    this.byId = new Map(tools.map((tool) => [tool.loopId, tool]));
+    this.byName = new Map([...this.byId, ...tools.map((tool) => [toolNameOf(tool.loopId), tool] as const)]);
   }
 
-  /** The id of the loop that a model calls by this name; the name itself if there is none. */
-  idOf(name: string): string {
-    return this.byName.get(name)?.name ?? name;
+  /** Returns the id of the loop that the model calls by this name; the name itself if there is none. */
+  loopIdOf(name: string): string {
+    return this.byName.get(name)?.loopId ?? name;
   }
 
-  /** A reply with the ids of the tools that it calls in place of their names, and with what is known of them. */
-  marked(reply: ModelReply): ModelReply {
+  /** Replaces the tool names in a reply with loop ids and marks calls of read-only tools. */
+  withLoopIds(reply: ModelReply): ModelReply {
     const { toolCalls } = reply;
-    if (toolCalls === undefined || toolCalls.every((call) => this.mark(call) === call)) return reply;
-    return { ...reply, toolCalls: toolCalls.map((call) => this.mark(call)) };
+    if (toolCalls === undefined || toolCalls.every((call) => this.withLoopId(call) === call)) return reply;
+    return { ...reply, toolCalls: toolCalls.map((call) => this.withLoopId(call)) };
   }
 
-  private mark(call: AskedCall): AskedCall {
+  private withLoopId(call: RecordedToolCall): RecordedToolCall {
     const tool = this.byName.get(call.name);
     // guard: called-tool-resolved-to-its-id
-    if (tool === undefined || (tool.name === call.name && !tool.readOnly)) return call;
-    return tool.readOnly ? { ...call, name: tool.name, readOnly: true } : { ...call, name: tool.name };
+    if (tool === undefined || (tool.loopId === call.name && !tool.isReadOnly)) return call;
+    return tool.isReadOnly ? { ...call, name: tool.loopId, readOnly: true } : { ...call, name: tool.loopId };
   }
 }
 
-/** What the calls of one reply are run with. */
-export interface Hands {
-  readonly agent: string;
-  readonly tools: ReadonlyMap<string, LinkedTool>;
-  readonly watches: Watches;
-  /** Why none of the calls may run, if so. */
-  readonly refusal: string | undefined;
-  /** How long one of them may take, in milliseconds. */
-  readonly limitMs: number;
+/** The options for running the tool calls of one reply. */
+export interface ToolRunOptions {
+  readonly agentKey: string;
+  readonly toolsById: ReadonlyMap<string, LinkedTool>;
+  readonly restrictions: RestrictionTable;
+  /** Set if all calls are refused. */
+  readonly refusalReason: string | undefined;
+  /** The timeout of each call. */
+  readonly timeoutMs: number;
 }
 
 /**
- * Runs the calls of one reply side by side; how each ended, in the order of the calls. One alone is a step of the agent
- * itself, several are branches of a group.
+ * Runs the tool calls of one reply concurrently and returns their outcomes in the order of the calls. A single call is
+ * a step of the agent itself; several are branches of a group.
  */
-export function runCalls(
+export function runToolCalls(
   scope: Scope,
-  calls: readonly AskedCall[],
-  given: readonly Json[],
-  hands: Hands,
-): Promise<readonly ToolEnd[]> {
+  calls: readonly RecordedToolCall[],
+  args: readonly Json[],
+  options: ToolRunOptions,
+): Promise<readonly ToolCallOutcome[]> {
   const [only] = calls;
   if (only !== undefined && calls.length === 1)
-    return runOne(scope, only, given[0] ?? null, hands).then((end) => [end]);
-  return scope.all(calls.map((call, index) => (branch: Scope) => runOne(branch, call, given[index] ?? null, hands)));
-}
-
-function runOne(scope: Scope, call: AskedCall, given: Json, hands: Hands): Promise<ToolEnd> {
-  const { agent, tools, watches, refusal, limitMs } = hands;
-  const { key } = scope;
-  const loop = tools.get(call.name)?.loop;
-  if (refusal !== undefined) return refused(scope, call, 'TOOL_NOT_ADMITTED', refusal);
-  if (loop === undefined) return refused(scope, call, 'TOOL_NOT_FOUND', unknown(call.name, tools));
-  if (watches.policy(key, call.name) === 'blocked')
-    return refused(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
-  // No JSON text is its own value.
-  if (given === call.input) return refused(scope, call, 'INPUT_VALIDATION_FAILED', flawOf(call.input));
-  watches.send(key, { agent, toolCallId: call.id, tool: call.name, limitMs });
-  const done = (end: ToolEnd): ToolEnd => {
-    watches.done(key);
-    return end;
-  };
-  return scope.call(loop, given).then(
-    (value) => done({ value: value as Json }),
-    (thrown) => done({ error: outcomeOf(thrown).record() }),
+    return runToolCall(scope, only, args[0] ?? null, options).then((outcome) => [outcome]);
+  return scope.all(
+    calls.map((call, index) => (branch: Scope) => runToolCall(branch, call, args[index] ?? null, options)),
   );
 }
 
-async function refused(scope: Scope, { id, name }: AskedCall, code: string, message: string): Promise<ToolEnd> {
-  await scope.record(REFUSED, () => ({ id, name: name.slice(0, 200), code, message }));
+function runToolCall(
+  scope: Scope,
+  call: RecordedToolCall,
+  args: Json,
+  options: ToolRunOptions,
+): Promise<ToolCallOutcome> {
+  const { agentKey, toolsById, restrictions, refusalReason, timeoutMs } = options;
+  const { key } = scope;
+  const loop = toolsById.get(call.name)?.loop;
+  if (refusalReason !== undefined) return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', refusalReason);
+  if (loop === undefined)
+    return refuseToolCall(scope, call, 'TOOL_NOT_FOUND', unknownToolMessage(call.name, toolsById));
+  if (restrictions.approvalPolicy(key, call.name) === 'blocked')
+    return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
+  // parseArgumentsOrText returned the text itself, so it is not valid JSON: no JSON text equals its own value.
+  if (args === call.input)
+    return refuseToolCall(scope, call, 'INPUT_VALIDATION_FAILED', invalidArgumentsMessage(call.input));
+  restrictions.toolCallStarted(key, { agentKey, toolCallId: call.id, toolName: call.name, timeoutMs });
+  const finish = (outcome: ToolCallOutcome): ToolCallOutcome => {
+    restrictions.toolCallEnded(key);
+    return outcome;
+  };
+  return scope.call(loop, args).then(
+    (value) => finish({ value: value as Json }),
+    (thrown) => finish({ error: toLoopError(thrown).toErrorRecord() }),
+  );
+}
+
+async function refuseToolCall(
+  scope: Scope,
+  { id, name }: RecordedToolCall,
+  code: string,
+  message: string,
+): Promise<ToolCallOutcome> {
+  await scope.record(TOOL_REFUSED, () => ({ id, name: name.slice(0, 200), code, message }));
   return { error: { code, message } };
 }
 
-function unknown(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
-  const known = [...tools.keys()].slice(0, 50).map(toolNameOf).join(', ');
-  return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${known === '' ? 'there are none' : `there are ${known}`}.`;
+function unknownToolMessage(name: string, tools: ReadonlyMap<string, LinkedTool>): string {
+  const names = [...tools.keys()].slice(0, 50).map(toolNameOf).join(', ');
+  return `There is no tool ${JSON.stringify(name.slice(0, 100))}; ${names === '' ? 'there are none' : `there are ${names}`}.`;
 }
 
-/** What is wrong with arguments that are no value. */
-function flawOf(input: string): string {
-  let said = '';
+function invalidArgumentsMessage(input: string): string {
+  let reason = '';
   try {
-    readArguments(input);
+    parseArguments(input);
   } catch (thrown) {
-    if (thrown instanceof Error) said = thrown.message.slice(0, 300);
+    if (thrown instanceof Error) reason = thrown.message.slice(0, 300);
   }
-  return `The arguments are not JSON that can be used: ${said}`;
+  return `The arguments are not usable JSON: ${reason}`;
 }

@@ -5,54 +5,56 @@ import { Watchdog } from './watchdog.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const never = (): Promise<never> => new Promise(() => {});
-const late = (): Error => new Error('late');
+const timeoutError = (): Error => new Error('late');
 
-verifies('agent.hostile', 'a tool that never returns is waited for, or one that does is cut off', async () => {
+verifies('agent.hostile', 'work that never settles times out, and work that settles in time does not', async () => {
   const clock = new ManualClock(1_000);
   const watchdog = new Watchdog(clock);
-  expect(await watchdog.within(50, Promise.resolve('quick'), late)).toBe('quick');
-  await expect(watchdog.within(50, Promise.reject(new Error('broken')), late)).rejects.toThrow('broken');
-  const ends: string[] = [];
-  const watch = (name: string, ms: number): void => {
-    watchdog.within(ms, never(), late).catch((thrown: Error) => ends.push(`${name} ${thrown.message} ${clock.now()}`));
+  expect(await watchdog.withTimeout(50, Promise.resolve('quick'), timeoutError)).toBe('quick');
+  await expect(watchdog.withTimeout(50, Promise.reject(new Error('broken')), timeoutError)).rejects.toThrow('broken');
+  const timeouts: string[] = [];
+  const start = (name: string, ms: number): void => {
+    watchdog
+      .withTimeout(ms, never(), timeoutError)
+      .catch((thrown: Error) => timeouts.push(`${name} ${thrown.message} ${clock.now()}`));
   };
-  watch('second', 500);
-  watch('first', 100);
+  start('second', 500);
+  start('first', 100);
   await tick();
-  watch('third', 200);
+  start('third', 200);
   await tick();
   await clock.advance(99);
-  expect(ends).toEqual([]);
+  expect(timeouts).toEqual([]);
   await clock.advance(1);
   await clock.advance(1_000);
-  expect(ends).toEqual(['first late 1100', 'third late 1200', 'second late 1500']);
-  expect(clock.next).toBeUndefined();
+  expect(timeouts).toEqual(['first late 1100', 'third late 1200', 'second late 1500']);
+  expect(clock.nextWakeAt).toBeUndefined();
 });
 
-verifies('agent.hostile', 'a tool that is over before anybody looks is late all the same', async () => {
+verifies('agent.hostile', 'work whose timeout passes before the first check times out too', async () => {
   const clock = new ManualClock(1_000);
   const watchdog = new Watchdog(clock);
-  const ended = watchdog.within(100, never(), late);
+  const work = watchdog.withTimeout(100, never(), timeoutError);
   await clock.advance(5_000);
-  await expect(ended).rejects.toThrow('late');
+  await expect(work).rejects.toThrow('late');
 });
 
-verifies('agent.rounds', 'each call of a tool sets a timer, or keeps the process alive', async () => {
+verifies('agent.rounds', 'work that settles at once starts no timer, and close stops the timer', async () => {
   const clock = new ManualClock(1_000);
   const watchdog = new Watchdog(clock);
-  for (let n = 0; n < 1_000; n++) await watchdog.within(50, Promise.resolve(n), late);
-  await Promise.all(Array.from({ length: 100 }, (_, n) => watchdog.within(50, Promise.resolve(n), late)));
+  for (let n = 0; n < 1_000; n++) await watchdog.withTimeout(50, Promise.resolve(n), timeoutError);
+  await Promise.all(Array.from({ length: 100 }, (_, n) => watchdog.withTimeout(50, Promise.resolve(n), timeoutError)));
   await tick();
-  expect(clock.next).toBeUndefined();
-  let ended = false;
-  const waiting = watchdog.within(50, never(), late).finally(() => {
-    ended = true;
+  expect(clock.nextWakeAt).toBeUndefined();
+  let hasEnded = false;
+  const pending = watchdog.withTimeout(50, never(), timeoutError).finally(() => {
+    hasEnded = true;
   });
-  waiting.catch(() => {});
+  pending.catch(() => {});
   await tick();
-  expect(clock.next).toBe(1_050);
+  expect(clock.nextWakeAt).toBe(1_050);
   watchdog.close();
-  expect(clock.next).toBeUndefined();
+  expect(clock.nextWakeAt).toBeUndefined();
   await clock.advance(1_000);
-  expect(ended).toBe(false);
+  expect(hasEnded).toBe(false);
 });

@@ -1,94 +1,97 @@
 /**
- * Ends waiting for what takes too long: one timer for all that a turn waits for, and none before something has waited
- * for longer than a breath, because most of what it watches costs less than a timer.
+ * Enforces timeouts of tool calls. All pending calls of a turn share one timer, which is started only if a call is
+ * still pending in the next iteration of the event loop: most calls cost less than a timer.
  */
 import type { Clock } from '../../journal/clock.js';
 
-interface Watched {
+interface PendingWork {
+  /** The time of the monotonic clock at which it times out. */
   readonly until: number;
-  over: boolean;
-  late(): void;
+  isDone: boolean;
+  onTimeout(): void;
 }
 
-/** Why a timer is let go. Given, because making one for each costs more than all the rest. */
-const OVER = new Error('Nothing is waited for any more.');
+/** The abort reason of stopped timers, shared because creating an error is expensive. */
+const TIMER_STOPPED = new Error('The timer of the watchdog was stopped.');
 
+/** Enforces the timeouts of one turn. */
 export class Watchdog {
   private readonly clock: Clock;
-  private watched: Watched[] = [];
-  /** A look that is due as soon as the process has drawn breath. */
-  private due: NodeJS.Immediate | undefined;
-  private sleep: { readonly until: number; readonly stop: AbortController } | undefined;
+  private pending: PendingWork[] = [];
+  /** The check in the next iteration of the event loop. */
+  private scheduledCheck: NodeJS.Immediate | undefined;
+  private timer: { readonly until: number; readonly stop: AbortController } | undefined;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** The work's outcome, or what `late` makes once it took longer than this; the work itself is not stopped. */
-  within<T>(ms: number, work: PromiseLike<T>, late: () => unknown): Promise<T> {
+  /** Settles like `work`, or rejects with the result of `timeoutError` after `ms`. The work itself is not stopped. */
+  withTimeout<T>(ms: number, work: PromiseLike<T>, timeoutError: () => unknown): Promise<T> {
     return new Promise((resolve, reject) => {
-      const item: Watched = { until: this.clock.elapsed() + ms, over: false, late: () => reject(late()) };
-      this.watched.push(item);
-      this.due ??= this.lookSoon();
+      const until = this.clock.elapsed() + ms;
+      const item: PendingWork = { until, isDone: false, onTimeout: () => reject(timeoutError()) };
+      this.pending.push(item);
+      this.scheduledCheck ??= this.scheduleCheck();
       work.then(
         (value) => {
-          this.done(item);
+          this.finish(item);
           resolve(value);
         },
         (error) => {
-          this.done(item);
+          this.finish(item);
           reject(error);
         },
       );
     });
   }
 
-  /** Lets go of the timer: nothing is waited for any more. */
+  /** Stops the timer and drops all pending work, which then never times out. */
   close(): void {
-    this.watched = [];
-    clearImmediate(this.due);
-    this.due = undefined;
-    this.rest();
+    this.pending = [];
+    clearImmediate(this.scheduledCheck);
+    this.scheduledCheck = undefined;
+    this.stopTimer();
   }
 
-  /** What is done in the order in which it began backwards, or one at a time, leaves at once; the rest at the next look. */
-  private done(item: Watched): void {
-    item.over = true;
-    while (this.watched.at(-1)?.over === true) this.watched.pop();
+  /** Removes finished work from the end of the list. Finished work in the middle is removed by the next check. */
+  private finish(item: PendingWork): void {
+    item.isDone = true;
+    while (this.pending.at(-1)?.isDone === true) this.pending.pop();
   }
 
-  private lookSoon(): NodeJS.Immediate {
+  private scheduleCheck(): NodeJS.Immediate {
     return setImmediate(() => {
-      this.due = undefined;
-      this.look();
+      this.scheduledCheck = undefined;
+      this.checkTimeouts();
     });
   }
 
-  private look(): void {
+  private checkTimeouts(): void {
     const now = this.clock.elapsed();
-    const late = this.watched.filter(({ over, until }) => !over && until <= now);
-    this.watched = this.watched.filter(({ over, until }) => !over && until > now);
-    const next = this.watched.reduce((first, { until }) => Math.min(first, until), Number.POSITIVE_INFINITY);
-    // A timer that is early looks again and finds nothing; one that is late must not stand.
-    if (next < (this.sleep?.until ?? Number.POSITIVE_INFINITY)) this.arm(next);
-    for (const item of late) item.late();
+    const late = this.pending.filter(({ isDone, until }) => !isDone && until <= now);
+    this.pending = this.pending.filter(({ isDone, until }) => !isDone && until > now);
+    const next = this.pending.reduce((first, { until }) => Math.min(first, until), Number.POSITIVE_INFINITY);
+    // A timer that is too early is harmless, because it only checks again. One that is too late must be replaced.
+    if (next < (this.timer?.until ?? Number.POSITIVE_INFINITY)) this.startTimer(next);
+    for (const item of late) item.onTimeout();
   }
 
-  private arm(until: number): void {
-    this.rest();
+  private startTimer(until: number): void {
+    this.stopTimer();
     const stop = new AbortController();
-    this.sleep = { until, stop };
+    this.timer = { until, stop };
     this.clock.sleep(until - this.clock.elapsed(), stop.signal).then(
       () => {
-        this.sleep = undefined;
-        this.look();
+        this.timer = undefined;
+        this.checkTimeouts();
       },
       () => undefined,
     );
   }
 
-  private rest(): void {
-    this.sleep?.stop.abort(OVER);
-    this.sleep = undefined;
+  private stopTimer(): void {
+    this.timer?.stop.abort(TIMER_STOPPED);
+    this.timer = undefined;
   }
 }

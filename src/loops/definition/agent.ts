@@ -1,76 +1,81 @@
-/** The shape of an agent. What it calls (its tools, its backend) is judged by whoever links it. */
+/** Checks the `agent` member of a composite. Whether its tools and its backend exist is checked when it is linked. */
+import { isObject } from '../../base/own-property.js';
 import { toolNameOf } from '../../views/tool-name.js';
-import { backend } from './bodies.js';
-import { loopId } from './identity.js';
+import { checkBackendRef } from './bodies.js';
+import { checkLoopId } from './loop-identity.js';
 import {
   anyText,
-  type Check,
-  type Flaws,
-  fields,
-  isFields,
+  appendPointer,
+  type DefinitionCheck,
+  type DefinitionIssues,
+  integerBetween,
   listOf,
-  numberIn,
+  nonBlankText,
+  numberBetween,
+  objectOf,
   oneOf,
-  pointer,
-  quote,
-  text,
-  wholeIn,
+  quoteText,
 } from './shape.js';
 
-const DAY = 86_400_000;
-const TOOLS = 1000;
-const ANY = Number.MAX_SAFE_INTEGER;
-const policy = oneOf(['always_allow', 'ask', 'blocked']);
+const DAY_MS = 86_400_000;
+const MAX_TOOLS = 1000;
+const NO_UPPER_BOUND = Number.MAX_SAFE_INTEGER;
+const checkApprovalPolicy = oneOf(['always_allow', 'ask', 'blocked']);
 
-/** By the name of a tool; which of them there are is not known here, but a name that none can have is a slip. */
-const approvals: Check = (value, path, flaws) => {
-  if (!isFields(value)) return flaws.add(path, 'must be an object of tool names and policies');
-  for (const [tool, said] of Object.entries(value)) {
-    const place = pointer(path, tool);
-    if (tool !== '*') loopId(tool, place, flaws);
-    policy(said, place, flaws);
+/** Policies by tool name. The registered tools are not known here, but a name that no tool can have is an error. */
+const checkApprovals: DefinitionCheck = (value, path, issues) => {
+  if (!isObject(value)) return issues.add(path, 'must be an object of tool names and policies');
+  for (const [tool, policy] of Object.entries(value)) {
+    const policyPath = appendPointer(path, tool);
+    if (tool !== '*') checkLoopId(tool, policyPath, issues);
+    checkApprovalPolicy(policy, policyPath, issues);
   }
 };
 
-const shape = fields({
-  required: { backend, tools: listOf(loopId, TOOLS) },
+const checkAgentShape = objectOf({
+  required: { backend: checkBackendRef, tools: listOf(checkLoopId, MAX_TOOLS) },
   optional: {
     instructions: anyText,
-    handoffs: listOf(loopId, TOOLS),
-    maxRounds: wholeIn(1, 100_000),
-    stop: fields({
-      optional: { inputTokens: wholeIn(1, ANY), outputTokens: wholeIn(1, ANY), deadlineMs: wholeIn(1, 365 * DAY) },
+    handoffs: listOf(checkLoopId, MAX_TOOLS),
+    maxRounds: integerBetween(1, 100_000),
+    stop: objectOf({
+      optional: {
+        inputTokens: integerBetween(1, NO_UPPER_BOUND),
+        outputTokens: integerBetween(1, NO_UPPER_BOUND),
+        deadlineMs: integerBetween(1, 365 * DAY_MS),
+      },
     }),
-    mode: text,
-    approvals,
-    maxTokens: wholeIn(1, ANY),
-    temperature: numberIn(0, 2),
-    toolTimeoutMs: wholeIn(1, DAY),
+    mode: nonBlankText,
+    approvals: checkApprovals,
+    maxTokens: integerBetween(1, NO_UPPER_BOUND),
+    temperature: numberBetween(0, 2),
+    toolTimeoutMs: integerBetween(1, DAY_MS),
   },
 });
 
-export const agent: Check = (value, path, flaws) => {
-  shape(value, path, flaws);
-  if (!isFields(value)) return;
+/** Checks the specification of an agent. */
+export const checkAgent: DefinitionCheck = (value, path, issues) => {
+  checkAgentShape(value, path, issues);
+  if (!isObject(value)) return;
   const { tools = [], handoffs = [] } = value;
-  if (Array.isArray(tools) && Array.isArray(handoffs)) checkNames([...tools, ...handoffs], path, flaws);
+  if (Array.isArray(tools) && Array.isArray(handoffs)) checkToolNames([...tools, ...handoffs], path, issues);
 };
 
-/** The model knows a tool by its name alone: two tools of one name would be one to it, and to the policies of both. */
-function checkNames(ids: readonly unknown[], path: string, flaws: Flaws): void {
-  const known = new Map<string, string>();
+/** A model identifies a tool by its name only. Two tools with one name would share calls and approval policies. */
+function checkToolNames(ids: readonly unknown[], path: string, issues: DefinitionIssues): void {
+  const idsByName = new Map<string, string>();
   for (const id of ids) {
     if (typeof id !== 'string') continue;
     // guard: tool-names-compared-as-models-see-them
     const name = toolNameOf(id);
-    const other = known.get(name);
-    known.set(name, id);
-    if (other === id) flaws.add(pointer(path, 'tools'), `names ${quote(id)} twice`);
+    const other = idsByName.get(name);
+    idsByName.set(name, id);
+    if (other === id) issues.add(appendPointer(path, 'tools'), `names ${quoteText(id)} twice`);
     // guard: tools-with-one-name-refused
-    else if (other !== undefined) flaws.add(pointer(path, 'tools'), sameName(other, id, name));
+    else if (other !== undefined) issues.add(appendPointer(path, 'tools'), sameNameReason(other, id, name));
   }
 }
 
-function sameName(id: string, other: string, name: string): string {
-  return `has ${quote(id)} and ${quote(other)}, which a model would both know as ${quote(name)}; rename one of them`;
+function sameNameReason(id: string, other: string, name: string): string {
+  return `has ${quoteText(id)} and ${quoteText(other)}, which a model would both see as ${quoteText(name)}; rename one of them`;
 }

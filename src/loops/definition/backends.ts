@@ -1,24 +1,25 @@
-/** The backends that a definition names, and where. */
+/** Lists the backends that a definition refers to. */
 import type { BackendRef, LoopDef } from '../../protocol/loop.js';
-import { pointer } from './shape.js';
+import { appendPointer } from './shape.js';
 
-export interface NamedBackend {
+/** A reference to a backend in a definition. */
+export interface BackendUse {
   readonly id: string;
-  /** A JSON pointer into the definition. */
+  /** A JSON pointer to the id in the definition. */
   readonly path: string;
 }
 
-/** All backends that a definition may ask, in the order in which it names them. */
-export function backendsOf({ kind, backend, composite, policy }: LoopDef): readonly NamedBackend[] {
-  const named: NamedBackend[] = [];
+/** Returns the backends that a definition may call, in the order of their appearance. */
+export function backendsOf({ kind, backend, composite, policy }: LoopDef): readonly BackendUse[] {
+  const uses: BackendUse[] = [];
   const add = (ref: BackendRef | undefined, path: string): void => {
-    if (ref !== undefined) named.push({ id: ref.id, path: `${path}/id` });
+    if (ref !== undefined) uses.push({ id: ref.id, path: `${path}/id` });
   };
-  // A tool or a composite asks no model itself.
+  // Tools and composites ignore `backend`.
   if (kind === 'prompt') add(backend, '/backend');
   add(composite?.agent?.backend, '/composite/agent/backend');
   for (const [index, route] of (policy?.routing ?? []).entries())
-    add(route.backend, `${pointer('/policy/routing', index)}/backend`);
-  for (const [index, ref] of (policy?.fallback ?? []).entries()) add(ref, pointer('/policy/fallback', index));
-  return named;
+    add(route.backend, `${appendPointer('/policy/routing', index)}/backend`);
+  for (const [index, ref] of (policy?.fallback ?? []).entries()) add(ref, appendPointer('/policy/fallback', index));
+  return uses;
 }

@@ -1,81 +1,92 @@
-/** The shapes of a prompt, of a tool and of a reference to a backend. */
+/** Checks the bodies of prompts and tools, and references to backends. */
+import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import {
-  anyFields,
+  anyObject,
   anyText,
-  type Check,
-  type Flaws,
-  fields,
-  isFields,
+  appendPointer,
+  type DefinitionCheck,
+  type DefinitionIssues,
+  integerBetween,
   listOf,
-  numberIn,
+  nonBlankText,
+  numberBetween,
+  objectOf,
   oneOf,
-  pointer,
-  quote,
-  text,
-  textLike,
-  wholeIn,
+  quoteText,
+  textMatching,
 } from './shape.js';
 
-export const backend: Check = fields({ required: { id: text }, optional: { model: text, options: anyFields } });
+/** Checks a reference to a backend. */
+export const checkBackendRef: DefinitionCheck = objectOf({
+  required: { id: nonBlankText },
+  optional: { model: nonBlankText, options: anyObject },
+});
 
-/** Whether it is a name, or names with dots between them. */
-const namesVariable = (dotted: string): boolean =>
+/** True for a name, or for names separated by dots. */
+const isVariableName = (dotted: string): boolean =>
   dotted.split('.').every((name) => name !== '' && name.trim() === name && !/[{}"':\r\n]/.test(name));
 
-/** What stands between the braces of each placeholder; undefined for one that is never closed. */
-function placeholders(template: string): (string | undefined)[] {
-  const found: (string | undefined)[] = [];
+/** Returns the content of each `{{placeholder}}`; undefined for one without closing braces. */
+function placeholdersIn(template: string): (string | undefined)[] {
+  const placeholders: (string | undefined)[] = [];
   let open = template.indexOf('{{');
   while (open !== -1) {
     const close = template.indexOf('}}', open + 2);
-    if (close === -1) return [...found, undefined];
-    found.push(template.slice(open + 2, close).trim());
+    if (close === -1) return [...placeholders, undefined];
+    placeholders.push(template.slice(open + 2, close).trim());
     open = template.indexOf('{{', close + 2);
   }
-  return found;
+  return placeholders;
 }
 
-function checkTemplate(template: string, variables: Json | undefined, path: string, flaws: Flaws): void {
+function checkTemplate(template: string, variables: Json | undefined, path: string, issues: DefinitionIssues): void {
   const declared = Array.isArray(variables) ? new Set<Json>(variables) : undefined;
-  for (const name of placeholders(template)) {
-    if (flaws.full) return;
-    if (name === undefined) flaws.add(path, 'has "{{" without "}}"');
-    else if (!namesVariable(name))
-      flaws.add(path, `has {{${name.slice(0, 60)}}}, which names no variable; write {{name}} or {{a.b}}`);
-    else checkVariable(name, declared, path, flaws);
+  for (const name of placeholdersIn(template)) {
+    if (issues.isFull) return;
+    if (name === undefined) issues.add(path, 'has "{{" without "}}"');
+    else if (!isVariableName(name))
+      issues.add(path, `has {{${name.slice(0, 60)}}}, which is not a variable name; write {{name}} or {{a.b}}`);
+    else checkVariable(name, declared, path, issues);
   }
 }
 
-function checkVariable(name: string, declared: ReadonlySet<Json> | undefined, path: string, flaws: Flaws): void {
+function checkVariable(
+  name: string,
+  declared: ReadonlySet<Json> | undefined,
+  path: string,
+  issues: DefinitionIssues,
+): void {
   const first = name.split('.', 1)[0] ?? name;
   if (declared === undefined || declared.has(first)) return;
   const list = [...declared].slice(0, 20).join(', ') || 'none';
-  flaws.add(path, `uses ${quote(first)}, which is not among its variables (${list})`);
+  issues.add(path, `uses ${quoteText(first)}, which is not among its variables (${list})`);
 }
 
-const promptShape = fields({
-  required: { template: text },
+const checkPromptShape = objectOf({
+  required: { template: nonBlankText },
   optional: {
-    variables: listOf(text, 1000),
+    variables: listOf(nonBlankText, 1000),
     systemPrompt: anyText,
-    maxTokens: wholeIn(1, Number.MAX_SAFE_INTEGER),
-    temperature: numberIn(0, 2),
+    maxTokens: integerBetween(1, Number.MAX_SAFE_INTEGER),
+    temperature: numberBetween(0, 2),
   },
 });
 
-export const prompt: Check = (value, path, flaws) => {
-  promptShape(value, path, flaws);
-  if (!isFields(value) || typeof value.template !== 'string') return;
-  checkTemplate(value.template, value.variables, pointer(path, 'template'), flaws);
+/** Checks the body of a prompt, including the placeholders of its template. */
+export const checkPrompt: DefinitionCheck = (value, path, issues) => {
+  checkPromptShape(value, path, issues);
+  if (!isObject(value) || typeof value.template !== 'string') return;
+  checkTemplate(value.template, value.variables, appendPointer(path, 'template'), issues);
 };
 
-export const tool: Check = fields({
+/** Checks the body of a tool. */
+export const checkTool: DefinitionCheck = objectOf({
   required: {
-    implementation: textLike(
+    implementation: textMatching(
       'a scheme and a target, such as "builtin:echo" or "exec:./run.sh"',
       /^[a-z][a-z0-9+.-]*:\s*\S/,
     ),
   },
-  optional: { config: anyFields, safety: oneOf(['pure', 'idempotent', 'keyed', 'once']) },
+  optional: { config: anyObject, safety: oneOf(['pure', 'idempotent', 'keyed', 'once']) },
 });

@@ -1,120 +1,131 @@
 /**
- * The shape of a composite, and what each mapping may read: the input, earlier steps and earlier bindings. Only the
- * first segments of a path are looked at, and only where they are plain; whether a path is well-formed is not asked.
+ * Checks the body of a composite: its steps, and that each mapping reads only the input, earlier steps and earlier
+ * bindings. Only the first segments of a path are examined, and only if they are plain names or indexes. The syntax of
+ * paths is checked when they are compiled.
  */
-import type { Json } from '../../protocol/json.js';
-import { agent } from './agent.js';
-import { loopId, version } from './identity.js';
-import { nearest } from './nearest.js';
-import { type Check, type Fields, type Flaws, fields, isFields, pointer, quote, suggest } from './shape.js';
 
-const STEPS = 10_000;
-const BINDING = /^[A-Za-z_][A-Za-z0-9_-]*$/;
-const reserved = new Set(['input', 'steps', '__proto__']);
+import { nearestWord } from '../../base/nearest-word.js';
+import { isObject } from '../../base/own-property.js';
+import type { Json, JsonObject } from '../../protocol/json.js';
+import { checkAgent } from './agent.js';
+import { checkLoopId, checkVersion } from './loop-identity.js';
+import {
+  appendPointer,
+  type DefinitionCheck,
+  type DefinitionIssues,
+  didYouMean,
+  objectOf,
+  quoteText,
+} from './shape.js';
 
-const OPTIONAL = 'optional:';
-const NO_PATH = 'must be a path that starts with $, optional: and a path, or literal: and a text';
+const MAX_STEPS = 10_000;
+const BINDING_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+const RESERVED_BINDINGS = new Set(['input', 'steps', '__proto__']);
 
-/** `$.name` or `$['name']`: the name, and what follows it. */
-const FIRST =
+const OPTIONAL_PREFIX = 'optional:';
+const INVALID_PATH_REASON = 'must be a path that starts with $, optional: and a path, or literal: and a text';
+
+/** Matches `$.name` or `$['name']` at the start of a path. */
+const FIRST_SEGMENT =
   /^\$[ \t\r\n]*(?:\.([A-Za-z_\u0080-\u{10ffff}][0-9A-Za-z_\u0080-\u{10ffff}]*)|\[[ \t\r\n]*(?:'([^'\\]*)'|"([^"\\]*)")[ \t\r\n]*\])/u;
-const INDEX = /^[ \t\r\n]*\[[ \t\r\n]*(-?\d+)[ \t\r\n]*\]/;
+const LEADING_INDEX = /^[ \t\r\n]*\[[ \t\r\n]*(-?\d+)[ \t\r\n]*\]/;
 
-/** What is there when a mapping is read: so many steps, and their bindings. */
-interface Readable {
-  readonly steps: number;
+/** The results that a mapping may read. */
+interface ReadableResults {
+  readonly stepCount: number;
   readonly bindings: ReadonlySet<string>;
 }
 
-function unreadable(path: string, readable: Readable): string | undefined {
-  const found = FIRST.exec(path);
-  if (found === null) return undefined;
-  const name = found[1] ?? found[2] ?? found[3] ?? '';
-  const rest = path.slice(found[0].length);
-  if (found[1] !== undefined && rest.startsWith('-'))
-    return `has a dash after ${quote(`$.${name}`)}; write $['…'] instead`;
-  if (name === 'steps') return unreadableStep(rest, readable.steps);
+function unreadableReason(path: string, readable: ReadableResults): string | undefined {
+  const match = FIRST_SEGMENT.exec(path);
+  if (match === null) return undefined;
+  const name = match[1] ?? match[2] ?? match[3] ?? '';
+  const rest = path.slice(match[0].length);
+  if (match[1] !== undefined && rest.startsWith('-'))
+    return `has a dash after ${quoteText(`$.${name}`)}; write $['…'] instead`;
+  if (name === 'steps') return unreadableStepReason(rest, readable.stepCount);
   if (name === 'input' || readable.bindings.has(name)) return undefined;
   const names = ['input', 'steps', ...[...readable.bindings].slice(0, 20)];
-  return `reads ${quote(name)}, which is not there yet; readable here: ${names.join(', ')}${suggest(nearest(name, names))}`;
+  return `reads ${quoteText(name)}, which is not available yet; readable here: ${names.join(', ')}${didYouMean(nearestWord(name, names))}`;
 }
 
-function unreadableStep(rest: string, steps: number): string | undefined {
-  const index = INDEX.exec(rest)?.[1];
+function unreadableStepReason(rest: string, stepCount: number): string | undefined {
+  const index = LEADING_INDEX.exec(rest)?.[1];
   if (index === undefined) return undefined;
-  const place = index.startsWith('-') ? steps + Number(index) : Number(index);
-  if (place >= 0 && place < steps) return undefined;
-  const there = steps === 0 ? 'no step has run here' : `readable here: steps[0] to steps[${steps - 1}]`;
-  return `reads steps[${quote(index).slice(1, -1)}], which is not there yet; ${there}`;
+  const position = index.startsWith('-') ? stepCount + Number(index) : Number(index);
+  if (position >= 0 && position < stepCount) return undefined;
+  const available = stepCount === 0 ? 'no step has run here' : `readable here: steps[0] to steps[${stepCount - 1}]`;
+  return `reads steps[${quoteText(index).slice(1, -1)}], which is not available yet; ${available}`;
 }
 
-function checkPath(value: Json, path: string, flaws: Flaws, readable: Readable): void {
-  const written = typeof value === 'string' ? value : '';
-  if (written.startsWith('literal:')) return;
-  const read = written.startsWith(OPTIONAL) ? written.slice(OPTIONAL.length) : written;
-  const reason = read.startsWith('$') ? unreadable(read, readable) : NO_PATH;
-  if (reason !== undefined) flaws.add(path, reason);
+function checkMappingPath(value: Json, path: string, issues: DefinitionIssues, readable: ReadableResults): void {
+  const mapping = typeof value === 'string' ? value : '';
+  if (mapping.startsWith('literal:')) return;
+  const query = mapping.startsWith(OPTIONAL_PREFIX) ? mapping.slice(OPTIONAL_PREFIX.length) : mapping;
+  const reason = query.startsWith('$') ? unreadableReason(query, readable) : INVALID_PATH_REASON;
+  if (reason !== undefined) issues.add(path, reason);
 }
 
-function mapping(readable: Readable): Check {
-  return (value, path, flaws) => {
-    if (!isFields(value)) return checkPath(value, path, flaws, readable);
+function mappingCheck(readable: ReadableResults): DefinitionCheck {
+  return (value, path, issues) => {
+    if (!isObject(value)) return checkMappingPath(value, path, issues, readable);
     for (const [member, part] of Object.entries(value)) {
-      if (!flaws.full) checkPath(part, pointer(path, member), flaws, readable);
+      if (!issues.isFull) checkMappingPath(part, appendPointer(path, member), issues, readable);
     }
   };
 }
 
-function binding(taken: ReadonlySet<string>): Check {
-  return (value, path, flaws) => {
-    if (typeof value !== 'string' || !BINDING.test(value)) {
-      flaws.add(path, 'must be a name: a letter or "_", then letters, digits, "_" or "-"');
-    } else if (reserved.has(value)) flaws.add(path, `may not be ${quote(value)}, which has a meaning of its own`);
-    else if (taken.has(value)) flaws.add(path, `is ${quote(value)}, which an earlier step has taken`);
+function bindingCheck(earlier: ReadonlySet<string>): DefinitionCheck {
+  return (value, path, issues) => {
+    if (typeof value !== 'string' || !BINDING_NAME.test(value)) {
+      issues.add(path, 'must be a name: a letter or "_", then letters, digits, "_" or "-"');
+    } else if (RESERVED_BINDINGS.has(value)) issues.add(path, `may not be ${quoteText(value)}, which is reserved`);
+    else if (earlier.has(value)) issues.add(path, `is ${quoteText(value)}, which an earlier step already uses`);
   };
 }
 
-function checkSteps(steps: readonly Json[], path: string, flaws: Flaws): ReadonlySet<string> {
+function checkSteps(steps: readonly Json[], path: string, issues: DefinitionIssues): ReadonlySet<string> {
   const bindings = new Set<string>();
   for (const [index, step] of steps.entries()) {
-    const check = fields({
-      required: { loopId, inputMapping: mapping({ steps: index, bindings }) },
-      optional: { loopVersion: version, outputBinding: binding(bindings) },
+    const check = objectOf({
+      required: { loopId: checkLoopId, inputMapping: mappingCheck({ stepCount: index, bindings }) },
+      optional: { loopVersion: checkVersion, outputBinding: bindingCheck(bindings) },
       refused: { policy: 'is not for steps; put it on the loop that the step calls, or on the whole composite' },
     });
-    check(step, pointer(path, index), flaws);
-    if (isFields(step) && typeof step.outputBinding === 'string') bindings.add(step.outputBinding);
+    check(step, appendPointer(path, index), issues);
+    if (isObject(step) && typeof step.outputBinding === 'string') bindings.add(step.outputBinding);
   }
   return bindings;
 }
 
-function checkParts({ steps, outputMapping }: Fields, path: string, flaws: Flaws): void {
-  const place = pointer(path, 'steps');
+function checkStepsBody({ steps, outputMapping }: JsonObject, path: string, issues: DefinitionIssues): void {
+  const stepsPath = appendPointer(path, 'steps');
   if (steps === undefined) return;
-  if (!Array.isArray(steps) || steps.length === 0 || steps.length > STEPS) {
-    flaws.add(place, `must be a list of 1 to ${STEPS} steps`);
+  if (!Array.isArray(steps) || steps.length === 0 || steps.length > MAX_STEPS) {
+    issues.add(stepsPath, `must be a list of 1 to ${MAX_STEPS} steps`);
     return;
   }
-  const bindings = checkSteps(steps, place, flaws);
+  const bindings = checkSteps(steps, stepsPath, issues);
   if (outputMapping === undefined) return;
-  mapping({ steps: steps.length, bindings })(outputMapping, pointer(path, 'outputMapping'), flaws);
+  mappingCheck({ stepCount: steps.length, bindings })(outputMapping, appendPointer(path, 'outputMapping'), issues);
 }
 
-const anything: Check = () => undefined;
+const acceptAnything: DefinitionCheck = () => undefined;
 
-const stepsShape = fields({
-  required: { steps: anything },
-  optional: { outputMapping: anything },
-  refused: { plan: 'is not known in this version; write the plan as "steps"' },
+const checkStepsShape = objectOf({
+  required: { steps: acceptAnything },
+  optional: { outputMapping: acceptAnything },
+  refused: { plan: 'is not supported in this version; write the plan as "steps"' },
 });
 
-const agentShape = fields({
-  required: { agent },
-  refused: { steps: 'may not stand beside "agent"', outputMapping: 'is for "steps"; an agent has an output schema' },
+const checkAgentBodyShape = objectOf({
+  required: { agent: checkAgent },
+  refused: { steps: 'cannot be combined with "agent"', outputMapping: 'is for "steps"; an agent has an output schema' },
 });
 
-export const composite: Check = (value, path, flaws) => {
-  if (isFields(value) && Object.hasOwn(value, 'agent')) return agentShape(value, path, flaws);
-  stepsShape(value, path, flaws);
-  if (isFields(value)) checkParts(value, path, flaws);
+/** Checks the body of a composite: its steps or its agent. */
+export const checkComposite: DefinitionCheck = (value, path, issues) => {
+  if (isObject(value) && Object.hasOwn(value, 'agent')) return checkAgentBodyShape(value, path, issues);
+  checkStepsShape(value, path, issues);
+  if (isObject(value)) checkStepsBody(value, path, issues);
 };

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import { parseDefinition, warningsOf } from './definition.js';
 
 const base = { id: 'greet', name: 'Greet', version: '1.0.0', inputSchema: true, outputSchema: { type: 'object' } };
@@ -9,6 +9,7 @@ const tool = { ...base, kind: 'tool', tool: { implementation: 'builtin:echo' } }
 const step = { loopId: 'echo', inputMapping: { text: '$.input.text' } };
 const composite = { ...base, kind: 'composite', composite: { steps: [step] } };
 
+/** The error of a document that must be refused. */
 function refusal(value: unknown): LoopError {
   try {
     parseDefinition(value, 'here');
@@ -19,11 +20,11 @@ function refusal(value: unknown): LoopError {
   throw new Error('it was accepted');
 }
 
-function accepted(value: unknown): boolean {
+function isAccepted(value: unknown): boolean {
   return parseDefinition(value, 'here') !== undefined;
 }
 
-verifies('lsem.4.shape', 'a definition that conforms is refused', () => {
+verifies('lsem.4.shape', 'a conforming definition is accepted unchanged', () => {
   const full = {
     $schema: 'https://example.org/loop.json',
     ...prompt,
@@ -81,39 +82,39 @@ verifies('lsem.4.shape', 'a definition that conforms is refused', () => {
   ]) {
     expect(parseDefinition(value, 'here')).toEqual(value);
   }
-  expect(accepted({ ...tool, tool: { implementation: 'http:https://a.example', config: {}, safety: 'keyed' } })).toBe(
+  expect(isAccepted({ ...tool, tool: { implementation: 'http:https://a.example', config: {}, safety: 'keyed' } })).toBe(
     true,
   );
 });
 
-verifies('lsem.4.shape', 'a definition without one of its required members is accepted', () => {
+verifies('lsem.4.shape', 'a definition without a required member is refused', () => {
   for (const name of ['id', 'name', 'version', 'inputSchema', 'outputSchema', 'kind'] as const) {
     const { [name]: _, ...rest } = prompt;
     expect(refusal(rest).data, name).toMatchObject({ path: `/${name}`, reason: 'is required' });
   }
 });
 
-verifies('lsem.4.shape', 'what is exported is not what was imported', () => {
-  const written = { $comment: 'c', 'x-team': [1], author: { a: 1 }, ...prompt, zone: null };
-  const read = parseDefinition(written, 'here');
-  expect(JSON.stringify(read)).toBe(JSON.stringify(written));
-  expect(warningsOf(read).map(({ path, mistake }) => [path, mistake])).toEqual([
+verifies('lsem.4.shape', 'a parsed definition equals its document, including ignored members', () => {
+  const document = { $comment: 'c', 'x-team': [1], author: { a: 1 }, ...prompt, zone: null };
+  const parsed = parseDefinition(document, 'here');
+  expect(JSON.stringify(parsed)).toBe(JSON.stringify(document));
+  expect(warningsOf(parsed).map(({ path, mistake }) => [path, mistake])).toEqual([
     ['/author', false],
     ['/zone', false],
   ]);
 });
 
-verifies('lsem.4.shape', 'whoever keeps the document changes the loop behind our back', () => {
-  const mine = structuredClone(composite);
-  const before = JSON.stringify(mine);
-  const read = parseDefinition(mine, 'here');
-  expect(JSON.stringify(mine)).toBe(before);
-  mine.composite.steps[0] = { loopId: 'other', inputMapping: { text: '$' } };
-  expect(read.composite?.steps?.[0]?.loopId).toBe('echo');
+verifies('lsem.4.shape', 'a later change of the document does not change the definition', () => {
+  const document = structuredClone(composite);
+  const before = JSON.stringify(document);
+  const parsed = parseDefinition(document, 'here');
+  expect(JSON.stringify(document)).toBe(before);
+  document.composite.steps[0] = { loopId: 'other', inputMapping: { text: '$' } };
+  expect(parsed.composite?.steps?.[0]?.loopId).toBe('echo');
   expect(parseDefinition(Object.freeze(structuredClone(prompt)), 'here')).toEqual(prompt);
 });
 
-verifies('lsem.3.kind', 'a loop of two kinds runs as one of them by chance', () => {
+verifies('lsem.3.kind', 'a definition has exactly the body of its kind', () => {
   expect(refusal({ ...prompt, kind: 'agent' }).data).toMatchObject({ path: '/kind' });
   expect(refusal({ ...prompt, kind: 'promt' }).message).toContain('did you mean "prompt"?');
   for (const extra of [tool.tool, null, {}, false]) {
@@ -125,7 +126,7 @@ verifies('lsem.3.kind', 'a loop of two kinds runs as one of them by chance', () 
   }
 });
 
-/** What is said of one more member of a definition: that it is refused, warned of, or neither. */
+/** The outcome for one more member of a definition: refused, warned about, or accepted. */
 function verdictOn(key: string, definition: object = prompt): string {
   try {
     const [warning] = warningsOf(parseDefinition({ ...definition, [key]: {} }, 'here'));
@@ -135,7 +136,7 @@ function verdictOn(key: string, definition: object = prompt): string {
   }
 }
 
-verifies('definition.near-miss', 'a near miss of policy is refused: it would switch a guard off', () => {
+verifies('definition.near-miss', 'a near miss of policy is refused, because it would disable the policy', () => {
   const near = 'polcy Policy POLICY plociy policies polices policys policy_ _policy po-licy policy. pоlicy olicy poli';
   for (const key of [...near.split(' '), 'policy ']) {
     for (const definition of [prompt, tool, composite, { ...prompt, policy: {} }]) {
@@ -167,30 +168,26 @@ verifies('definition.near-miss', 'a near miss of any other member is accepted wi
   }
 });
 
-verifies(
-  'definition.near-miss',
-  'a near miss of a required member that is missing is refused, and told as the cause',
-  () => {
-    for (const [key, meant] of [
-      ['inputschema', 'inputSchema'],
-      ['versoin', 'version'],
-      ['kynd', 'kind'],
-      ['prompts', 'prompt'],
-    ] as const) {
-      const { [meant]: value, ...rest } = prompt;
-      const { flaws } = refusal({ ...rest, [key]: value }).data as { flaws: { path: string; reason: string }[] };
-      expect(flaws, key).toContainEqual({ path: `/${key}`, reason: `is not a known key; did you mean "${meant}"?` });
-      expect(
-        flaws.map(({ path }) => path),
-        key,
-      ).toContain(`/${meant}`);
-    }
-  },
-);
+verifies('definition.near-miss', 'a near miss of a missing required member is refused and named as the cause', () => {
+  for (const [key, meant] of [
+    ['inputschema', 'inputSchema'],
+    ['versoin', 'version'],
+    ['kynd', 'kind'],
+    ['prompts', 'prompt'],
+  ] as const) {
+    const { [meant]: value, ...rest } = prompt;
+    const { flaws } = refusal({ ...rest, [key]: value }).data as { flaws: { path: string; reason: string }[] };
+    expect(flaws, key).toContainEqual({ path: `/${key}`, reason: `is not a known key; did you mean "${meant}"?` });
+    expect(
+      flaws.map(({ path }) => path),
+      key,
+    ).toContain(`/${meant}`);
+  }
+});
 
 verifies(
   'definition.near-miss',
-  'near misses of the guards of tools, agents and policies are refused where they stand',
+  'near misses of restricting members of tools, agents and policies are refused at their location',
   () => {
     const agent = { backend: { id: 'mock' }, tools: [] };
     const inAgent = (change: object): object => ({ ...composite, composite: { agent: { ...agent, ...change } } });
@@ -210,21 +207,25 @@ verifies(
   },
 );
 
-verifies('definition.near-miss', 'a guard that stands at the top, where it guards nothing, is warned of', () => {
-  const guards: readonly [key: string, place: string][] = [
-    ['approval', 'policy'],
-    ['timeoutMs', 'policy'],
-    ['approvals', 'composite.agent'],
-    ['stop', 'composite.agent'],
-    ['safety', 'tool'],
-  ];
-  for (const [key, place] of guards) {
-    expect(verdictOn(key), key).toBe(`mistake: guards nothing here and is ignored; it belongs in "${place}"`);
-  }
-});
+verifies(
+  'definition.near-miss',
+  'a nested restricting member at the top level, where it has no effect, causes a warning',
+  () => {
+    const guards: readonly [key: string, parent: string][] = [
+      ['approval', 'policy'],
+      ['timeoutMs', 'policy'],
+      ['approvals', 'composite.agent'],
+      ['stop', 'composite.agent'],
+      ['safety', 'tool'],
+    ];
+    for (const [key, parent] of guards) {
+      expect(verdictOn(key), key).toBe(`mistake: has no effect here and is ignored; it belongs in "${parent}"`);
+    }
+  },
+);
 
-verifies('definition.keys', 'a member of another program keeps a definition from being read', () => {
-  const far = [
+verifies('definition.keys', 'unknown members for other programs are accepted', () => {
+  const unrelated = [
     'x',
     'ui',
     'note',
@@ -241,11 +242,11 @@ verifies('definition.keys', 'a member of another program keeps a definition from
     'schemaVersion',
     'ключ',
   ];
-  for (const key of far) expect(verdictOn(key), key).toMatch(/^(?:accepted|ignored: )/);
+  for (const key of unrelated) expect(verdictOn(key), key).toMatch(/^(?:accepted|ignored: )/);
   expect(refusal({ ...prompt, policy: { retries: 3 } }).message).toContain('did you mean "retry"?');
 });
 
-verifies('definition.place', 'of ten mistakes only the first is told', () => {
+verifies('definition.place', 'an error lists all mistakes of a definition, up to 20', () => {
   const error = refusal({
     ...prompt,
     id: 3,
@@ -266,14 +267,14 @@ verifies('definition.place', 'of ten mistakes only the first is told', () => {
     ],
   });
   expect(error.message).toBe(
-    'here is not a definition that can be run: at /id: must be an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." between slashes, "*" or ".*" at the end, or "@" and a version at the end, not 3. (4 more in data.flaws)',
+    'here is not a valid definition: at /id: must be an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." between slashes, "*" or ".*" at the end, or "@" and a version at the end, not 3. (4 more; see data.flaws)',
   );
-  const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, '$.no']));
-  const flood = refusal({ ...composite, composite: { steps: [{ ...step, inputMapping: many }] } });
+  const mappings = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, '$.no']));
+  const flood = refusal({ ...composite, composite: { steps: [{ ...step, inputMapping: mappings }] } });
   expect((flood.data as { flaws: unknown[] }).flaws).toHaveLength(20);
 });
 
-verifies('lsem.4.shape', 'a hostile value crashes or pollutes the process that reads it', () => {
+verifies('lsem.4.shape', 'a hostile value is refused without a crash and without prototype pollution', () => {
   const cyclic: Record<string, unknown> = { ...prompt };
   cyclic.metadata = { left: cyclic, right: cyclic };
   const deep = JSON.parse(`${'{"a":'.repeat(300)}1${'}'.repeat(300)}`);
@@ -307,7 +308,7 @@ verifies('lsem.4.shape', 'a hostile value crashes or pollutes the process that r
     [{ ...prompt, name: 'a'.repeat(1_100_000) }, 'larger than'],
     [Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`key${n}`, 1])), '5000 members'],
   ];
-  for (const [value, says] of hostile) expect(refusal(value).message).toContain(says);
+  for (const [value, reason] of hostile) expect(refusal(value).message).toContain(reason);
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   expect(Object.getPrototypeOf(parseDefinition(Object.assign(Object.create(null), prompt), 'here'))).toBe(
     Object.prototype,

@@ -1,147 +1,166 @@
 /**
- * A definition as a document: whether it is a LoopDef, all of it. What it names (schemas, paths, tools, backends, other
- * loops) is judged by whoever compiles it. A renamed key must never switch a guard off, so inside the parts every
- * unknown key is refused, and at the top every key that looks like `policy`; other unknown keys are warned of.
+ * Parses a document into a LoopDef. Schemas, paths, tools, backends and other loops that it refers to are checked when
+ * they are compiled or linked. A misspelt key must never disable a policy: nested objects refuse every unknown key, and
+ * the top level refuses every key that resembles `policy`. Other unknown keys at the top level cause a warning.
  */
+
+import { nearestWord } from '../../base/nearest-word.js';
+import { isObject } from '../../base/own-property.js';
+import type { JsonObject } from '../../protocol/json.js';
 import type { LoopDef, LoopKind } from '../../protocol/loop.js';
-import { backend, prompt, tool } from './bodies.js';
-import { composite } from './composite.js';
-import { privateCopy } from './copy.js';
-import { loopId, version } from './identity.js';
-import { nearest } from './nearest.js';
-import { policy } from './policy.js';
-import { checkPolicyApplies, formOf, type LoopForm } from './policy-table.js';
+import { checkBackendRef, checkPrompt, checkTool } from './bodies.js';
+import { checkComposite } from './composite.js';
+import { copyDocument } from './copy-document.js';
+import { checkLoopId, checkVersion } from './loop-identity.js';
+import { checkPolicy } from './policy.js';
+import { checkPolicyApplies, type LoopForm, loopFormOf } from './policy-table.js';
 import {
-  anyFields,
+  anyObject,
   anyText,
-  type Check,
-  type Fields,
-  type Flaw,
-  Flaws,
-  isFields,
-  must,
+  appendPointer,
+  checkThat,
+  type DefinitionCheck,
+  type DefinitionIssue,
+  DefinitionIssues,
+  nonBlankText,
   oneOf,
-  pointer,
-  text,
 } from './shape.js';
 
-const MEMBERS = 1000;
-const kinds: readonly LoopKind[] = ['prompt', 'composite', 'tool'];
-const bodies: { readonly [kind in LoopKind]: Check } = { prompt, composite, tool };
-const schema = must('a JSON Schema: an object or a boolean', (value) => typeof value === 'boolean' || isFields(value));
+const MAX_MEMBERS = 1000;
+const LOOP_KINDS: readonly LoopKind[] = ['prompt', 'composite', 'tool'];
+const bodyChecks: { readonly [kind in LoopKind]: DefinitionCheck } = {
+  prompt: checkPrompt,
+  composite: checkComposite,
+  tool: checkTool,
+};
+const checkSchema = checkThat(
+  'a JSON Schema: an object or a boolean',
+  (value) => typeof value === 'boolean' || isObject(value),
+);
 
-const required: { readonly [name: string]: Check } = {
-  id: loopId,
-  name: text,
-  version,
-  inputSchema: schema,
-  outputSchema: schema,
-  kind: oneOf(kinds),
+const requiredMembers: { readonly [name: string]: DefinitionCheck } = {
+  id: checkLoopId,
+  name: nonBlankText,
+  version: checkVersion,
+  inputSchema: checkSchema,
+  outputSchema: checkSchema,
+  kind: oneOf(LOOP_KINDS),
 };
 
-const optional: { readonly [name: string]: Check } = { description: anyText, backend, policy, metadata: anyFields };
+const optionalMembers: { readonly [name: string]: DefinitionCheck } = {
+  description: anyText,
+  backend: checkBackendRef,
+  policy: checkPolicy,
+  metadata: anyObject,
+};
 
-const checks = new Map(Object.entries({ ...required, ...optional }));
-const known = [...checks.keys(), ...kinds];
+const memberChecks = new Map(Object.entries({ ...requiredMembers, ...optionalMembers }));
+const knownMembers = [...memberChecks.keys(), ...LOOP_KINDS];
 
-/** Members that are nobody's misspelling. */
-const neutral = (key: string): boolean => key === '$schema' || key === '$comment' || key.startsWith('x-');
+/** True for members that are allowed in any document and have no effect. */
+const isNeutralMember = (key: string): boolean => key === '$schema' || key === '$comment' || key.startsWith('x-');
 
-/** Members at the top that keep something from happening: without them a loop still runs. */
+/** Top-level members that restrict a loop. Without them the loop still runs, but unrestricted. */
 // guard: near-miss-of-policy-refused
-const GUARDS: readonly string[] = ['policy'];
+const GUARD_MEMBERS: readonly string[] = ['policy'];
 
-/** Members of the parts that do the same, and where each belongs. */
-const INSIDE: ReadonlyMap<string, string> = new Map([
+/** Nested members that restrict a loop, with the object that each belongs to. */
+const NESTED_GUARD_MEMBERS: ReadonlyMap<string, string> = new Map([
   ...['approval', 'filters', 'rateLimit', 'retry', 'timeoutMs'].map((name) => [name, 'policy'] as const),
   ...['approvals', 'maxRounds', 'stop', 'toolTimeoutMs'].map((name) => [name, 'composite.agent'] as const),
   ['safety', 'tool'],
 ]);
 
-const long = known.filter((name) => name.length > 4);
-const short = known.filter((name) => name.length === 4);
+const longMembers = knownMembers.filter((name) => name.length > 4);
+const shortMembers = knownMembers.filter((name) => name.length === 4);
 
-/** A known name that is so near that it was meant. Of short names half the dictionary is near, so they allow less. */
-function misspelt(key: string): string | undefined {
-  return nearest(key, ['id'], 0) ?? nearest(key, short, 1) ?? nearest(key, long, 2);
+/**
+ * Returns the known member that a misspelt key most likely means. Short names must be closer to avoid false matches.
+ */
+function closestMember(key: string): string | undefined {
+  return nearestWord(key, ['id'], 0) ?? nearestWord(key, shortMembers, 1) ?? nearestWord(key, longMembers, 2);
 }
 
-const isUnknown = (key: string): boolean => !known.includes(key) && !neutral(key);
+const isUnknownMember = (key: string): boolean => !knownMembers.includes(key) && !isNeutralMember(key);
 
-/** A misspelt policy would switch a guard off, and a misspelt member that is missing is the reason for its absence. */
-function checkMember(key: string, document: Fields, flaws: Flaws): void {
-  checks.get(key)?.(document[key] ?? null, pointer('', key), flaws);
-  if (!isUnknown(key)) return;
-  const meant = nearest(key, GUARDS) ?? misspelt(key);
-  if (meant === undefined || !(GUARDS.includes(meant) || isMissing(meant, document))) return;
-  flaws.add(pointer('', key), `is not a known key; did you mean "${meant}"?`);
+/**
+ * Checks one top-level member. An unknown key is an issue if it resembles `policy`, or if it resembles a required
+ * member that is missing.
+ */
+function checkMember(key: string, document: JsonObject, issues: DefinitionIssues): void {
+  memberChecks.get(key)?.(document[key] ?? null, appendPointer('', key), issues);
+  if (!isUnknownMember(key)) return;
+  const nearest = nearestWord(key, GUARD_MEMBERS) ?? closestMember(key);
+  if (nearest === undefined || !(GUARD_MEMBERS.includes(nearest) || isMissingMember(nearest, document))) return;
+  issues.add(appendPointer('', key), `is not a known key; did you mean "${nearest}"?`);
 }
 
-function isMissing(name: string, document: Fields): boolean {
-  return (Object.hasOwn(required, name) || name === document.kind) && !Object.hasOwn(document, name);
+function isMissingMember(name: string, document: JsonObject): boolean {
+  return (Object.hasOwn(requiredMembers, name) || name === document.kind) && !Object.hasOwn(document, name);
 }
 
-function checkBody(document: Fields, flaws: Flaws): void {
-  const kind = kinds.find((name) => name === document.kind);
-  for (const name of kinds) {
+function checkBody(document: JsonObject, issues: DefinitionIssues): void {
+  const kind = LOOP_KINDS.find((name) => name === document.kind);
+  for (const name of LOOP_KINDS) {
     const body = document[name];
-    const place = pointer('', name);
+    const path = appendPointer('', name);
     if (name !== kind && body !== undefined && kind !== undefined) {
-      flaws.add(place, `is the body of another kind; a loop of kind "${kind}" has "${kind}" only`);
+      issues.add(path, `is the body of another kind; a loop of kind "${kind}" has "${kind}" only`);
     }
     if (name !== kind) continue;
-    if (body === undefined) flaws.add(place, `is required for kind "${kind}"`);
-    else bodies[kind](body, place, flaws);
+    if (body === undefined) issues.add(path, `is required for kind "${kind}"`);
+    else bodyChecks[kind](body, path, issues);
   }
 }
 
-function checkDocument(document: Fields, form: LoopForm | undefined, flaws: Flaws): void {
+function checkDocument(document: JsonObject, form: LoopForm | undefined, issues: DefinitionIssues): void {
   const members = Object.keys(document);
-  if (members.length > MEMBERS) flaws.add('', `has ${members.length} members; ${MEMBERS} is the most`);
-  for (const key of members.slice(0, MEMBERS)) checkMember(key, document, flaws);
-  for (const key of Object.keys(required)) {
-    if (!Object.hasOwn(document, key)) flaws.add(pointer('', key), 'is required');
+  if (members.length > MAX_MEMBERS) issues.add('', `has ${members.length} members; the maximum is ${MAX_MEMBERS}`);
+  for (const key of members.slice(0, MAX_MEMBERS)) checkMember(key, document, issues);
+  for (const key of Object.keys(requiredMembers)) {
+    if (!Object.hasOwn(document, key)) issues.add(appendPointer('', key), 'is required');
   }
-  checkBody(document, flaws);
+  checkBody(document, issues);
   // guard: ineffective-policy-refused
-  checkPolicyApplies(document, form ?? formOf(document), flaws);
+  checkPolicyApplies(document, form ?? loopFormOf(document), issues);
 }
 
 /**
- * A private copy of the document as a definition, or DEFINITION_INVALID with `path`, `reason` and up to twenty `flaws`.
- * `where` tells people where the document comes from; `form` what the loop is made of, where the document does not say so.
+ * Returns a private copy of the document as a definition. Throws DEFINITION_INVALID with `path`, `reason` and up to 20
+ * `flaws` in its data. `where` names the origin of the document in messages. `form` overrides the form that the
+ * document implies, for a loop in code.
  */
 export function parseDefinition(value: unknown, where: string, form?: LoopForm): LoopDef {
-  const flaws = new Flaws();
-  const document = privateCopy(value, flaws);
-  if (isFields(document)) checkDocument(document, form, flaws);
-  else if (flaws.count === 0) flaws.add('', 'must be an object: one definition a document');
-  if (flaws.count > 0) throw flaws.error(where);
+  const issues = new DefinitionIssues();
+  const document = copyDocument(value, issues);
+  if (isObject(document)) checkDocument(document, form, issues);
+  else if (issues.count === 0) issues.add('', 'must be an object: one definition per document');
+  if (issues.count > 0) throw issues.toError(where);
   return document as unknown as LoopDef;
 }
 
-/** What is odd about a definition that can be run. */
-export interface Warning extends Flaw {
-  /** Whether it looks like a mistake, and not like a member that another program reads. */
+/** A part of a valid definition that has no effect. */
+export interface DefinitionWarning extends DefinitionIssue {
+  /** True if it looks like a mistake rather than a member for another program. */
   readonly mistake: boolean;
 }
 
-/** The members at the top that have no effect here: they are kept as they are, and ignored. */
-export function warningsOf(definition: LoopDef): Warning[] {
-  const unknown = Object.keys(definition).filter(isUnknown).map(warningOf);
+/** Returns a warning for each top-level member that is ignored. Ignored members stay part of the definition. */
+export function warningsOf(definition: LoopDef): DefinitionWarning[] {
+  const unknown = Object.keys(definition).filter(isUnknownMember).map(warningOf);
   const isUsed = definition.kind === 'prompt' || definition.backend === undefined;
   return isUsed ? unknown : [...unknown, { path: '/backend', reason: 'is for prompts and is ignored', mistake: false }];
 }
 
-function warningOf(key: string): Warning {
-  const path = pointer('', key);
-  const meant = misspelt(key);
-  const place = INSIDE.get(key);
-  if (meant !== undefined) {
-    return { path, reason: `is not a known key and is ignored; did you mean "${meant}"?`, mistake: true };
+function warningOf(key: string): DefinitionWarning {
+  const path = appendPointer('', key);
+  const nearest = closestMember(key);
+  const parent = NESTED_GUARD_MEMBERS.get(key);
+  if (nearest !== undefined) {
+    return { path, reason: `is not a known key and is ignored; did you mean "${nearest}"?`, mistake: true };
   }
-  if (place !== undefined) {
-    return { path, reason: `guards nothing here and is ignored; it belongs in "${place}"`, mistake: true };
+  if (parent !== undefined) {
+    return { path, reason: `has no effect here and is ignored; it belongs in "${parent}"`, mistake: true };
   }
-  return { path, reason: 'is not a key that means anything here; it is kept and ignored', mistake: false };
+  return { path, reason: 'is not a known key; it is kept and ignored', mistake: false };
 }

@@ -1,7 +1,7 @@
-/** One mistake at a time: the place and the reason that a person gets to see. */
+/** Definitions with one mistake each, and the location and the reason in the error. */
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import type { LoopError } from '../../journal/errors.js';
+import type { LoopError } from '../../base/errors.js';
 import { parseDefinition } from './definition.js';
 
 const base = { id: 'greet', name: 'Greet', version: '1.0.0', inputSchema: {}, outputSchema: {} };
@@ -15,7 +15,7 @@ const agent = { backend: { id: 'mock' }, tools: ['add'] };
 const inComposite = (composite: object) => ({ ...base, kind: 'composite', composite });
 const inSteps = (...steps: object[]) => inComposite({ steps: steps.map((change) => ({ ...step, ...change })) });
 
-type Mistake = readonly [document: unknown, path: string, says: string];
+type Mistake = readonly [document: unknown, path: string, reason: string];
 
 const names: readonly Mistake[] = [
   [onTop({ id: '' }), '/id', 'must be an id of 1 to 256 visible characters'],
@@ -24,7 +24,7 @@ const names: readonly Mistake[] = [
   [onTop({ id: '__proto__' }), '/id', 'must be an id'],
   [onTop({ id: 'a'.repeat(257) }), '/id', '256'],
   [onTop({ id: 7 }), '/id', 'not 7'],
-  [onTop({ name: ' ' }), '/name', 'must be text that is not empty, not " "'],
+  [onTop({ name: ' ' }), '/name', 'must be text that is not blank, not " "'],
   [onTop({ name: null }), '/name', 'not null'],
   [onTop({ version: '1' }), '/version', 'must be a semantic version such as 1.0.0, not "1"'],
   [onTop({ version: 1.2 }), '/version', 'not 1.2'],
@@ -37,7 +37,7 @@ const names: readonly Mistake[] = [
   [onTop({ polcy: {} }), '/polcy', 'is not a known key; did you mean "policy"?'],
   [onTop({ backend: 'openai' }), '/backend', 'must be an object, not "openai"'],
   [onTop({ backend: {} }), '/backend/id', 'is required'],
-  [onTop({ backend: { id: '' } }), '/backend/id', 'must be text that is not empty'],
+  [onTop({ backend: { id: '' } }), '/backend/id', 'must be text that is not blank'],
   [
     onTop({ backend: { id: 'a', modle: 'b' } }),
     '/backend/modle',
@@ -47,23 +47,23 @@ const names: readonly Mistake[] = [
 ];
 
 const bodies: readonly Mistake[] = [
-  [inPrompt({ template: '' }), '/prompt/template', 'not empty'],
+  [inPrompt({ template: '' }), '/prompt/template', 'not blank'],
   [inPrompt({ template: ['a'] }), '/prompt/template', 'not a list'],
   [inPrompt({ template: 'a {{name' }), '/prompt/template', 'has "{{" without "}}"'],
-  [inPrompt({ template: '{{}}' }), '/prompt/template', 'names no variable'],
+  [inPrompt({ template: '{{}}' }), '/prompt/template', 'is not a variable name'],
   [
     inPrompt({ template: '{{a..b}}' }),
     '/prompt/template',
-    'has {{a..b}}, which names no variable; write {{name}} or {{a.b}}',
+    'has {{a..b}}, which is not a variable name; write {{name}} or {{a.b}}',
   ],
-  [inPrompt({ template: '{{"a": 1}}' }), '/prompt/template', 'names no variable'],
+  [inPrompt({ template: '{{"a": 1}}' }), '/prompt/template', 'is not a variable name'],
   [
     inPrompt({ template: '{{b.c}}', variables: ['a'] }),
     '/prompt/template',
     'uses "b", which is not among its variables (a)',
   ],
   [inPrompt({ variables: 'a' }), '/prompt/variables', 'must be a list, not "a"'],
-  [inPrompt({ variables: ['a', ''] }), '/prompt/variables/1', 'not empty'],
+  [inPrompt({ variables: ['a', ''] }), '/prompt/variables/1', 'not blank'],
   [inPrompt({ maxTokens: 0 }), '/prompt/maxTokens', 'must be a whole number from 1 up, not 0'],
   [inPrompt({ maxTokens: 1.5 }), '/prompt/maxTokens', 'not 1.5'],
   [inPrompt({ temperature: 2.1 }), '/prompt/temperature', 'must be a number from 0 to 2, not 2.1'],
@@ -82,13 +82,13 @@ const composites: readonly Mistake[] = [
   [inComposite({ agent: {} }), '/composite/agent/backend', 'is required'],
   [inComposite({ agent: { backend: { id: 'mock' }, tools: 'add' } }), '/composite/agent/tools', 'must be a list'],
   [inComposite({ agent: { ...agent, steps: [] } }), '/composite/agent/steps', 'is not a known key'],
-  [inComposite({ agent, steps: [step] }), '/composite/steps', 'may not stand beside "agent"'],
+  [inComposite({ agent, steps: [step] }), '/composite/steps', 'cannot be combined with "agent"'],
   [inComposite({ agent: { ...agent, maxRounds: 0 } }), '/composite/agent/maxRounds', 'whole number'],
   [inComposite({ agent: { ...agent, approvals: { add: 'maybe' } } }), '/composite/agent/approvals/add', 'one of'],
   [inComposite({ agent: { ...agent, aprovals: {} } }), '/composite/agent/aprovals', 'did you mean "approvals"?'],
   [inComposite({ agent: { ...agent, tools: ['a', 'a'] } }), '/composite/agent/tools', 'twice'],
   [inComposite({ agent: { ...agent, stop: { tokens: 1 } } }), '/composite/agent/stop/tokens', 'is not a known key'],
-  [inComposite({ plan: [] }), '/composite/plan', 'is not known in this version'],
+  [inComposite({ plan: [] }), '/composite/plan', 'is not supported in this version'],
   [inComposite({ steps: [null] }), '/composite/steps/0', 'must be an object, not null'],
   [inSteps({ loopId: 'a\tb' }), '/composite/steps/0/loopId', 'visible characters'],
   [inSteps({ loopVersion: '^1.0.0' }), '/composite/steps/0/loopVersion', 'semantic version'],
@@ -105,12 +105,12 @@ const composites: readonly Mistake[] = [
   [
     inSteps({ outputBinding: 'a' }, { outputBinding: 'a' }),
     '/composite/steps/1/outputBinding',
-    'an earlier step has taken',
+    'an earlier step already uses',
   ],
   [
     inSteps({ inputMapping: '$.a', outputBinding: 'a' }),
     '/composite/steps/0/inputMapping',
-    'reads "a", which is not there yet; readable here: input, steps',
+    'reads "a", which is not available yet; readable here: input, steps',
   ],
   [inSteps({ inputMapping: "$['b']" }, { outputBinding: 'b' }), '/composite/steps/0/inputMapping', 'reads "b"'],
   [inSteps({ inputMapping: 'optional:x' }), '/composite/steps/0/inputMapping', 'must be a path'],
@@ -119,7 +119,7 @@ const composites: readonly Mistake[] = [
   [
     inSteps({ inputMapping: '$.steps[0].output' }),
     '/composite/steps/0/inputMapping',
-    'reads steps[0], which is not there yet; no step has run here',
+    'reads steps[0], which is not available yet; no step has run here',
   ],
   [
     inSteps({}, { inputMapping: { x: '$["steps"][1]' } }),
@@ -155,7 +155,7 @@ const policies: readonly Mistake[] = [
   ],
   [inPolicy({ fallback: { id: 'a' } }), '/policy/fallback', 'must be a list, not an object'],
   [inPolicy({ fallback: [{ id: 'a' }, {}] }), '/policy/fallback/1/id', 'is required'],
-  [inPolicy({ fallback: Array(101).fill({ id: 'a' }) }), '/policy/fallback', 'has 101 elements; 100 is the most'],
+  [inPolicy({ fallback: Array(101).fill({ id: 'a' }) }), '/policy/fallback', 'has 101 elements; the maximum is 100'],
   [inPolicy({ routing: [{ backend: { id: 'a' } }] }), '/policy/routing/0/when', 'is required'],
   [
     inPolicy({ routing: [{ when: { input: { a: 1 } }, backend: { id: 'a' } }] }),
@@ -164,26 +164,26 @@ const policies: readonly Mistake[] = [
   ],
 ];
 
-function judge(mistakes: readonly Mistake[]): void {
-  for (const [document, path, says] of mistakes) {
-    let refused: LoopError | undefined;
+function expectRefused(mistakes: readonly Mistake[]): void {
+  for (const [document, path, reason] of mistakes) {
+    let refusal: LoopError | undefined;
     try {
       parseDefinition(document, 'x.json');
     } catch (error) {
-      refused = error as LoopError;
+      refusal = error as LoopError;
     }
-    expect(refused?.code, `${path}: ${says}`).toBe('DEFINITION_INVALID');
-    expect(refused?.data, `${path}: ${says}`).toMatchObject({ path, reason: expect.stringContaining(says) });
+    expect(refusal?.code, `${path}: ${reason}`).toBe('DEFINITION_INVALID');
+    expect(refusal?.data, `${path}: ${reason}`).toMatchObject({ path, reason: expect.stringContaining(reason) });
   }
 }
 
-verifies('definition.place', 'a wrong name is refused somewhere else, or not at all', () => {
-  judge(names);
+verifies('definition.place', 'an invalid member is refused with its location and the reason', () => {
+  expectRefused(names);
   expect(names.length + bodies.length + composites.length + policies.length).toBeGreaterThan(80);
 });
 
-verifies('definition.place', 'a wrong prompt or tool is found out by the first call', () => judge(bodies));
+verifies('definition.place', 'an invalid prompt or tool is refused before its first call', () => expectRefused(bodies));
 
-verifies('definition.place', 'a step that reads the future is found out by the first call', () => judge(composites));
+verifies('definition.place', 'an invalid composite is refused before its first call', () => expectRefused(composites));
 
-verifies('definition.place', 'a policy that means something else is put to use', () => judge(policies));
+verifies('definition.place', 'an invalid policy is refused', () => expectRefused(policies));

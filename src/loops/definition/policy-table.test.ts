@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { hostOf } from '../../../spec/turns/stage.js';
+import { hostOf } from '../../../spec/support/host-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
-import { LoopError } from '../../journal/errors.js';
+import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import { defineLoop } from '../define.js';
@@ -24,8 +24,8 @@ const SAMPLE: Required<PolicySpec> = {
 const base = { id: 'x', name: 'X', version: '1.0.0', inputSchema: true, outputSchema: true };
 const steps = [{ loopId: 'y', inputMapping: '$.input' }];
 
-/** A loop of each form with this policy, as a document and in code, where there are both. */
-const made: { readonly [form in LoopForm]: readonly ((policy: PolicySpec) => unknown)[] } = {
+/** Makes a loop of each form with a policy: as a document and in code, where both exist. */
+const makers: { readonly [form in LoopForm]: readonly ((policy: PolicySpec) => unknown)[] } = {
   prompt: [
     (policy) => ({ ...base, kind: 'prompt', prompt: { template: 'hi' }, policy }),
     (policy) => defineLoop({ id: 'x', input: true, output: true, prompt: 'hi', policy }),
@@ -52,23 +52,23 @@ function refusalOf(register: () => unknown): LoopError | undefined {
   }
 }
 
-for (const form of Object.keys(made) as LoopForm[])
+for (const form of Object.keys(makers) as LoopForm[])
   for (const key of Object.keys(policyTable) as Key[]) {
-    const applies = policyTable[key].applies[form] !== undefined;
-    verifies('policy.applies', `${key} on a loop of the form ${form} is ${applies ? 'taken' : 'refused'}`, () => {
-      for (const make of made[form]) {
+    const applies = policyTable[key].appliesTo[form] !== undefined;
+    verifies('policy.applies', `${key} on a loop of the form ${form} is ${applies ? 'accepted' : 'refused'}`, () => {
+      for (const make of makers[form]) {
         const refusal = refusalOf(() => make({ [key]: SAMPLE[key] }));
         if (applies) expect(refusal).toBeUndefined();
         else {
           expect(refusal?.code).toBe('DEFINITION_INVALID');
           expect(refusal?.data).toMatchObject({ path: `/policy/${key}` });
-          expect(refusal?.message).toContain(policyTable[key].instead);
+          expect(refusal?.message).toContain(policyTable[key].advice);
         }
       }
     });
   }
 
-verifies('policy.applies', 'what repeats is refused on a tool that may run only once, which is the default', () => {
+verifies('policy.applies', 'retry and cache are refused on a tool with the safety once, which is the default', () => {
   for (const key of ['retry', 'cache'] as const)
     for (const safety of [undefined, 'once'] as const) {
       const policy = { [key]: SAMPLE[key] };
@@ -87,7 +87,7 @@ verifies('policy.applies', 'what repeats is refused on a tool that may run only 
 const prompt = (policy: Json): object => ({ ...base, kind: 'prompt', prompt: { template: 'hi' }, policy });
 const route = { when: {}, backend: { id: 'mock' } };
 
-const inside: readonly [policy: Json, path: string][] = [
+const ineffective: readonly [policy: Json, path: string][] = [
   [{ fallback: [] }, '/policy/fallback'],
   [{ routing: [] }, '/policy/routing'],
   [{ filters: {} }, '/policy/filters'],
@@ -101,7 +101,7 @@ const inside: readonly [policy: Json, path: string][] = [
   [{ routing: [route, { when: { promptLengthOver: 1 }, backend: { id: 'mock' } }] }, '/policy/routing/1'],
 ];
 
-for (const [policy, path] of inside) {
+for (const [policy, path] of ineffective) {
   verifies(
     'policy.applies',
     `a part of a policy without effect is refused at ${path}: ${JSON.stringify(policy)}`,
@@ -111,7 +111,7 @@ for (const [policy, path] of inside) {
   );
 }
 
-verifies('policy.applies', 'a policy on a step is refused with what to do instead', () => {
+verifies('policy.applies', 'a policy on a step is refused with advice', () => {
   const [step] = steps;
   const composite = { steps: [{ ...step, policy: { timeoutMs: 5 } }] };
   const refusal = refusalOf(() => ({ ...base, kind: 'composite', composite }));
@@ -119,7 +119,7 @@ verifies('policy.applies', 'a policy on a step is refused with what to do instea
   expect(refusal?.message).toContain('put it on the loop that the step calls');
 });
 
-verifies('policy.applies', 'all keys without effect are told at once', () => {
+verifies('policy.applies', 'all keys without effect are reported together', () => {
   const policy = { cache: {}, filters: SAMPLE.filters, timeoutMs: 5 };
   const refusal = refusalOf(() => ({ ...base, kind: 'composite', composite: { steps }, policy }));
   expect(refusal?.data).toMatchObject({ flaws: [{ path: '/policy/filters' }, { path: '/policy/cache' }] });

@@ -1,14 +1,18 @@
 /**
- * Which keys of a policy take effect on which form of loop. The one home of this: a key that would be ignored is refused
- * when the definition is registered, and the guide to policies shows this very table.
+ * Defines which policy keys apply to which form of loop. A key that would have no effect is refused when the definition
+ * is registered. The guide to policies shows this table.
  */
-import type { PolicySpec } from '../../protocol/loop.js';
-import { type Fields, type Flaws, isFields, pointer } from './shape.js';
 
-/** What a loop is made of. */
+import { isObject } from '../../base/own-property.js';
+import type { JsonObject } from '../../protocol/json.js';
+import type { PolicySpec } from '../../protocol/loop.js';
+import { appendPointer, type DefinitionIssues } from './shape.js';
+
+/** The form of the body of a loop. */
 export type LoopForm = 'prompt' | 'tool' | 'agent' | 'steps' | 'code';
 
-export const loopForms: { readonly [form in LoopForm]: string } = {
+/** The forms as they appear in messages. */
+export const loopFormNames: { readonly [form in LoopForm]: string } = {
   prompt: 'a prompt',
   tool: 'a tool',
   agent: 'an agent',
@@ -17,72 +21,72 @@ export const loopForms: { readonly [form in LoopForm]: string } = {
 };
 
 interface PolicyRow {
-  /** What the key is about, by the form of the loop; where nothing is named, the key is refused. */
-  readonly applies: { readonly [form in LoopForm]?: string };
-  /** What to do where it is refused. */
-  readonly instead: string;
+  /** What the key applies to, by the form of the loop. The key is refused for forms that are not listed. */
+  readonly appliesTo: { readonly [form in LoopForm]?: string };
+  /** What to do if the key is refused. */
+  readonly advice: string;
 }
 
-/** By key, in the order of the layers, outermost first. */
+/** Rows by policy key, in the order of the layers, outermost first. */
 export const policyTable: { readonly [key in keyof Required<PolicySpec>]: PolicyRow } = {
-  routing: { applies: { prompt: 'the request' }, instead: 'put it on a prompt' },
+  routing: { appliesTo: { prompt: 'the request' }, advice: 'put it on a prompt' },
   approval: {
-    applies: { prompt: 'the request', tool: 'the tool' },
-    instead: 'put it on the prompts and tools that it calls, or into the approvals of an agent',
+    appliesTo: { prompt: 'the request', tool: 'the tool' },
+    advice: 'put it on the prompts and tools that it calls, or into the approvals of an agent',
   },
   filters: {
-    applies: { prompt: 'request and reply', tool: 'input and output' },
-    instead: 'put it on the prompts and tools that it calls',
+    appliesTo: { prompt: 'request and reply', tool: 'input and output' },
+    advice: 'put it on the prompts and tools that it calls',
   },
   cache: {
-    applies: { prompt: 'the reply', tool: 'the output; not `once`', agent: 'each reply' },
-    instead: 'put it on the prompts, tools and agents that it calls',
+    appliesTo: { prompt: 'the reply', tool: 'the output; not `once`', agent: 'each reply' },
+    advice: 'put it on the prompts, tools and agents that it calls',
   },
   fallback: {
-    applies: { prompt: 'the request', agent: 'each request' },
-    instead: 'put it on the prompt or the agent that asks the model',
+    appliesTo: { prompt: 'the request', agent: 'each request' },
+    advice: 'put it on the prompt or the agent that asks the model',
   },
   retry: {
-    applies: { prompt: 'the request', tool: 'the tool; not `once`', agent: 'each request' },
-    instead: 'put it on the prompts, tools and agents that it calls',
+    appliesTo: { prompt: 'the request', tool: 'the tool; not `once`', agent: 'each request' },
+    advice: 'put it on the prompts, tools and agents that it calls',
   },
   rateLimit: {
-    applies: { prompt: 'each attempt', tool: 'each attempt', agent: 'each attempt' },
-    instead: 'put it on the prompts, tools and agents that it calls',
+    appliesTo: { prompt: 'each attempt', tool: 'each attempt', agent: 'each attempt' },
+    advice: 'put it on the prompts, tools and agents that it calls',
   },
   timeoutMs: {
-    applies: {
+    appliesTo: {
       prompt: 'each attempt',
       tool: 'each attempt',
       agent: 'each attempt',
       steps: 'the whole call',
       code: 'the whole call',
     },
-    instead: 'put it on what it calls',
+    advice: 'put it on what it calls',
   },
 };
 
-/** What repeats an effect has no effect on one that may happen only once. */
-const REPEATS: ReadonlySet<string> = new Set(['retry', 'cache']);
-const ONCE =
+/** Keys that repeat or reuse an effect. They do not apply to tools with the safety `once`. */
+const REPEATING_KEYS: ReadonlySet<string> = new Set(['retry', 'cache']);
+const ONCE_REASON =
   'has no effect on a tool whose safety is "once", which is the default; if the tool may run again, declare "safety": "keyed", "idempotent" or "pure", else remove it';
 
-/** The form of a document; undefined if its kind is none. */
-export function formOf({ kind, composite }: Fields): LoopForm | undefined {
+/** Returns the form of a document; undefined if its kind is invalid. */
+export function loopFormOf({ kind, composite }: JsonObject): LoopForm | undefined {
   if (kind === 'prompt' || kind === 'tool') return kind;
   if (kind !== 'composite') return undefined;
-  return isFields(composite) && Object.hasOwn(composite, 'agent') ? 'agent' : 'steps';
+  return isObject(composite) && Object.hasOwn(composite, 'agent') ? 'agent' : 'steps';
 }
 
-/** Refuses each key of a policy that would be ignored. */
-export function checkPolicyApplies(document: Fields, form: LoopForm | undefined, flaws: Flaws): void {
+/** Adds an issue for each policy key that would have no effect. */
+export function checkPolicyApplies(document: JsonObject, form: LoopForm | undefined, issues: DefinitionIssues): void {
   const { policy, tool } = document;
-  if (form === undefined || !isFields(policy)) return;
-  const isOnce = form === 'tool' && (!isFields(tool) || (tool.safety ?? 'once') === 'once');
-  for (const [key, { applies, instead }] of Object.entries(policyTable)) {
+  if (form === undefined || !isObject(policy)) return;
+  const isOnce = form === 'tool' && (!isObject(tool) || (tool.safety ?? 'once') === 'once');
+  for (const [key, { appliesTo, advice }] of Object.entries(policyTable)) {
     if (!Object.hasOwn(policy, key)) continue;
-    const place = pointer('/policy', key);
-    if (applies[form] === undefined) flaws.add(place, `has no effect on ${loopForms[form]}; ${instead}`);
-    else if (isOnce && REPEATS.has(key)) flaws.add(place, ONCE);
+    const path = appendPointer('/policy', key);
+    if (appliesTo[form] === undefined) issues.add(path, `has no effect on ${loopFormNames[form]}; ${advice}`);
+    else if (isOnce && REPEATING_KEYS.has(key)) issues.add(path, ONCE_REASON);
   }
 }

@@ -1,94 +1,106 @@
-/** The shape of a policy. Every bound here keeps a definition from asking for what no run should do. */
-import { backend } from './bodies.js';
+/** Checks the `policy` member of a definition. The bounds refuse values that no loop can need. */
+import { isObject } from '../../base/own-property.js';
+import { checkBackendRef } from './bodies.js';
 import {
-  anyFields,
+  anyObject,
   anyText,
-  type Check,
-  fields,
-  isFields,
-  numberIn,
+  appendPointer,
+  type DefinitionCheck,
+  integerBetween,
+  nonEmptyListOf,
+  numberBetween,
+  objectOf,
   oneOf,
-  pointer,
-  quote,
-  someOf,
-  textLike,
-  wholeIn,
+  quoteText,
+  textMatching,
 } from './shape.js';
 
-const DAY = 86_400_000;
-const ENTRIES = 100;
+const DAY_MS = 86_400_000;
+const MAX_ENTRIES = 100;
 
-const filterShape = fields({
-  required: { pattern: textLike('a pattern of 1 to 1000 characters', /^.{1,1000}$/s) },
+const checkFilterShape = objectOf({
+  required: { pattern: textMatching('a pattern of 1 to 1000 characters', /^.{1,1000}$/s) },
   optional: { action: oneOf(['refuse', 'redact']), replacement: anyText, reason: anyText },
 });
 
-/** What is replaced needs no reason, and what is refused no replacement. */
-const filter: Check = (value, path, flaws) => {
-  filterShape(value, path, flaws);
-  if (!isFields(value)) return;
+/** A `reason` applies only to refusals, and a `replacement` only to redactions. */
+const checkFilter: DefinitionCheck = (value, path, issues) => {
+  checkFilterShape(value, path, issues);
+  if (!isObject(value)) return;
   const isRedacting = value.action === 'redact';
   if (isRedacting && value.reason !== undefined)
-    flaws.add(pointer(path, 'reason'), 'has no effect on a filter that redacts; it is for the action "refuse"');
+    issues.add(appendPointer(path, 'reason'), 'has no effect on a filter that redacts; it is for the action "refuse"');
   if (!isRedacting && value.replacement !== undefined)
-    flaws.add(pointer(path, 'replacement'), 'has no effect on a filter that refuses; set "action": "redact"');
+    issues.add(appendPointer(path, 'replacement'), 'has no effect on a filter that refuses; set "action": "redact"');
 };
 
-const filtersShape = fields({ optional: { before: someOf(filter, ENTRIES), after: someOf(filter, ENTRIES) } });
+const checkFiltersShape = objectOf({
+  optional: { before: nonEmptyListOf(checkFilter, MAX_ENTRIES), after: nonEmptyListOf(checkFilter, MAX_ENTRIES) },
+});
 
-const filters: Check = (value, path, flaws) => {
-  filtersShape(value, path, flaws);
-  if (isFields(value) && Object.keys(value).length === 0)
-    flaws.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
+const checkFilters: DefinitionCheck = (value, path, issues) => {
+  checkFiltersShape(value, path, issues);
+  if (isObject(value) && Object.keys(value).length === 0)
+    issues.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
 };
 
-const conditions: Check = (value, path, flaws) => {
-  anyFields(value, path, flaws);
-  if (!isFields(value)) return;
+const checkConditions: DefinitionCheck = (value, path, issues) => {
+  anyObject(value, path, issues);
+  if (!isObject(value)) return;
   for (const key of Object.keys(value)) {
-    if (!key.startsWith('$')) flaws.add(pointer(path, key), `must be a path that starts with $, not ${quote(key)}`);
+    if (!key.startsWith('$'))
+      issues.add(appendPointer(path, key), `must be a path that starts with $, not ${quoteText(key)}`);
   }
 };
 
-const route = fields({
+const checkRoute = objectOf({
   required: {
-    when: fields({ optional: { promptLengthOver: wholeIn(0, Number.MAX_SAFE_INTEGER), input: conditions } }),
-    backend,
+    when: objectOf({
+      optional: { promptLengthOver: integerBetween(0, Number.MAX_SAFE_INTEGER), input: checkConditions },
+    }),
+    backend: checkBackendRef,
   },
 });
 
-const routes = someOf(route, ENTRIES);
+const checkRouteList = nonEmptyListOf(checkRoute, MAX_ENTRIES);
 
-/** Routes behind one that always holds are never taken. */
-const routing: Check = (value, path, flaws) => {
-  routes(value, path, flaws);
+/** Refuses routes after one whose conditions always hold, because they are never taken. */
+const checkRouting: DefinitionCheck = (value, path, issues) => {
+  checkRouteList(value, path, issues);
   if (!Array.isArray(value)) return;
-  const always = value.findIndex(
-    (item) => isFields(item) && isFields(item.when) && Object.keys(item.when).length === 0,
+  const unconditional = value.findIndex(
+    (item) => isObject(item) && isObject(item.when) && Object.keys(item.when).length === 0,
   );
-  if (always === -1 || always === value.length - 1) return;
-  flaws.add(pointer(path, always + 1), `is never taken: the route before it, ${pointer(path, always)}, always holds`);
+  if (unconditional === -1 || unconditional === value.length - 1) return;
+  issues.add(
+    appendPointer(path, unconditional + 1),
+    `is never taken: the route before it, ${appendPointer(path, unconditional)}, always holds`,
+  );
 };
 
-export const policy: Check = fields({
+/** Checks a policy. */
+export const checkPolicy: DefinitionCheck = objectOf({
   optional: {
-    routing,
-    fallback: someOf(backend, ENTRIES),
-    retry: fields({
-      required: { attempts: wholeIn(1, 20) },
+    routing: checkRouting,
+    fallback: nonEmptyListOf(checkBackendRef, MAX_ENTRIES),
+    retry: objectOf({
+      required: { attempts: integerBetween(1, 20) },
       optional: {
-        backoffMs: wholeIn(0, DAY),
-        factor: numberIn(1, 10),
-        maxBackoffMs: wholeIn(0, DAY),
-        jitter: numberIn(0, 1),
+        backoffMs: integerBetween(0, DAY_MS),
+        factor: numberBetween(1, 10),
+        maxBackoffMs: integerBetween(0, DAY_MS),
+        jitter: numberBetween(0, 1),
       },
     }),
-    timeoutMs: wholeIn(1, DAY),
-    rateLimit: fields({
-      required: { requests: wholeIn(1, Number.MAX_SAFE_INTEGER), perMs: wholeIn(1, Number.MAX_SAFE_INTEGER) },
+    timeoutMs: integerBetween(1, DAY_MS),
+    rateLimit: objectOf({
+      required: {
+        requests: integerBetween(1, Number.MAX_SAFE_INTEGER),
+        perMs: integerBetween(1, Number.MAX_SAFE_INTEGER),
+      },
     }),
-    cache: fields({ optional: { ttlMs: wholeIn(1, Number.MAX_SAFE_INTEGER) } }),
-    filters,
+    cache: objectOf({ optional: { ttlMs: integerBetween(1, Number.MAX_SAFE_INTEGER) } }),
+    filters: checkFilters,
     approval: oneOf(['always_allow', 'ask', 'blocked']),
   },
 });

@@ -1,158 +1,173 @@
 /**
- * The words in which shapes are told: a check looks at a JSON value and adds what is wrong with it to the flaws, with
- * the place as a JSON pointer. Checks never throw and never change what they look at.
+ * Building blocks for checks of JSON documents. A check examines a value and adds each issue with its JSON pointer.
+ * Checks never throw and never change the value.
  */
-import { LoopError } from '../../journal/errors.js';
+
+import { LoopError } from '../../base/errors.js';
+import { nearestWord } from '../../base/nearest-word.js';
+import { numbers, wholeNumbers } from '../../base/number-range.js';
+import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
-import { nearest } from './nearest.js';
 
-export type Fields = { readonly [name: string]: Json };
-
-export interface Flaw {
+/** One thing that is wrong with a definition, and where. */
+export interface DefinitionIssue {
   /** A JSON pointer; empty for the whole document. */
   readonly path: string;
   readonly reason: string;
 }
 
-export type Check = (value: Json, path: string, flaws: Flaws) => void;
+/** Adds the issues of `value`, which is at the JSON pointer `path`. */
+export type DefinitionCheck = (value: Json, path: string, issues: DefinitionIssues) => void;
 
-const MOST = 20;
-const LONGEST = 400;
+const MAX_ISSUES = 20;
+const MAX_ISSUE_CHARS = 400;
 
-/** What is wrong with a document; the first twenty flaws are kept, all are counted. */
-export class Flaws {
-  readonly list: Flaw[] = [];
+/** Collects the issues of a document. Only the first 20 are kept, but all are counted. */
+export class DefinitionIssues {
+  readonly list: DefinitionIssue[] = [];
   count = 0;
 
   add(path: string, reason: string): void {
     this.count++;
-    if (!this.full) this.list.push({ path: clip(path, LONGEST), reason: clip(reason, LONGEST) });
+    if (!this.isFull)
+      this.list.push({ path: truncateText(path, MAX_ISSUE_CHARS), reason: truncateText(reason, MAX_ISSUE_CHARS) });
   }
 
-  /** Whether a further flaw would only be counted, so that nobody need word it. */
-  get full(): boolean {
-    return this.list.length >= MOST;
+  /** True if further issues are only counted, so that a check need not build their messages. */
+  get isFull(): boolean {
+    return this.list.length >= MAX_ISSUES;
   }
 
-  error(where: string): LoopError {
-    const { path, reason } = this.list[0] ?? { path: '', reason: 'it is not one' };
-    const place = path === '' ? '' : `at ${path}: `;
-    const more = this.count === 1 ? '' : ` (${this.count - 1} more in data.flaws)`;
-    const flaws = this.list.map((flaw) => ({ path: flaw.path, reason: flaw.reason }));
-    const message = `${where} is not a definition that can be run: ${place}${reason}.${more}`;
+  /** Returns DEFINITION_INVALID for the first issue, with all kept issues in its data as `flaws`. */
+  toError(where: string): LoopError {
+    const { path, reason } = this.list[0] ?? { path: '', reason: 'it has no issues' };
+    const location = path === '' ? '' : `at ${path}: `;
+    const more = this.count === 1 ? '' : ` (${this.count - 1} more; see data.flaws)`;
+    const flaws = this.list.map((issue) => ({ path: issue.path, reason: issue.reason }));
+    const message = `${where} is not a valid definition: ${location}${reason}.${more}`;
     return new LoopError('DEFINITION_INVALID', message, { path, reason, flaws, where });
   }
 }
 
-/** The first characters of a text; half a character is never left over, nor passed on. */
-export function clip(text: string, length: number): string {
+/**
+ * Truncates a text to `length` characters and an ellipsis, and replaces lone surrogates, including those that truncation
+ * creates.
+ */
+function truncateText(text: string, length: number): string {
   const short = text.length > length ? `${text.slice(0, length)}…` : text;
   return short.replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
-/** A text in quotes, short enough to be read. */
-export function quote(text: string): string {
-  return JSON.stringify(clip(text, 60));
+/** Returns a text in quotes, truncated for messages. */
+export function quoteText(text: string): string {
+  return JSON.stringify(truncateText(text, 60));
 }
 
-export function pointer(path: string, member: string | number): string {
+/** Appends a member name or an index to a JSON pointer. */
+export function appendPointer(path: string, member: string | number): string {
   return `${path}/${String(member).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-export function isFields(value: Json | undefined): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** What a value is, in words. */
-function told(value: Json): string {
+/** Describes a value for messages. */
+function describeValue(value: Json): string {
   if (Array.isArray(value)) return 'a list';
-  if (isFields(value)) return 'an object';
-  return typeof value === 'string' ? quote(value) : String(value);
+  if (isObject(value)) return 'an object';
+  return typeof value === 'string' ? quoteText(value) : String(value);
 }
 
-/** A check that the value is what `says` says. */
-export function must(says: string, holds: (value: Json) => boolean): Check {
-  return (value, path, flaws) => {
-    if (!holds(value)) flaws.add(path, `must be ${says}, not ${told(value)}`);
+/** Returns a check that a predicate holds. `expected` completes the message "must be …". */
+export function checkThat(expected: string, holds: (value: Json) => boolean): DefinitionCheck {
+  return (value, path, issues) => {
+    if (!holds(value)) issues.add(path, `must be ${expected}, not ${describeValue(value)}`);
   };
 }
 
-export const anyText = must('text', (value) => typeof value === 'string');
-export const text = must('text that is not empty', (value) => typeof value === 'string' && value.trim() !== '');
-export const anyFields = must('an object', isFields);
+/** Accepts any string. */
+export const anyText = checkThat('text', (value) => typeof value === 'string');
+/** Accepts any string that is not blank. */
+export const nonBlankText = checkThat(
+  'text that is not blank',
+  (value) => typeof value === 'string' && value.trim() !== '',
+);
+/** Accepts any object. */
+export const anyObject = checkThat('an object', isObject);
 
-/** Text that fits a pattern of ours. */
-export function textLike(says: string, pattern: RegExp): Check {
-  return must(says, (value) => typeof value === 'string' && pattern.test(value));
+/** Accepts a string that matches a pattern. */
+export function textMatching(expected: string, pattern: RegExp): DefinitionCheck {
+  return checkThat(expected, (value) => typeof value === 'string' && pattern.test(value));
 }
 
-export function numberIn(least: number, most: number): Check {
-  return must(`a number from ${least} to ${most}`, (v) => typeof v === 'number' && v >= least && v <= most);
+/** Accepts a number from `min` to `max`. */
+export function numberBetween(min: number, max: number): DefinitionCheck {
+  const { description, includes } = numbers(min, max);
+  return checkThat(description, includes);
 }
 
-export function wholeIn(least: number, most: number): Check {
-  const holds = (value: Json): boolean =>
-    Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
-  const upTo = most === Number.MAX_SAFE_INTEGER ? `${least} up` : `${least} to ${most}`;
-  return must(`a whole number from ${upTo}`, holds);
+/** Accepts an integer from `min` to `max`. */
+export function integerBetween(min: number, max: number): DefinitionCheck {
+  const { description, includes } = wholeNumbers(min, max);
+  return checkThat(description, includes);
 }
 
-export function oneOf(words: readonly string[]): Check {
-  return (value, path, flaws) => {
-    if (typeof value === 'string' && words.includes(value)) return;
-    const meant = typeof value === 'string' ? nearest(value, words) : undefined;
-    flaws.add(path, `must be one of ${words.join(', ')}, not ${told(value)}${suggest(meant)}`);
+/** Accepts one of the given strings. */
+export function oneOf(options: readonly string[]): DefinitionCheck {
+  return (value, path, issues) => {
+    if (typeof value === 'string' && options.includes(value)) return;
+    const nearest = typeof value === 'string' ? nearestWord(value, options) : undefined;
+    issues.add(path, `must be one of ${options.join(', ')}, not ${describeValue(value)}${didYouMean(nearest)}`);
   };
 }
 
-export function listOf(check: Check, most: number): Check {
-  return (value, path, flaws) => {
-    if (!Array.isArray(value)) return flaws.add(path, `must be a list, not ${told(value)}`);
-    if (value.length > most) return flaws.add(path, `has ${value.length} elements; ${most} is the most`);
-    for (const [index, item] of value.entries()) check(item, pointer(path, index), flaws);
+/** Accepts a list of at most `maxItems` items that all pass the check. */
+export function listOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
+  return (value, path, issues) => {
+    if (!Array.isArray(value)) return issues.add(path, `must be a list, not ${describeValue(value)}`);
+    if (value.length > maxItems) return issues.add(path, `has ${value.length} elements; the maximum is ${maxItems}`);
+    for (const [index, item] of value.entries()) check(item, appendPointer(path, index), issues);
   };
 }
 
-/** A list that names at least one thing: an empty one would be ignored. */
-export function someOf(check: Check, most: number): Check {
-  const all = listOf(check, most);
-  return (value, path, flaws) => {
-    if (Array.isArray(value) && value.length === 0) flaws.add(path, 'is empty, and has no effect; remove it');
-    else all(value, path, flaws);
+/** Accepts a list like `listOf`, but refuses an empty one, because it would be ignored. */
+export function nonEmptyListOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
+  const checkItems = listOf(check, maxItems);
+  return (value, path, issues) => {
+    if (Array.isArray(value) && value.length === 0) issues.add(path, 'is empty, and has no effect; remove it');
+    else checkItems(value, path, issues);
   };
 }
 
-export interface Members {
-  readonly required?: { readonly [name: string]: Check };
-  readonly optional?: { readonly [name: string]: Check };
-  /** Known keys that are refused, and why. */
+interface ObjectShape {
+  readonly required?: { readonly [name: string]: DefinitionCheck };
+  readonly optional?: { readonly [name: string]: DefinitionCheck };
+  /** Keys that are refused with a specific reason. */
   readonly refused?: { readonly [name: string]: string };
 }
 
-/** An object of exactly these members; any other key is a flaw. */
-export function fields({ required = {}, optional = {}, refused = {} }: Members): Check {
+/** Accepts an object with all required members and any of the optional ones. Every other key is an issue. */
+export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectShape): DefinitionCheck {
   const checks = new Map(Object.entries({ ...required, ...optional }));
-  const known = [...checks.keys()];
-  return (value, path, flaws) => {
-    if (!isFields(value)) return flaws.add(path, `must be an object, not ${told(value)}`);
+  const knownKeys = [...checks.keys()];
+  return (value, path, issues) => {
+    if (!isObject(value)) return issues.add(path, `must be an object, not ${describeValue(value)}`);
     for (const [key, member] of Object.entries(value)) {
       const check = checks.get(key);
-      const place = pointer(path, key);
-      if (check !== undefined) check(member, place, flaws);
-      else if (Object.hasOwn(refused, key)) flaws.add(place, refused[key] ?? '');
-      else unknown(key, place, known, flaws);
+      const memberPath = appendPointer(path, key);
+      if (check !== undefined) check(member, memberPath, issues);
+      else if (Object.hasOwn(refused, key)) issues.add(memberPath, refused[key] ?? '');
+      else addUnknownKey(key, memberPath, knownKeys, issues);
     }
     for (const key of Object.keys(required)) {
-      if (!Object.hasOwn(value, key)) flaws.add(pointer(path, key), 'is required');
+      if (!Object.hasOwn(value, key)) issues.add(appendPointer(path, key), 'is required');
     }
   };
 }
 
-function unknown(key: string, place: string, known: readonly string[], flaws: Flaws): void {
-  const reason = flaws.full ? '' : `is not a known key; known here: ${known.join(', ')}`;
-  flaws.add(place, `${reason}${flaws.full ? '' : suggest(nearest(key, known))}`);
+function addUnknownKey(key: string, path: string, knownKeys: readonly string[], issues: DefinitionIssues): void {
+  const reason = issues.isFull ? '' : `is not a known key; known here: ${knownKeys.join(', ')}`;
+  issues.add(path, `${reason}${issues.isFull ? '' : didYouMean(nearestWord(key, knownKeys))}`);
 }
 
-export function suggest(meant: string | undefined): string {
-  return meant === undefined ? '' : `; did you mean "${meant}"?`;
+/** Returns the end of a message that suggests another spelling; empty without a suggestion. */
+export function didYouMean(suggestion: string | undefined): string {
+  return suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
 }

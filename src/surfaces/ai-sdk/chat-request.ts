@@ -1,169 +1,185 @@
 /**
- * What a client of the AI SDK asks for. Of the messages it sends only two things are taken: the text of the user message
- * that is last, or the answers to approvals in an assistant message. What else it says of the past is used, at most, to
- * not tell it again what it has.
+ * Parses the requests of an AI SDK client. Only two parts of the client's messages have an effect: the text of the last
+ * user message, and approval answers in an assistant message. The rest of the history only determines which chunks the
+ * client already has.
  */
-import { isJsonObject, member } from './member.js';
-import { Problem } from './problem.js';
+import { isObject, ownProperty } from '../../base/own-property.js';
+import { HttpProblem } from './problem.js';
 
-/** A prompt of the user. */
-export interface Prompt {
+/** A new message of the user. */
+export interface PromptRequest {
   readonly kind: 'prompt';
   readonly chatId: string;
   readonly messageId: string;
   readonly text: string;
-  /** The client wants another answer to a message that was answered. */
-  readonly again: boolean;
+  /** True if the client requests another reply to a message that already has one. */
+  readonly isRegeneration: boolean;
 }
 
-/** One answer to an approval, and the tool part that it was given in. */
-export interface Answer {
+/** One answer to an approval, with the tool part that contains it. */
+interface SubmittedAnswer {
   readonly approvalId: string;
   readonly approved: boolean;
   readonly reason?: string;
   readonly toolCallId: string;
 }
 
-/** Answers, and what the client has of the message that they are about. */
-export interface Answers {
+/** Approval answers, with the client's progress in the message that contains them. */
+export interface AnswersRequest {
   readonly kind: 'answers';
   readonly chatId: string;
   readonly messageId: string;
-  readonly answers: readonly Answer[];
-  readonly steps: number;
-  readonly tools: readonly string[];
-  /** The approvals that the client was asked for. */
-  readonly approvals: readonly string[];
+  readonly answers: readonly SubmittedAnswer[];
+  readonly stepCount: number;
+  readonly toolCallIds: readonly string[];
+  /** The approvals that the client has received. */
+  readonly approvalIds: readonly string[];
 }
 
-/** The user wants what runs to stop. */
-export interface Stop {
+/** A request to cancel the running turns of a chat. */
+interface StopRequest {
   readonly kind: 'stop';
   readonly chatId: string;
 }
 
-export type ChatRequest = Prompt | Answers | Stop;
+/** A parsed `POST` request. */
+type ChatRequest = PromptRequest | AnswersRequest | StopRequest;
 
-const CHAT = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
-const ID_LENGTH = 400;
-const REASON_LENGTH = 2000;
-const MOST_ANSWERS = 100;
-const INVALID = 'INPUT_VALIDATION_FAILED';
+const CHAT_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
+const MAX_ID_CHARS = 400;
+const MAX_REASON_CHARS = 2000;
+const MAX_ANSWERS = 100;
+const INVALID_INPUT_CODE = 'INPUT_VALIDATION_FAILED';
 
-/** The id of a chat, as its client names it. */
-export function chatIdOf(value: unknown): string {
-  if (typeof value === 'string' && CHAT.test(value)) return value;
-  throw new Problem(
+/** Returns the value if it is a valid chat id; throws a 422 problem otherwise. */
+export function parseChatId(value: unknown): string {
+  if (typeof value === 'string' && CHAT_ID_PATTERN.test(value)) return value;
+  throw new HttpProblem(
     422,
-    INVALID,
-    'The id of a chat is 1 to 100 letters, digits or _ . : - ; it does not begin with a dot.',
+    INVALID_INPUT_CODE,
+    'A chat id has 1 to 100 letters, digits or _ . : - and does not begin with a dot.',
   );
 }
 
-/** Reads the body of a POST. */
+/** Reads and parses the body of a `POST`. Throws an `HttpProblem` if it is invalid or longer than `maxBytes`. */
 export async function readChatRequest(request: Request, maxBytes: number): Promise<ChatRequest> {
-  const body = parsed(await textOf(request, maxBytes));
-  const chatId = chatIdOf(member(body, 'id'));
-  if (member(body, 'abort') === true) return { kind: 'stop', chatId };
-  const messages = member(body, 'messages');
-  if (!Array.isArray(messages)) throw new Problem(422, INVALID, '"messages" must be a list.');
-  const messageId = member(body, 'messageId');
-  const named = messages.findLast((one) => member(one, 'id') === messageId && member(one, 'role') === 'assistant');
-  const message: unknown = named ?? messages.at(-1);
-  const role = member(message, 'role');
-  if (role === 'assistant') return answersOf(chatId, message);
-  if (role !== 'user') throw new Problem(422, INVALID, 'The last message must be of the user, or hold answers.');
-  return promptOf(chatId, message, { edited: messageId, trigger: member(body, 'trigger') });
+  const body = parseBody(await readBody(request, maxBytes));
+  const chatId = parseChatId(ownProperty(body, 'id'));
+  if (ownProperty(body, 'abort') === true) return { kind: 'stop', chatId };
+  const messages = ownProperty(body, 'messages');
+  if (!Array.isArray(messages)) throw new HttpProblem(422, INVALID_INPUT_CODE, '"messages" must be a list.');
+  const messageId = ownProperty(body, 'messageId');
+  const answered = messages.findLast(
+    (candidate) => ownProperty(candidate, 'id') === messageId && ownProperty(candidate, 'role') === 'assistant',
+  );
+  const message: unknown = answered ?? messages.at(-1);
+  const role = ownProperty(message, 'role');
+  if (role === 'assistant') return parseAnswers(chatId, message);
+  if (role !== 'user')
+    throw new HttpProblem(
+      422,
+      INVALID_INPUT_CODE,
+      'The last message must be a user message, or an assistant message with approval answers.',
+    );
+  return parsePrompt(chatId, message, { editedId: messageId, trigger: ownProperty(body, 'trigger') });
 }
 
-function promptOf(
+function parsePrompt(
   chatId: string,
   message: unknown,
-  { edited, trigger }: { readonly edited: unknown; readonly trigger: unknown },
-): Prompt {
-  const messageId = idOf(message);
-  const again = trigger === 'regenerate-message';
-  if (!again && edited === messageId) {
-    throw new Problem(409, 'KEY_CONFLICT', 'A message that was sent stays as it was sent; send another one instead.');
+  { editedId, trigger }: { readonly editedId: unknown; readonly trigger: unknown },
+): PromptRequest {
+  const messageId = messageIdOf(message);
+  const isRegeneration = trigger === 'regenerate-message';
+  if (!isRegeneration && editedId === messageId) {
+    throw new HttpProblem(409, 'KEY_CONFLICT', 'A sent message cannot be edited; send a new message instead.');
   }
-  const parts = partsOf(message);
-  if (parts.some((part) => member(part, 'type') === 'file')) {
-    throw new Problem(415, INVALID, 'Files are not taken here: a message is text.');
+  const parts = messagePartsOf(message);
+  if (parts.some((part) => ownProperty(part, 'type') === 'file')) {
+    throw new HttpProblem(415, INVALID_INPUT_CODE, 'Files are not supported; send text only.');
   }
-  const text = parts.flatMap((part) => (member(part, 'type') === 'text' ? [member(part, 'text')] : []));
-  const whole = text.filter((piece) => typeof piece === 'string').join('\n');
-  if (whole.trim() === '') throw new Problem(422, INVALID, 'The message has no text.');
-  return { kind: 'prompt', chatId, messageId, text: whole, again };
+  const texts = parts.flatMap((part) => (ownProperty(part, 'type') === 'text' ? [ownProperty(part, 'text')] : []));
+  const text = stringsIn(texts).join('\n');
+  if (text.trim() === '') throw new HttpProblem(422, INVALID_INPUT_CODE, 'The message has no text.');
+  return { kind: 'prompt', chatId, messageId, text, isRegeneration };
 }
 
-function answersOf(chatId: string, message: unknown): Answers {
-  const messageId = idOf(message);
-  const parts = partsOf(message);
-  const answers = parts.flatMap(answerOf);
+function parseAnswers(chatId: string, message: unknown): AnswersRequest {
+  const messageId = messageIdOf(message);
+  const parts = messagePartsOf(message);
+  const answers = parts.flatMap(parseAnswer);
   if (answers.length === 0) {
-    throw new Problem(422, INVALID, 'The last message answers no approval, and nothing else of it is taken.');
+    throw new HttpProblem(
+      422,
+      INVALID_INPUT_CODE,
+      'The assistant message contains no approval answer. Only approval answers are accepted in it.',
+    );
   }
-  if (answers.length > MOST_ANSWERS)
-    throw new Problem(422, INVALID, `At most ${MOST_ANSWERS} answers are taken at once.`);
+  if (answers.length > MAX_ANSWERS)
+    throw new HttpProblem(422, INVALID_INPUT_CODE, `A request has at most ${MAX_ANSWERS} approval answers.`);
   return {
     kind: 'answers',
     chatId,
     messageId,
     answers,
-    steps: parts.filter((part) => member(part, 'type') === 'step-start').length,
-    tools: texts(parts.map((part) => member(part, 'toolCallId'))),
-    approvals: texts(parts.map((part) => member(member(part, 'approval'), 'id'))),
+    stepCount: parts.filter((part) => ownProperty(part, 'type') === 'step-start').length,
+    toolCallIds: stringsIn(parts.map((part) => ownProperty(part, 'toolCallId'))),
+    approvalIds: stringsIn(parts.map((part) => ownProperty(ownProperty(part, 'approval'), 'id'))),
   };
 }
 
-/** The answer that a part holds, and nothing more than an answer. */
-function answerOf(part: unknown): readonly Answer[] {
-  const type = member(part, 'type');
-  const tool = type === 'dynamic-tool' || (typeof type === 'string' && type.startsWith('tool-'));
-  if (!tool || member(part, 'state') !== 'approval-responded') return [];
-  const approval = member(part, 'approval');
-  const [approvalId, approved, reason] = ['id', 'approved', 'reason'].map((name) => member(approval, name));
-  const toolCallId = member(part, 'toolCallId');
+/** Returns the approval answer in a message part, if any. All other members are ignored. */
+function parseAnswer(part: unknown): readonly SubmittedAnswer[] {
+  const type = ownProperty(part, 'type');
+  const isToolPart = type === 'dynamic-tool' || (typeof type === 'string' && type.startsWith('tool-'));
+  if (!isToolPart || ownProperty(part, 'state') !== 'approval-responded') return [];
+  const approval = ownProperty(part, 'approval');
+  const [approvalId, approved, reason] = ['id', 'approved', 'reason'].map((name) => ownProperty(approval, name));
+  const toolCallId = ownProperty(part, 'toolCallId');
   if (!isId(approvalId) || typeof approved !== 'boolean' || typeof toolCallId !== 'string') {
-    throw new Problem(422, INVALID, 'An answer has the id of its approval and "approved", true or false.');
+    throw new HttpProblem(
+      422,
+      INVALID_INPUT_CODE,
+      'An approval answer has the id of its approval, and "approved" is true or false.',
+    );
   }
-  const said = typeof reason === 'string' && reason !== '' ? { reason: reason.slice(0, REASON_LENGTH) } : {};
-  return [{ approvalId, approved, toolCallId, ...said }];
+  const explanation = typeof reason === 'string' && reason !== '' ? { reason: reason.slice(0, MAX_REASON_CHARS) } : {};
+  return [{ approvalId, approved, toolCallId, ...explanation }];
 }
 
-function idOf(message: unknown): string {
-  const id = member(message, 'id');
+function messageIdOf(message: unknown): string {
+  const id = ownProperty(message, 'id');
   if (isId(id)) return id;
-  throw new Problem(422, INVALID, `A message has an id of 1 to ${ID_LENGTH} characters.`);
+  throw new HttpProblem(422, INVALID_INPUT_CODE, `A message has an id of 1 to ${MAX_ID_CHARS} characters.`);
 }
 
-function partsOf(message: unknown): readonly unknown[] {
-  const parts = member(message, 'parts');
+function messagePartsOf(message: unknown): readonly unknown[] {
+  const parts = ownProperty(message, 'parts');
   if (Array.isArray(parts)) return parts;
-  throw new Problem(422, INVALID, 'A message has a list of parts.');
+  throw new HttpProblem(422, INVALID_INPUT_CODE, 'A message has a list of parts.');
 }
 
 function isId(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= ID_LENGTH;
+  return typeof value === 'string' && value !== '' && value.length <= MAX_ID_CHARS;
 }
 
-function texts(values: readonly unknown[]): readonly string[] {
+function stringsIn(values: readonly unknown[]): readonly string[] {
   return values.filter((value) => typeof value === 'string');
 }
 
-function parsed(text: string): object {
+function parseBody(text: string): object {
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
-    throw new Problem(400, INVALID, 'The body is not JSON.');
+    throw new HttpProblem(400, INVALID_INPUT_CODE, 'The body is not JSON.');
   }
-  if (isJsonObject(body)) return body;
-  throw new Problem(422, INVALID, 'The body must be an object with "id" and "messages".');
+  if (isObject(body)) return body;
+  throw new HttpProblem(422, INVALID_INPUT_CODE, 'The body must be an object with "id" and "messages".');
 }
 
-/** The body, read only as far as it is allowed to be long. */
-async function textOf(request: Request, maxBytes: number): Promise<string> {
+/** Reads the body, and stops at the maximum length. */
+async function readBody(request: Request, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let text = '';
   let length = 0;
@@ -171,18 +187,18 @@ async function textOf(request: Request, maxBytes: number): Promise<string> {
     length += bytes.length;
     if (length > maxBytes) {
       const advice = 'send only the last message (prepareSendMessagesRequest of the transport)';
-      throw new Problem(413, INVALID, `A request has at most ${maxBytes} bytes; ${advice}.`);
+      throw new HttpProblem(413, INVALID_INPUT_CODE, `A request has at most ${maxBytes} bytes; ${advice}.`);
     }
-    text += decodedBy(decoder, bytes);
+    text += decodeUtf8(decoder, bytes);
   }
-  return text + decodedBy(decoder);
+  return text + decodeUtf8(decoder);
 }
 
-/** Text of bytes. What is no UTF-8 is refused: read as replacement characters, different ids would become one. */
-function decodedBy(decoder: InstanceType<typeof TextDecoder>, bytes?: Uint8Array): string {
+/** Decodes bytes. Invalid UTF-8 is refused: with replacement characters, different ids would become equal. */
+function decodeUtf8(decoder: InstanceType<typeof TextDecoder>, bytes?: Uint8Array): string {
   try {
     return decoder.decode(bytes, { stream: bytes !== undefined });
   } catch {
-    throw new Problem(400, INVALID, 'The body is not UTF-8.');
+    throw new HttpProblem(400, INVALID_INPUT_CODE, 'The body is not UTF-8.');
   }
 }

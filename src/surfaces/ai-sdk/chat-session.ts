@@ -1,44 +1,48 @@
 /**
- * The session of a chat. A chat id comes from the browser, so it names a chat of the user who sends it and of nobody else: the
- * session is derived from both. A handler that knows no users has one namespace for everybody, in which a chat id is a session id.
+ * Maps chats to sessions. A chat id comes from the browser and is untrusted, so the session id is derived from the principal
+ * and the chat id: a user never reaches chats of another user. A handler without users has a single namespace, in which a
+ * chat id is a session id.
  */
-import { compositeId } from '../../base/identity.js';
-import { digest } from '../../journal/record.js';
+import { compositeId } from '../../base/composite-id.js';
+import { digestOfText } from '../../journal/record.js';
 import type { TurnStatus } from '../../protocol/trace.js';
-import { chatIdOf } from './chat-request.js';
-import { Problem } from './problem.js';
+import { parseChatId } from './chat-request.js';
+import { HttpProblem } from './problem.js';
 
-/** Which chat, and whose. */
+/** A chat and the user who requests it. */
 export interface ChatAccess {
+  /** The chat id that the client sends. */
   readonly chatId: string;
-  /** Undefined for a handler without the option `principal`. */
+  /** The authenticated user; undefined for a handler without the option `principal`. */
   readonly principal: string | undefined;
 }
 
-/** What finding a session needs of a host. */
+/** The part of a host that `chatSession` uses. */
 export interface SessionHost {
   readonly archive: { turns(sessionId: string): Promise<readonly TurnStatus[]> };
 }
 
-/** Sessions that are derived here, and those of the host itself: no chat id reaches one. */
-const RESERVED = /^(?:rondo:|u-[\w-]{32}$)/;
+/** Session ids that no chat id may select: those of the host, and those derived from a principal. */
+const RESERVED_SESSION_ID = /^(?:rondo:|u-[\w-]{32}$)/;
 
 /**
- * The id of the session that holds a chat: to show its history when a page loads, or to look at it from the command line.
+ * Returns the id of the session of a chat. Use it to load the history of a page, or to find the chat on the command line.
  *
- * @example uiMessages(await host.archive.events(await chatSession(host, { chatId: '1', principal: 'ada' })))
+ * @example
+ * const sessionId = await chatSession(host, { chatId: '1', principal: 'ada' });
+ * const messages = uiMessages(await host.archive.events(sessionId));
  */
 export async function chatSession(host: SessionHost, { chatId, principal }: ChatAccess): Promise<string> {
-  const id = chatIdOf(chatId);
-  if (principal === undefined) return plainSession(id);
-  const own = `u-${digest(compositeId('chat', /* guard: chat-bound-to-principal */ principal, id)).slice(0, 32)}`;
-  if (RESERVED.test(id) || (await host.archive.turns(own)).length > 0) return own;
-  // Chats were once kept under their id alone: one that belongs to this principal in all its turns stays where it is.
-  const earlier = await host.archive.turns(id);
-  return earlier.length > 0 && earlier.every((turn) => turn.principal === principal) ? id : own;
+  const id = parseChatId(chatId);
+  if (principal === undefined) return unscopedSessionId(id);
+  const derivedId = `u-${digestOfText(compositeId('chat', /* guard: chat-bound-to-principal */ principal, id)).slice(0, 32)}`;
+  if (RESERVED_SESSION_ID.test(id) || (await host.archive.turns(derivedId)).length > 0) return derivedId;
+  // A session may exist under the plain chat id. It is used only if all of its turns belong to this principal.
+  const turns = await host.archive.turns(id);
+  return turns.length > 0 && turns.every((turn) => turn.principal === principal) ? id : derivedId;
 }
 
-function plainSession(id: string): string {
-  if (!RESERVED.test(id)) return id;
-  throw new Problem(422, 'INPUT_VALIDATION_FAILED', `The chat id "${id}" is reserved; choose another one.`);
+function unscopedSessionId(id: string): string {
+  if (!RESERVED_SESSION_ID.test(id)) return id;
+  throw new HttpProblem(422, 'INPUT_VALIDATION_FAILED', `The chat id "${id}" is reserved; choose another one.`);
 }

@@ -1,30 +1,38 @@
 import { readUIMessageStream } from 'ai';
 import { expect } from 'vitest';
-import { agentDef, partsOf, told, wholeOf } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import {
+  blockingTool,
+  chatFixtures,
+  chunksIn,
+  firstChunkOf,
+  postRequest,
+  textIn,
+  userMessage,
+} from '../../../spec/support/chat-fixture.mjs';
+import { readWithAiSdk } from '../../../spec/support/envelopes.mjs';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, partsOf, replyProvider, wholeOf } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
-import type { Backend } from '../../loops/model.js';
+import type { ModelProvider } from '../../loops/model.js';
 import type { ModelStreamPart } from '../../protocol/model.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { type ChatOptions, chatHandler } from './chat.js';
 import { ChunkLog } from './chunk-log.js';
-import { chunkOf, chunksIn, heldTool, post, staging, textIn, userMessage } from './fixtures/stage.mjs';
-import { readBy } from './fixtures/telling.mjs';
 
-const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const SLOW = { text: 'I look it up. ', calls: [['slow', {}, 'c1'] as const] };
 const BODY = { id: 'chat', messages: [userMessage('hi')] };
-const stream = (chat = 'chat'): Request => new Request(`http://localhost/api/chat/${chat}/stream`);
+const streamRequest = (chat = 'chat'): Request => new Request(`http://localhost/api/chat/${chat}/stream`);
 
-/** A chat whose tool waits until it is let go. */
-function held(options: Partial<ChatOptions> = {}) {
-  const { slow, started, release } = heldTool();
+/** Creates a chat whose tool blocks until it is released. */
+function createBlockingChat(options: Partial<ChatOptions> = {}) {
+  const { slow, started, release } = blockingTool();
   const more = [tool('slow', 'builtin:slow')];
   const replies = [SLOW, { text: 'Here it is.' }];
-  return { ...stage(replies, { agent: { tools: ['slow'] }, more, tools: { slow }, options }), started, release };
+  return { ...createChat(replies, { agent: { tools: ['slow'] }, more, tools: { slow }, options }), started, release };
 }
 
-/** Reads until what was read holds a text, and keeps the stream. */
+/** Reads a response until it contains a text, and returns the open reader. */
 async function readUntil(response: Response, part: string): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
@@ -36,16 +44,15 @@ async function readUntil(response: Response, part: string): Promise<ReadableStre
   return reader;
 }
 
-verifies('aisdk.chat', 'a client that comes back misses what was said, or hears it twice', async () => {
-  const { handler, started, release, host } = held();
-  expect((await handler(stream())).status).toBe(204);
-  const reader = await readUntil(await handler(post(BODY)), 'tool-input-available');
+verifies('aisdk.chat', 'a client that reconnects receives the complete message exactly once', async () => {
+  const { handler, started, release, host } = createBlockingChat();
+  expect((await handler(streamRequest())).status).toBe(204);
+  const reader = await readUntil(await handler(postRequest(BODY)), 'tool-input-available');
   await started;
   await reader.cancel();
-  const back = await handler(stream());
-  const whole = chunksIn(back);
+  const chunks = chunksIn(await handler(streamRequest()));
   release();
-  const message = await readBy(readUIMessageStream, await whole);
+  const message = await readWithAiSdk(readUIMessageStream, await chunks);
   expect(message.parts).toMatchObject([
     { type: 'step-start' },
     { type: 'text', text: 'I look it up. ' },
@@ -54,25 +61,25 @@ verifies('aisdk.chat', 'a client that comes back misses what was said, or hears 
     { type: 'text', text: 'Here it is.' },
   ]);
   expect(await host.archive.turns('chat')).toMatchObject([{ status: 'ok', turnId: message.id }]);
-  expect((await handler(stream())).status).toBe(204);
+  expect((await handler(streamRequest())).status).toBe(204);
 });
 
-verifies('aisdk.chat', 'a turn that somebody else drives cannot be watched', async () => {
-  const { handler, started, release, host } = held();
+verifies('aisdk.chat', 'a client can follow a turn that was started outside of the handler', async () => {
+  const { handler, started, release, host } = createBlockingChat();
   const other = host.run({ loop: 'support', input: { prompt: 'hi' }, sessionId: 'chat' });
   await started;
-  const watched = chunksIn(await handler(stream()));
+  const followed = chunksIn(await handler(streamRequest()));
   release();
   const { turnId } = await other;
-  const chunks = await watched;
-  expect(chunkOf(chunks, 'start')).toEqual({ type: 'start', messageId: turnId });
+  const chunks = await followed;
+  expect(firstChunkOf(chunks, 'start')).toEqual({ type: 'start', messageId: turnId });
   expect(textIn(chunks)).toBe('I look it up. Here it is.');
   expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: 'stop' });
 });
 
-verifies('aisdk.chat', 'a client that goes away takes the turn with it', async () => {
-  const { handler, started, release, host } = held();
-  const reader = await readUntil(await handler(post(BODY)), 'tool-input-available');
+verifies('aisdk.chat', 'a turn continues after its client disconnects', async () => {
+  const { handler, started, release, host } = createBlockingChat();
+  const reader = await readUntil(await handler(postRequest(BODY)), 'tool-input-available');
   await started;
   await reader.cancel();
   release();
@@ -82,11 +89,11 @@ verifies('aisdk.chat', 'a client that goes away takes the turn with it', async (
 
 verifies(
   'aisdk.chat',
-  'a turn that goes away with its client goes on, or goes while another client reads',
+  'with abortOnDisconnect, a turn is cancelled when its last reader disconnects, not before',
   async () => {
-    const { handler, started, host } = held({ abortOnDisconnect: true });
-    const one = await readUntil(await handler(post(BODY)), 'tool-input-available');
-    const other = (await handler(stream())).body?.getReader();
+    const { handler, started, host } = createBlockingChat({ abortOnDisconnect: true });
+    const one = await readUntil(await handler(postRequest(BODY)), 'tool-input-available');
+    const other = (await handler(streamRequest())).body?.getReader();
     await started;
     await one.cancel();
     expect(await host.archive.turns('chat')).toMatchObject([{ status: 'running' }]);
@@ -96,33 +103,33 @@ verifies(
   },
 );
 
-verifies('aisdk.chat', 'the user cannot stop what runs', async () => {
-  const { handler, started, host } = held();
-  const told = chunksIn(await handler(post(BODY)));
+verifies('aisdk.chat', 'the user can stop a running turn', async () => {
+  const { handler, started, host } = createBlockingChat();
+  const streamed = chunksIn(await handler(postRequest(BODY)));
   await started;
-  const stopped = await handler(post({ id: 'chat', abort: true }));
+  const stopped = await handler(postRequest({ id: 'chat', abort: true }));
   expect(stopped.status).toBe(204);
-  const chunks = await told;
+  const chunks = await streamed;
   expect(chunks.at(-1)).toEqual({ type: 'abort' });
-  expect(chunkOf(chunks, 'tool-output-error')).toMatchObject({ toolCallId: 'c1' });
+  expect(firstChunkOf(chunks, 'tool-output-error')).toMatchObject({ toolCallId: 'c1' });
   expect(await host.archive.turns('chat')).toMatchObject([{ status: 'error', error: { code: 'CANCELLED' } }]);
 });
 
-verifies('aisdk.chat', 'a reader that is slow makes the server keep every piece, or loses some', async () => {
-  const pieces = 10_000;
-  const words = Array.from({ length: pieces }, (_, index) => `w${index} `).join('');
+verifies('aisdk.chat', 'a slow reader receives the whole text in a bounded number of chunks', async () => {
+  const pieceCount = 10_000;
+  const longText = Array.from({ length: pieceCount }, (_, index) => `w${index} `).join('');
   let pulled = 0;
-  const backend: Backend = {
-    id: 'told',
-    defaultModel: 'told-1',
+  const provider: ModelProvider = {
+    id: 'replies',
+    defaultModel: 'replies-1',
     open: async () => ({
       specificationVersion: 'v3',
-      provider: 'told',
-      modelId: 'told-1',
+      provider: 'replies',
+      modelId: 'replies-1',
       supportedUrls: {},
-      doGenerate: async () => wholeOf(partsOf({ text: words }, 0)),
+      doGenerate: async () => wholeOf(partsOf({ text: longText }, 0)),
       doStream: async () => {
-        const parts = partsOf({ text: words }, 0).values();
+        const parts = partsOf({ text: longText }, 0).values();
         const pull = (out: ReadableStreamDefaultController<ModelStreamPart>): void => {
           const { value } = parts.next();
           pulled += 1;
@@ -133,61 +140,72 @@ verifies('aisdk.chat', 'a reader that is slow makes the server keep every piece,
       },
     }),
   };
-  const { handler, host } = stage([], { backends: [backend] });
-  const reader = (await handler(post(BODY))).body?.getReader();
+  const { handler, host } = createChat([], { providers: [provider] });
+  const reader = (await handler(postRequest(BODY))).body?.getReader();
   while ((await host.archive.turns('chat'))[0]?.status !== 'ok') await new Promise((resolve) => setImmediate(resolve));
-  expect(pulled).toBeGreaterThan(pieces);
+  expect(pulled).toBeGreaterThan(pieceCount);
   const decoder = new TextDecoder();
   const reads: string[] = [];
   for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) {
     reads.push(decoder.decode(read.value));
   }
   const chunks = await chunksIn(new Response(reads.join('')));
-  expect(textIn(chunks)).toBe(words);
+  expect(textIn(chunks)).toBe(longText);
   expect(chunks.length).toBeLessThan(60);
   expect(Math.max(...reads.map(({ length }) => length))).toBeLessThan(40_000);
 });
 
-verifies('aisdk.chat', 'a line that is quiet is cut by whatever stands between', async () => {
+verifies('aisdk.chat', 'an idle stream sends keep-alive comments', async () => {
   const clock = new ManualClock(0);
   const log = new ChunkLog();
   const reader = log.stream({ clock }).getReader();
   const decoder = new TextDecoder();
   const next = async (): Promise<string> => decoder.decode((await reader.read()).value);
-  const quiet = next();
-  while (clock.next === undefined) await Promise.resolve();
+  const keepAlive = next();
+  while (clock.nextWakeAt === undefined) await Promise.resolve();
   await clock.advance(15_000);
-  expect(await quiet).toBe(': \n\n');
-  const news = next();
+  expect(await keepAlive).toBe(': \n\n');
+  const first = next();
   log.add({ type: 'start', messageId: 't' }, 0);
-  expect(await news).toBe('data: {"type":"start","messageId":"t"}\n\n');
+  expect(await first).toBe('data: {"type":"start","messageId":"t"}\n\n');
   const last = next();
   log.end();
   expect(await last).toBe('data: [DONE]\n\n');
   expect((await reader.read()).done).toBe(true);
-  expect(clock.next).toBeUndefined();
+  expect(clock.nextWakeAt).toBeUndefined();
 });
 
-verifies('aisdk.chat', 'an answer whose tool never ended is sent for ever', async () => {
-  const log = new ChunkLog();
-  log.add({ type: 'start', messageId: 't' }, 0);
-  log.add({ type: 'finish', finishReason: 'other' }, 0);
-  log.end();
-  const known = { steps: 1, tools: new Set(['c1']), approvals: new Set(['a1']), owed: new Set(['c1']) };
-  const chunks = await chunksIn(new Response(log.stream({ known })));
-  expect(chunks.at(-1)).toMatchObject({ type: 'error' });
-});
+verifies(
+  'aisdk.chat',
+  'a message with an unsettled answer ends with an error, so the client stops sending',
+  async () => {
+    const log = new ChunkLog();
+    log.add({ type: 'start', messageId: 't' }, 0);
+    log.add({ type: 'finish', finishReason: 'other' }, 0);
+    log.end();
+    const progress = {
+      stepCount: 1,
+      toolCallIds: new Set(['c1']),
+      approvalIds: new Set(['a1']),
+      unsettledToolCallIds: new Set(['c1']),
+    };
+    const chunks = await chunksIn(new Response(log.stream({ progress })));
+    expect(chunks.at(-1)).toMatchObject({ type: 'error' });
+  },
+);
 
-verifies('aisdk.chat', 'a store that fails is told as an answer', async () => {
-  const heard: unknown[] = [];
-  const { host, handler } = stage([{ text: 'Hello.' }], { options: { onError: (thrown) => heard.push(thrown) } });
-  const gone = new Error('disk of server 7 is gone');
-  host.run = () => Promise.reject(gone);
-  const chunks = await chunksIn(await handler(post(BODY)));
-  expect(chunks).toEqual([{ type: 'error', errorText: 'The store failed in another way.' }]);
-  host.archive.turns = () => Promise.reject(gone);
-  const response = await handler(stream());
+verifies('aisdk.chat', 'a store failure is reported without internal details', async () => {
+  const reported: unknown[] = [];
+  const { host, handler } = createChat([{ text: 'Hello.' }], {
+    options: { onError: (thrown) => reported.push(thrown) },
+  });
+  const failure = new Error('disk of server 7 is gone');
+  host.run = () => Promise.reject(failure);
+  const chunks = await chunksIn(await handler(postRequest(BODY)));
+  expect(chunks).toEqual([{ type: 'error', errorText: 'The store failed for another reason.' }]);
+  host.archive.turns = () => Promise.reject(failure);
+  const response = await handler(streamRequest());
   expect(response.status).toBe(500);
   expect(await response.text()).not.toContain('server 7');
-  expect(heard).toEqual([gone, gone]);
+  expect(reported).toEqual([failure, failure]);
 });

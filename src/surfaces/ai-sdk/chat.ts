@@ -1,93 +1,135 @@
 /**
- * The back end of `useChat`: a fetch-style handler whose chats are sessions of a host. A message of the user is a turn, an
- * answered approval resumes one, and both are durable: a client that goes away stops nothing. The client's messages are
- * read as chat-request.ts says; everything it is told comes from the journal.
- *
- * Mount it behind your own authentication: `principal` names the user, and each user has chats of their own (chat-session.ts).
+ * The server side of `useChat`: a fetch-style handler that maps chats to sessions of a host. A user message starts a turn,
+ * an approval answer resumes one. Turns are durable: they continue after the client disconnects. The client's messages are
+ * untrusted (see chat-request.ts); everything the handler sends comes from the journal or from live deltas.
  */
-import { compositeId, isWellFormed } from '../../base/identity.js';
+
+import { compositeId, isWellFormed } from '../../base/composite-id.js';
+import { LoopError } from '../../base/errors.js';
+import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { Clock } from '../../journal/clock.js';
-import { LoopError } from '../../journal/errors.js';
-import type { DefinedLoop } from '../../loops/defined.js';
+import type { DefinedLoop } from '../../loops/defined-loop.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { TurnResult } from '../../protocol/trace.js';
-import { type Answers, chatIdOf, type Prompt, readChatRequest } from './chat-request.js';
+import { type AnswersRequest, type PromptRequest, parseChatId, readChatRequest } from './chat-request.js';
 import { type ChatAccess, chatSession } from './chat-session.js';
 import type { UiChunk } from './chunk.js';
-import type { Known, Reading } from './chunk-log.js';
-import { Problem, problemResponse } from './problem.js';
-import { provenanceOf } from './provenance.js';
-import { type ChatHost, type Driven, Telling } from './telling.js';
-import type { ErrorText, KindOf } from './tool-calls.js';
+import type { ChunkStreamOptions, ReaderProgress } from './chunk-log.js';
+import { HttpProblem, problemResponse } from './problem.js';
+import { createRequestCheck } from './request-origin.js';
+import type { ErrorFormatter, ToolKindLookup } from './tool-calls.js';
+import { type ChatHost, type ChatRunOptions, TurnStream } from './turn-stream.js';
 
+/** Options of `chatHandler`. */
 export interface ChatOptions {
+  /** The host that runs the turns. */
   readonly host: ChatHost;
-  /** The loop that answers, usually an agent: it gets `{prompt}`. */
+  /** The loop that replies to messages, usually an agent. Its input is `{prompt}`. */
   readonly agent: string | DefinedLoop;
   /**
-   * The user who sends a request, as your server has authenticated them: chats belong to this principal, turns run and
-   * answers are given on their behalf. A request for which it returns nothing is refused. Without it, everybody who reaches
-   * the handler shares all chats, and only requests to a loopback host are served (see `hosts`): for local use.
+   * Returns the authenticated user of a request. Chats belong to this principal; turns run, and approvals are answered, on
+   * its behalf. A request without a principal is refused with status 403.
+   *
+   * Without this option all clients share all chats, and only requests to a loopback host are served (see `hosts`). Use
+   * that for local development only.
+   * @default no users
    */
   readonly principal?: (request: Request) => string | undefined | Promise<string | undefined>;
-  /** Whether this user may use this chat, beyond chats being their own. */
+  /**
+   * Returns true if the user may use this chat. It restricts access further: a user never reaches chats of another user.
+   * @default every user may use their own chats
+   */
   readonly authorise?: (request: Request, access: ChatAccess) => boolean | Promise<boolean>;
-  /** What users are shown of an error; what its code means, unless told. */
-  readonly errorText?: ErrorText;
-  /** Hears what went wrong in the machinery, which clients are not told. */
+  /**
+   * Returns the text that users see for an error.
+   * @default the general meaning of the error code
+   */
+  readonly errorText?: ErrorFormatter;
+  /** Receives internal errors. Clients see only that the server failed. */
   readonly onError?: (thrown: unknown) => void;
-  /** Whether a turn is cancelled when the last client that reads it goes away; it goes on unless told. */
+  /**
+   * True if a turn is cancelled when its last reader disconnects.
+   * @default false
+   */
   readonly abortOnDisconnect?: boolean;
   /**
-   * The largest request body, in bytes.
+   * The maximum size of a request body, in bytes.
    * @default 1048576
    */
   readonly maxBytes?: number;
-  /** Origins whose pages may send requests, beside pages of the handler's own host; CORS headers are your server's. */
+  /**
+   * Origins whose pages may send requests, in addition to pages of the handler's own host. Your server sends the CORS headers.
+   * @default []
+   */
   readonly origins?: readonly string[];
   /**
-   * The hosts that are served, as `app.example` or `localhost:3000`.
+   * The hosts that are served, such as `app.example` or `localhost:3000`.
    * @default any host with `principal`, loopback hosts without
    */
   readonly hosts?: readonly string[];
-  /** With it, a stream that is quiet for long is kept open with comments. */
+  /**
+   * Times the keep-alive comments of idle streams.
+   * @default no keep-alive comments
+   */
   readonly clock?: Clock;
 }
 
-/** Answers requests of `DefaultChatTransport`. */
+/** A fetch-style handler for the requests of the AI SDK's `DefaultChatTransport`. */
 export type ChatHandler = (request: Request) => Promise<Response>;
 
-const OPTIONS: ReadonlySet<string> = new Set(
-  'host agent principal authorise errorText onError abortOnDisconnect maxBytes origins hosts clock'.split(' '),
-);
-const MAX_BYTES = 1024 * 1024;
-const SOMEBODY = 'chat user';
+const OPTION_KEYS = optionKeys<ChatOptions>({
+  host: true,
+  agent: true,
+  principal: true,
+  authorise: true,
+  errorText: true,
+  onError: true,
+  abortOnDisconnect: true,
+  maxBytes: true,
+  origins: true,
+  hosts: true,
+  clock: true,
+});
+const DEFAULT_MAX_BYTES = 1024 * 1024;
+const ANONYMOUS_PRINCIPAL = 'chat user';
 const MAX_PRINCIPAL_CHARS = 200;
 
 /**
- * Makes the handler. `POST` takes a message or answers and streams what follows; `POST {id, abort: true}` stops what
- * runs; `GET …/CHAT/stream` streams the message that is being written, or answers 204.
+ * Creates the handler. Mount it behind your own authentication.
+ *
+ * - `POST` accepts a user message or approval answers, and streams the assistant message.
+ * - `POST {id, abort: true}` cancels the running turns of the chat.
+ * - `GET …/CHAT/stream` reconnects to the message in progress; without one, the response has status 204.
+ *
+ * @throws {TypeError} If an option is unknown or invalid.
+ *
+ * @example
+ * const handler = chatHandler({ host, agent: 'support', principal: (request) => userOf(request) });
+ * createServer(nodeListener(handler)).listen(3000);
  */
 export function chatHandler(options: ChatOptions): ChatHandler {
-  const unknown = Object.keys(options).find((key) => !OPTIONS.has(key));
-  if (unknown !== undefined)
-    throw new TypeError(`chatHandler has no option "${unknown}"; it has ${[...OPTIONS].join(', ')}.`);
-  const { maxBytes = MAX_BYTES } = options;
+  assertKnownKeys(options, OPTION_KEYS, 'chatHandler has no option');
+  const { maxBytes = DEFAULT_MAX_BYTES } = options;
   if (!(Number.isSafeInteger(maxBytes) && maxBytes > 0))
-    throw new TypeError(`"maxBytes" is a whole number of bytes above zero, not ${String(maxBytes)}.`);
-  const chats = new Chats(options);
+    throw new TypeError(`"maxBytes" must be a whole number greater than zero, not ${String(maxBytes)}.`);
+  const server = new ChatServer(options);
   return async (request) => {
     try {
-      return await chats.serve(request);
+      return await server.serve(request);
     } catch (thrown) {
-      if (!(thrown instanceof Problem)) options.onError?.(thrown);
+      if (!(thrown instanceof HttpProblem)) options.onError?.(thrown);
       return problemResponse(thrown);
     }
   };
 }
 
-/** What the names are that the model of an agent may call, for `uiMessages` to show a history as it was streamed. */
-export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | DefinedLoop): KindOf {
+/**
+ * Returns the lookup for the tools and handoffs of an agent. Pass it to `uiMessages` as `kindOf`, so that a loaded history
+ * has the same parts as the stream had.
+ *
+ * @example uiMessages(envelopes, { kindOf: toolKinds(host, 'support') })
+ */
+export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | DefinedLoop): ToolKindLookup {
   const definition = typeof agent === 'string' ? host.registry.find(agent)?.definition : agent.definition;
   const spec = definition?.composite?.agent;
   const [tools, handoffs] = [new Set(spec?.tools), new Set(spec?.handoffs)];
@@ -97,122 +139,133 @@ export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | Defi
   };
 }
 
-/** A chat that a request was admitted to. */
-interface Admitted {
+/** The session of a chat that the request may use. */
+interface AdmittedChat {
   readonly sessionId: string;
   readonly principal: string | undefined;
 }
 
-class Chats {
+/** Serves the requests of one handler and shares the streams of running turns among readers. */
+class ChatServer {
   private readonly options: ChatOptions;
-  private readonly assertServed: (request: Request) => void;
-  /** What is being told, by what began it: a message of a session, or the turn that goes on. */
-  private readonly tellings = new Map<string, Telling>();
+  private readonly assertAllowed: (request: Request) => void;
+  /** Active streams, keyed by what started them: a message of a session, or a resumed turn. */
+  private readonly turnStreams = new Map<string, TurnStream>();
 
   constructor(options: ChatOptions) {
     this.options = options;
-    this.assertServed = provenanceOf(options, options.principal === undefined);
+    this.assertAllowed = createRequestCheck(options, options.principal === undefined);
   }
 
   async serve(request: Request): Promise<Response> {
-    this.assertServed(request);
+    this.assertAllowed(request);
     const principal = await this.authenticate(request);
     if (request.method === 'GET') return this.reconnect(request, principal);
-    const asked = await readChatRequest(request, this.options.maxBytes ?? MAX_BYTES);
-    const admitted = await this.admit(request, { chatId: asked.chatId, principal });
-    if (asked.kind === 'stop') return this.stop(admitted);
-    return asked.kind === 'prompt' ? this.prompt(asked, admitted) : this.answers(asked, admitted);
+    const chatRequest = await readChatRequest(request, this.options.maxBytes ?? DEFAULT_MAX_BYTES);
+    const chat = await this.admit(request, { chatId: chatRequest.chatId, principal });
+    if (chatRequest.kind === 'stop') return this.stopTurns(chat);
+    return chatRequest.kind === 'prompt' ? this.handlePrompt(chatRequest, chat) : this.handleAnswers(chatRequest, chat);
   }
 
-  /** The user who asks; undefined only if the handler knows no users. */
+  /** Returns the authenticated user; undefined only if the handler has no option `principal`. */
   private async authenticate(request: Request): Promise<string | undefined> {
     const { principal } = this.options;
     if (principal === undefined) return undefined;
-    const who: unknown = await principal(request);
-    if (typeof who === 'string' && who.trim() !== '' && who.length <= MAX_PRINCIPAL_CHARS && isWellFormed(who))
-      return who;
+    const user: unknown = await principal(request);
+    if (typeof user === 'string' && user.trim() !== '' && user.length <= MAX_PRINCIPAL_CHARS && isWellFormed(user))
+      return user;
     // guard: unknown-user-refused
-    throw new Problem(403, 'NOT_AUTHORISED', 'The server does not know who asks; sign in first.');
+    throw new HttpProblem(403, 'NOT_AUTHORISED', 'The request is not authenticated; sign in first.');
   }
 
-  private async admit(request: Request, access: ChatAccess): Promise<Admitted> {
+  /** Returns the session of a chat. Throws a 403 problem if the user may not use it. */
+  private async admit(request: Request, access: ChatAccess): Promise<AdmittedChat> {
     const { authorise, host } = this.options;
     if (authorise !== undefined && (await authorise(request, access)) !== true)
-      throw new Problem(403, 'NOT_AUTHORISED', 'This chat is not yours to use.');
+      throw new HttpProblem(403, 'NOT_AUTHORISED', 'You may not use this chat.');
     return { sessionId: await chatSession(host, access), principal: access.principal };
   }
 
-  /** A message that was sent before is the turn that it began. */
-  private async prompt(asked: Prompt, { sessionId, principal }: Admitted): Promise<Response> {
+  /** Starts a turn for a message. A message that was sent before returns the turn that it started. */
+  private async handlePrompt(request: PromptRequest, { sessionId, principal }: AdmittedChat): Promise<Response> {
     const { host, agent: loop } = this.options;
-    const { chatId, messageId, text: prompt, again } = asked;
-    const key = compositeId(chatId, messageId, ...(again ? await this.attempt(sessionId) : []));
+    const { chatId, messageId, text: prompt, isRegeneration } = request;
+    const key = compositeId(chatId, messageId, ...(isRegeneration ? await this.regenerationKey(sessionId) : []));
     const turn = { loop, input: { prompt }, sessionId, key, ...(principal !== undefined && { principal }) };
     return this.respond(
-      this.told(sessionId, /* guard: stream-bound-to-chat */ ['message', sessionId, key], (driven) =>
-        host.run(turn, driven),
+      this.streamTurn(sessionId, /* guard: stream-bound-to-chat */ ['message', sessionId, key], (runOptions) =>
+        host.run(turn, runOptions),
       ),
     );
   }
 
-  /** Tells one wish for another answer from the next: it is the same as long as nothing has ended. */
-  private async attempt(sessionId: string): Promise<readonly string[]> {
+  /** Distinguishes repeated regenerations. Retries share a key until a turn of the session has ended. */
+  private async regenerationKey(sessionId: string): Promise<readonly string[]> {
     const turns = await this.options.host.archive.turns(sessionId);
     return ['again', String(turns.filter(({ endedAt }) => endedAt !== undefined).length)];
   }
 
-  /** Gives the answers to the host, which alone knows what was asked, and goes on with the turn. */
-  private async answers(asked: Answers, { sessionId, principal = SOMEBODY }: Admitted): Promise<Response> {
+  /** Passes the answers to the host, which checks them against its pending approvals, and resumes the turn. */
+  private async handleAnswers(
+    request: AnswersRequest,
+    { sessionId, principal = ANONYMOUS_PRINCIPAL }: AdmittedChat,
+  ): Promise<Response> {
     const { host } = this.options;
-    const { answers } = asked;
-    const before = await host.archive.approvals(sessionId);
+    const { answers } = request;
+    const pendingBefore = await host.archive.approvals(sessionId);
     const refused = new Set<string>();
     for (const { approvalId: id, approved, reason } of answers) {
-      const said = reason === undefined ? {} : { reason };
-      const taken = await accepted(host.answer({ id, approved, by: principal, sessionId, ...said }));
-      if (!taken) refused.add(id);
+      const answer = { id, approved, by: principal, sessionId, ...(reason !== undefined && { reason }) };
+      if (!(await isAccepted(host.answer(answer)))) refused.add(id);
     }
-    const turnId = await this.turnOf(asked, sessionId, before);
+    const turnId = await this.findAnsweredTurn(request, sessionId, pendingBefore);
     const pending = refused.size === 0 ? [] : await host.archive.approvals(sessionId);
-    const known = knownOf(asked, new Set(pending.map(({ id }) => id)));
-    const first = [...refused].map((approvalId): UiChunk => {
+    const progress = readerProgressOf(request, new Set(pending.map(({ id }) => id)));
+    const leadingChunks = [...refused].map((approvalId): UiChunk => {
       return { type: 'data-rondo-refused', data: { approvalId }, transient: true };
     });
-    // With an answer to go on with, the turn is driven anew, behind whatever drives it now; else it is only watched.
-    const news = answers.flatMap(({ approvalId }) => (refused.has(approvalId) ? [] : [approvalId]));
-    const watched = [...this.tellings.values()].find((telling) => telling.turnId === turnId);
-    const resume = (): Telling =>
-      this.told(sessionId, ['turn', turnId, ...news], (driven) => host.resume(turnId, driven), turnId);
-    return this.respond(news.length > 0 ? resume() : (watched ?? resume()), { known, first });
+    // An accepted answer resumes the turn, queued behind a run in progress. Without one, the active stream is only joined.
+    const accepted = answers.flatMap(({ approvalId }) => (refused.has(approvalId) ? [] : [approvalId]));
+    const active = [...this.turnStreams.values()].find((stream) => stream.turnId === turnId);
+    const resume = (): TurnStream =>
+      this.streamTurn(
+        sessionId,
+        ['turn', turnId, ...accepted],
+        (runOptions) => host.resume(turnId, runOptions),
+        turnId,
+      );
+    return this.respond(accepted.length > 0 ? resume() : (active ?? resume()), { progress, leadingChunks });
   }
 
-  private async turnOf(
-    { messageId, answers }: Answers,
+  /** Returns the turn that the answers are about: by a pending approval, or else by the id of the message. */
+  private async findAnsweredTurn(
+    { messageId, answers }: AnswersRequest,
     sessionId: string,
     pending: readonly Approval[],
   ): Promise<string> {
-    const about = pending.find(({ id }) => answers.some(({ approvalId }) => approvalId === id));
-    if (about !== undefined) return about.turnId;
+    const approval = pending.find(({ id }) => answers.some(({ approvalId }) => approvalId === id));
+    if (approval !== undefined) return approval.turnId;
     const turns = await this.options.host.archive.turns(sessionId);
     if (turns.some(({ turnId }) => turnId === messageId)) return messageId;
-    throw new Problem(404, 'TURN_NOT_FOUND', 'The answers are about nothing that this chat has asked.');
+    throw new HttpProblem(404, 'TURN_NOT_FOUND', 'The answers match no approval of this chat.');
   }
 
   private async reconnect(request: Request, principal: string | undefined): Promise<Response> {
-    const [, named] = /\/([^/]+)\/stream\/?$/.exec(new URL(request.url).pathname) ?? [];
-    if (named === undefined) throw new Problem(404, 'TURN_NOT_FOUND', 'There is only GET …/CHAT/stream.');
-    const { sessionId } = await this.admit(request, { chatId: chatIdOf(decoded(named)), principal });
+    const [, segment] = /\/([^/]+)\/stream\/?$/.exec(new URL(request.url).pathname) ?? [];
+    if (segment === undefined) throw new HttpProblem(404, 'TURN_NOT_FOUND', 'GET serves only …/CHAT/stream.');
+    const { sessionId } = await this.admit(request, { chatId: parseChatId(decodePathSegment(segment)), principal });
     const { host } = this.options;
-    const telling = [...this.tellings.values()].find((one) => one.sessionId === sessionId);
-    if (telling !== undefined) return this.respond(telling);
-    // Somebody else in this process drives it: it is watched, and how it ended is known once it has.
+    const active = [...this.turnStreams.values()].find((stream) => stream.sessionId === sessionId);
+    if (active !== undefined) return this.respond(active);
+    // The turn was started outside of this handler. `resume` waits for the run in progress and returns its result.
     const running = (await host.archive.turns(sessionId)).find(({ status }) => status === 'running');
     if (running === undefined) return new Response(null, { status: 204 });
     const { turnId } = running;
-    return this.respond(this.told(sessionId, ['turn', turnId], (driven) => host.resume(turnId, driven), turnId));
+    const resume = (runOptions: ChatRunOptions): Promise<TurnResult> => host.resume(turnId, runOptions);
+    return this.respond(this.streamTurn(sessionId, ['turn', turnId], resume, turnId));
   }
 
-  private async stop({ sessionId }: Admitted): Promise<Response> {
+  private async stopTurns({ sessionId }: AdmittedChat): Promise<Response> {
     const { host } = this.options;
     for (const { turnId, status } of await host.archive.turns(sessionId)) {
       if (status === 'running') await host.cancel(turnId, 'The user stopped it.');
@@ -220,53 +273,59 @@ class Chats {
     return new Response(null, { status: 204 });
   }
 
-  /** Drives a turn and tells it; the same one only once at a time. */
-  private told(
+  /** Runs a turn and streams it. A second request with the same key joins the active stream. */
+  private streamTurn(
     sessionId: string,
-    began: readonly [kind: 'message' | 'turn', ...string[]],
-    drive: (driven: Driven) => Promise<TurnResult>,
+    keyParts: readonly [kind: 'message' | 'turn', ...string[]],
+    runTurn: (runOptions: ChatRunOptions) => Promise<TurnResult>,
     turnId?: string,
-  ): Telling {
-    const key = compositeId(...began);
-    const known = this.tellings.get(key);
-    if (known !== undefined) return known;
+  ): TurnStream {
+    const key = compositeId(...keyParts);
+    const active = this.turnStreams.get(key);
+    if (active !== undefined) return active;
     const { host, agent, errorText, onError } = this.options;
-    const shown = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
-    const telling = new Telling(sessionId, host, shown, (thrown) => onError?.(thrown));
-    this.tellings.set(key, telling);
-    const forget = (): void => void this.tellings.delete(key);
-    telling.tell(drive, turnId).then(forget, forget);
-    return telling;
+    const chunkOptions = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
+    const stream = new TurnStream(sessionId, host, chunkOptions, (thrown) => onError?.(thrown));
+    this.turnStreams.set(key, stream);
+    const remove = (): void => void this.turnStreams.delete(key);
+    stream.run(runTurn, turnId).then(remove, remove);
+    return stream;
   }
 
-  private respond(telling: Telling, reading: Pick<Reading, 'known' | 'first'> = {}): Response {
+  private respond(
+    stream: TurnStream,
+    streamOptions: Pick<ChunkStreamOptions, 'progress' | 'leadingChunks'> = {},
+  ): Response {
     const { abortOnDisconnect = false, clock } = this.options;
-    telling.join();
-    const left = (): void => telling.leave(abortOnDisconnect);
+    stream.addReader();
+    const onDisconnect = (): void => stream.removeReader(abortOnDisconnect);
     const headers = {
       'content-type': 'text/event-stream',
       'cache-control': 'no-cache',
       'x-vercel-ai-ui-message-stream': 'v1',
       'x-accel-buffering': 'no',
     };
-    return new Response(telling.log.stream({ ...reading, clock, left }), { headers });
+    return new Response(stream.log.stream({ ...streamOptions, clock, onDisconnect }), { headers });
   }
 }
 
-/** What the client has of the message; what it was asked and nobody has answered is asked again. */
-function knownOf({ steps, tools, approvals, answers }: Answers, pending: ReadonlySet<string>): Known {
+/** Returns the client's progress in the message. Approvals that are still pending are requested again. */
+function readerProgressOf(
+  { stepCount, toolCallIds, approvalIds, answers }: AnswersRequest,
+  pending: ReadonlySet<string>,
+): ReaderProgress {
   return {
-    steps,
-    tools: new Set(tools),
-    approvals: new Set(approvals.filter((id) => !pending.has(id))),
-    owed: new Set(answers.map(({ toolCallId }) => toolCallId)),
+    stepCount,
+    toolCallIds: new Set(toolCallIds),
+    approvalIds: new Set(approvalIds.filter((id) => !pending.has(id))),
+    unsettledToolCallIds: new Set(answers.map(({ toolCallId }) => toolCallId)),
   };
 }
 
-/** Whether an answer was taken. One that was not is in the journal with its reason, and no error of the client's. */
-async function accepted(given: Promise<unknown>): Promise<boolean> {
+/** Returns true if the host accepted the answer. A refused answer is journaled with its reason, and is not an HTTP error. */
+async function isAccepted(answering: Promise<unknown>): Promise<boolean> {
   try {
-    await given;
+    await answering;
     return true;
   } catch (thrown) {
     if (thrown instanceof LoopError) return false;
@@ -274,7 +333,7 @@ async function accepted(given: Promise<unknown>): Promise<boolean> {
   }
 }
 
-function decoded(text: string): string {
+function decodePathSegment(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,137 +1,159 @@
 /**
- * The chunks of one message while it is written, and those who read it, each at its own pace and from where it likes. A
- * reader holds nothing but its place: who reads slowly gets the pieces that came meanwhile as one, and nobody else waits.
+ * An append-only log of the chunks of one message, with any number of readers. A reader keeps only its position, so a slow
+ * reader costs no memory and delays no other one. Adjacent deltas are merged, so a slow reader receives fewer, larger chunks.
  */
 import type { Clock } from '../../journal/clock.js';
-import { addition, target, type UiChunk, withAddition } from './chunk.js';
+import { deltaTargetOf, deltaTextOf, type UiChunk, withDeltaText } from './chunk.js';
 
-/** What a reader has of the message already: it goes on from there. */
-export interface Known {
-  /** How many steps it has begun. */
-  readonly steps: number;
-  /** Its tool parts. */
-  readonly tools: ReadonlySet<string>;
-  /** The approvals it was asked for and that need not be asked for again. */
-  readonly approvals: ReadonlySet<string>;
-  /** Tool parts that it has answered for: the stream must say what became of each, or it would send them for ever. */
-  readonly owed: ReadonlySet<string>;
+/** The chunks of a message that a reader already has. They are not sent again. */
+export interface ReaderProgress {
+  /** The number of steps in the reader's message. */
+  readonly stepCount: number;
+  /** The tool parts in the reader's message. */
+  readonly toolCallIds: ReadonlySet<string>;
+  /** Approvals in the reader's message that need no further request. */
+  readonly approvalIds: ReadonlySet<string>;
+  /** Tool parts that the reader has answered. The stream must settle each one; otherwise the SDK sends the answers again, endlessly. */
+  readonly unsettledToolCallIds: ReadonlySet<string>;
 }
 
-interface Item {
+interface LoggedChunk {
   chunk: UiChunk;
   readonly step: number;
 }
 
-export interface Reading {
-  readonly known?: Known;
-  /** Chunks that are for this reader alone, before all others. */
-  readonly first?: readonly UiChunk[];
-  /** With it, a reader that hears nothing for a while is told that the line is alive. */
+/** Options of one reader. */
+export interface ChunkStreamOptions {
+  readonly progress?: ReaderProgress;
+  /** Chunks for this reader only, sent first. */
+  readonly leadingChunks?: readonly UiChunk[];
+  /**
+   * Times the keep-alive comments of an idle stream.
+   * @default no keep-alive comments
+   */
   readonly clock?: Clock | undefined;
-  readonly left?: () => void;
+  readonly onDisconnect?: () => void;
 }
 
-const NOTHING: Known = { steps: 0, tools: new Set(), approvals: new Set(), owed: new Set() };
-const MERGED = 4096;
-const BATCH = 16 * 1024;
-const QUIET = 15_000;
-const UNSETTLED = 'An answer was given, but what it is about has not ended. Load the chat again to see how it stands.';
+const NO_PROGRESS: ReaderProgress = {
+  stepCount: 0,
+  toolCallIds: new Set(),
+  approvalIds: new Set(),
+  unsettledToolCallIds: new Set(),
+};
+const MAX_MERGED_CHARS = 4096;
+const MAX_BATCH_CHARS = 16 * 1024;
+const KEEP_ALIVE_MS = 15_000;
+const UNSETTLED_TEXT =
+  'The approval was answered, but its tool call has not ended. Reload the chat to see the current state.';
 
+/** The chunk log of one message. */
 export class ChunkLog {
-  private readonly items: Item[] = [];
-  private readonly waiting = new Set<() => void>();
-  private ended = false;
+  private readonly items: LoggedChunk[] = [];
+  private readonly waiters = new Set<() => void>();
+  private isEnded = false;
 
   add(chunk: UiChunk, step: number): void {
     const last = this.items.at(-1);
-    const text = addition(chunk);
-    const before = last === undefined || text === undefined ? undefined : addition(last.chunk);
-    if (last && text !== undefined && before !== undefined && before.length < MERGED && same(last.chunk, chunk)) {
-      last.chunk = withAddition(last.chunk, before + text);
+    const text = deltaTextOf(chunk);
+    const lastText = last === undefined || text === undefined ? undefined : deltaTextOf(last.chunk);
+    if (
+      last &&
+      text !== undefined &&
+      lastText !== undefined &&
+      lastText.length < MAX_MERGED_CHARS &&
+      isSameDelta(last.chunk, chunk)
+    ) {
+      last.chunk = withDeltaText(last.chunk, lastText + text);
     } else this.items.push({ chunk, step });
-    this.wake();
+    this.wakeReaders();
   }
 
   end(): void {
-    this.ended = true;
-    this.wake();
+    this.isEnded = true;
+    this.wakeReaders();
   }
 
-  /** The message as server-sent events. */
-  stream({ known = NOTHING, first = [], clock, left }: Reading = {}): ReadableStream<Uint8Array> {
-    const reader = new Reader(this.items, known, first);
-    const gone = new AbortController();
+  /** Returns the message as a stream of server-sent events. */
+  stream({
+    progress = NO_PROGRESS,
+    leadingChunks = [],
+    clock,
+    onDisconnect,
+  }: ChunkStreamOptions = {}): ReadableStream<Uint8Array> {
+    const reader = new ChunkReader(this.items, progress, leadingChunks);
+    const disconnect = new AbortController();
     const encoder = new TextEncoder();
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
-          let text = reader.take();
-          while (text === '' && !this.ended && !gone.signal.aborted) {
-            const heard = await this.change(clock, gone.signal);
-            text = heard ? reader.take() : ': \n\n';
+          let text = reader.readBatch();
+          while (text === '' && !this.isEnded && !disconnect.signal.aborted) {
+            const hasChanged = await this.waitForChange(clock, disconnect.signal);
+            text = hasChanged ? reader.readBatch() : ': \n\n';
           }
-          if (gone.signal.aborted) return;
+          if (disconnect.signal.aborted) return;
           if (text !== '') return controller.enqueue(encoder.encode(text));
           controller.enqueue(encoder.encode('data: [DONE]\n\n'));
           controller.close();
         },
         cancel: () => {
-          gone.abort();
-          this.wake();
-          left?.();
+          disconnect.abort();
+          this.wakeReaders();
+          onDisconnect?.();
         },
       },
       { highWaterMark: 0 },
     );
   }
 
-  /** Waits until there is more to read; false if nothing came for a while. */
-  private async change(clock: Clock | undefined, gone: AbortSignal): Promise<boolean> {
-    const news = new Promise<boolean>((resolve) => this.waiting.add(() => resolve(true)));
-    if (clock === undefined) return news;
-    const enough = new AbortController();
-    const quiet = clock.sleep(QUIET, AbortSignal.any([enough.signal, gone])).then(
+  /** Waits until the log changes. Returns false if it is time for a keep-alive comment. */
+  private async waitForChange(clock: Clock | undefined, disconnected: AbortSignal): Promise<boolean> {
+    const change = new Promise<boolean>((resolve) => this.waiters.add(() => resolve(true)));
+    if (clock === undefined) return change;
+    const stopTimer = new AbortController();
+    const timeout = clock.sleep(KEEP_ALIVE_MS, AbortSignal.any([stopTimer.signal, disconnected])).then(
       () => false,
       () => true,
     );
-    const heard = await Promise.race([news, quiet]);
-    enough.abort();
-    return heard;
+    const hasChanged = await Promise.race([change, timeout]);
+    stopTimer.abort();
+    return hasChanged;
   }
 
-  private wake(): void {
-    const waiting = [...this.waiting];
-    this.waiting.clear();
-    for (const resume of waiting) resume();
+  private wakeReaders(): void {
+    const waiters = [...this.waiters];
+    this.waiters.clear();
+    for (const wake of waiters) wake();
   }
 }
 
-function same(a: UiChunk, b: UiChunk): boolean {
-  return a.type === b.type && target(a) === target(b);
+function isSameDelta(a: UiChunk, b: UiChunk): boolean {
+  return a.type === b.type && deltaTargetOf(a) === deltaTargetOf(b);
 }
 
-/** One reader's place. */
-class Reader {
-  private readonly items: readonly Item[];
-  private readonly known: Known;
-  private readonly owed: Set<string>;
-  private readonly first: UiChunk[];
+/** The position of one reader. */
+class ChunkReader {
+  private readonly items: readonly LoggedChunk[];
+  private readonly progress: ReaderProgress;
+  private readonly unsettledToolCallIds: Set<string>;
+  private readonly leadingChunks: UiChunk[];
   private index = 0;
-  /** How much of the piece at the place was read. */
+  /** The number of characters that were read of the delta at `index`. */
   private offset = 0;
 
-  constructor(items: readonly Item[], known: Known, first: readonly UiChunk[]) {
+  constructor(items: readonly LoggedChunk[], progress: ReaderProgress, leadingChunks: readonly UiChunk[]) {
     this.items = items;
-    this.known = known;
-    this.owed = new Set(known.owed);
-    this.first = [...first];
+    this.progress = progress;
+    this.unsettledToolCallIds = new Set(progress.unsettledToolCallIds);
+    this.leadingChunks = [...leadingChunks];
   }
 
-  /** What there is to read now, up to a bound; empty if there is nothing. */
-  take(): string {
+  /** Returns the unread chunks as server-sent events, up to a limit; an empty string if there are none. */
+  readBatch(): string {
     let text = '';
-    while (text.length < BATCH) {
-      const chunk = this.first.shift() ?? this.next();
+    while (text.length < MAX_BATCH_CHARS) {
+      const chunk = this.leadingChunks.shift() ?? this.next();
       if (chunk === undefined) break;
       text += `data: ${JSON.stringify(chunk)}\n\n`;
     }
@@ -142,9 +164,9 @@ class Reader {
     for (;;) {
       const item = this.items[this.index];
       if (item === undefined) return undefined;
-      const text = addition(item.chunk);
+      const text = deltaTextOf(item.chunk);
       const unread = text?.slice(this.offset);
-      // The last piece may still grow, so the place stays at it.
+      // The last delta may still grow, so the reader stays at its index.
       if (text !== undefined && this.index === this.items.length - 1) {
         if (unread === '') return undefined;
         this.offset = text.length;
@@ -152,22 +174,22 @@ class Reader {
         this.index += 1;
         this.offset = 0;
       }
-      if (unread === '' || !this.admits(item)) continue;
-      return this.settled(unread === undefined ? item.chunk : withAddition(item.chunk, unread));
+      if (unread === '' || !this.isUnseen(item)) continue;
+      return this.endUnsettledWithError(unread === undefined ? item.chunk : withDeltaText(item.chunk, unread));
     }
   }
 
-  private admits({ chunk, step }: Item): boolean {
-    const { steps, tools, approvals } = this.known;
-    if (step === 0 || step > steps) return true;
+  private isUnseen({ chunk, step }: LoggedChunk): boolean {
+    const { stepCount, toolCallIds, approvalIds } = this.progress;
+    if (step === 0 || step > stepCount) return true;
     switch (chunk.type) {
       case 'tool-input-start':
       case 'tool-input-delta':
       case 'tool-input-available':
       case 'tool-input-error':
-        return !tools.has(chunk.toolCallId);
+        return !toolCallIds.has(chunk.toolCallId);
       case 'tool-approval-request':
-        return !approvals.has(chunk.approvalId);
+        return !approvalIds.has(chunk.approvalId);
       case 'tool-output-available':
       case 'tool-output-error':
       case 'tool-output-denied':
@@ -177,11 +199,12 @@ class Reader {
     }
   }
 
-  /** A message that would end with an answer still open ends with an error: the SDK stops sending it only then. */
-  private settled(chunk: UiChunk): UiChunk {
-    if (chunk.type === 'finish' && this.owed.size > 0) return { type: 'error', errorText: UNSETTLED };
+  /** Replaces the finish of a message with an unsettled answer by an error; otherwise the SDK sends the answer again. */
+  private endUnsettledWithError(chunk: UiChunk): UiChunk {
+    if (chunk.type === 'finish' && this.unsettledToolCallIds.size > 0)
+      return { type: 'error', errorText: UNSETTLED_TEXT };
     if (chunk.type.startsWith('tool-output') || chunk.type === 'tool-approval-request') {
-      this.owed.delete((chunk as { readonly toolCallId: string }).toolCallId);
+      this.unsettledToolCallIds.delete((chunk as { readonly toolCallId: string }).toolCallId);
     }
     return chunk;
   }

@@ -1,10 +1,10 @@
 /**
- * The pieces of the AI SDK's UI message stream that we send, written out as types of our own: nothing of the SDK is
- * loaded, and a test holds these shapes to the SDK's. What the protocol has no word for is a `data-rondo-…` part.
+ * The chunks of the AI SDK's UI message stream that Rondo sends. The types are declared here, so that the SDK is not a
+ * dependency; a test checks them against the SDK. A `data-rondo-…` part carries what the protocol has no part for.
  */
 import type { Json } from '../../protocol/json.js';
 
-/** What the call of a loop that is more than a tool looks like; its leaf tools that ask are parts of their own. */
+/** A call of a composite or a handoff. Tool calls below it that need an approval are separate tool parts. */
 export interface CallData {
   readonly toolCallId: string;
   readonly name: string;
@@ -14,7 +14,7 @@ export interface CallData {
   readonly errorText?: string;
 }
 
-/** What a sub-agent said so far, and how it stands. */
+/** The text and the status of a sub-agent so far. */
 export interface AgentData {
   readonly generationId: string;
   readonly agent?: string;
@@ -23,23 +23,24 @@ export interface AgentData {
   readonly summary?: string;
 }
 
-/** The data of each `data-rondo-…` part. Deltas, waits and refusals are only seen live, and not kept in the message. */
+/** The data of each `data-rondo-…` part. Deltas, waits and refusals are transient: they are streamed, but not part of the message. */
 export interface RondoData {
   'rondo-call': CallData;
   'rondo-agent': AgentData;
   'rondo-agent-delta': { readonly generationId: string; readonly kind: 'text' | 'reasoning'; readonly text: string };
   'rondo-tool-delta': { readonly toolCallId: string; readonly text: string };
-  /** A message of the user that the agent heard while it ran. */
+  /** A user message that the agent received during the turn. */
   'rondo-heard': { readonly text: string };
   'rondo-trigger': { readonly name: string; readonly payload?: Json };
-  /** The agent failed, or stopped short; the text is what may be shown. */
+  /** The agent failed or stopped early. The text may be shown to users. */
   'rondo-failure': { readonly code: string; readonly errorText: string };
-  /** What a paused turn waits for, beside approvals. */
+  /** A wait of a paused turn other than an approval. */
   'rondo-waiting': { readonly kind: string; readonly name?: string };
-  /** An answer that was not taken. */
+  /** An approval answer that the host refused. */
   'rondo-refused': { readonly approvalId: string };
 }
 
+/** A `data-rondo-…` chunk. */
 export type DataChunk = {
   [Name in keyof RondoData]: {
     readonly type: `data-${Name}`;
@@ -49,27 +50,27 @@ export type DataChunk = {
   };
 }[keyof RondoData];
 
-interface ToolNamed {
+interface ToolInputFields {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly dynamic?: boolean;
 }
 
-interface ToolEnded {
+interface ToolOutputFields {
   readonly toolCallId: string;
   readonly dynamic?: boolean;
 }
 
-/** One piece of the stream. */
+/** One chunk of a UI message stream. */
 export type UiChunk =
   | { readonly type: 'start'; readonly messageId: string }
   | { readonly type: 'start-step' | 'finish-step' }
   | { readonly type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; readonly id: string }
   | { readonly type: 'text-delta' | 'reasoning-delta'; readonly id: string; readonly delta: string }
-  | ({ readonly type: 'tool-input-start' } & ToolNamed)
+  | ({ readonly type: 'tool-input-start' } & ToolInputFields)
   | { readonly type: 'tool-input-delta'; readonly toolCallId: string; readonly inputTextDelta: string }
-  | ({ readonly type: 'tool-input-available'; readonly input: Json } & ToolNamed)
-  | ({ readonly type: 'tool-input-error'; readonly input: Json; readonly errorText: string } & ToolNamed)
+  | ({ readonly type: 'tool-input-available'; readonly input: Json } & ToolInputFields)
+  | ({ readonly type: 'tool-input-error'; readonly input: Json; readonly errorText: string } & ToolInputFields)
   | {
       readonly type: 'tool-approval-request';
       readonly approvalId: string;
@@ -80,16 +81,16 @@ export type UiChunk =
       readonly type: 'tool-output-available';
       readonly output: Json;
       readonly toolMetadata?: { said: string };
-    } & ToolEnded)
-  | ({ readonly type: 'tool-output-error'; readonly errorText: string } & ToolEnded)
+    } & ToolOutputFields)
+  | ({ readonly type: 'tool-output-error'; readonly errorText: string } & ToolOutputFields)
   | { readonly type: 'tool-output-denied'; readonly toolCallId: string }
   | { readonly type: 'finish'; readonly finishReason: 'stop' | 'tool-calls' | 'other' }
   | { readonly type: 'error'; readonly errorText: string }
   | { readonly type: 'abort'; readonly reason?: string }
   | DataChunk;
 
-/** The text of a piece that only adds to the one before it. */
-export function addition(chunk: UiChunk): string | undefined {
+/** Returns the text of a delta chunk; undefined for other chunks. */
+export function deltaTextOf(chunk: UiChunk): string | undefined {
   switch (chunk.type) {
     case 'text-delta':
     case 'reasoning-delta':
@@ -104,8 +105,8 @@ export function addition(chunk: UiChunk): string | undefined {
   }
 }
 
-/** The same piece with another text. */
-export function withAddition(chunk: UiChunk, text: string): UiChunk {
+/** Returns a copy of a delta chunk with another text. */
+export function withDeltaText(chunk: UiChunk, text: string): UiChunk {
   switch (chunk.type) {
     case 'text-delta':
     case 'reasoning-delta':
@@ -121,8 +122,8 @@ export function withAddition(chunk: UiChunk, text: string): UiChunk {
   }
 }
 
-/** What two additions have in common when the second continues the first. */
-export function target(chunk: UiChunk): string {
+/** Returns a key that is equal for two delta chunks that may be merged. */
+export function deltaTargetOf(chunk: UiChunk): string {
   switch (chunk.type) {
     case 'text-delta':
     case 'reasoning-delta':

@@ -1,10 +1,12 @@
-/** The AI SDK both ways: an agent as the back end of `useChat`, the history of a session as its messages, a loop as a tool. */
+/**
+ * `rondo/ai-sdk`: Rondo together with the AI SDK. Serves an agent to `useChat`, converts the journal of a session to UI
+ * messages, and offers a loop as a tool for `generateText` and `streamText`.
+ */
 export { type ChatHandler, type ChatOptions, chatHandler, toolKinds } from './chat.js';
 export { type ChatAccess, chatSession, type SessionHost } from './chat-session.js';
 export type { AgentData, CallData, DataChunk, RondoData, UiChunk } from './chunk.js';
 export { type UiMessage, type UiPart, type UiToolPart, uiMessages } from './message.js';
 export { nodeListener } from './node.js';
-export type { ChatHost, ChatTurn, Driven } from './telling.js';
 export {
   type AISDKCall,
   type AISDKSchema,
@@ -14,5 +16,6 @@ export {
   type ToolTurn,
   toAISDKTool,
 } from './tool.js';
-export type { ErrorText, KindOf } from './tool-calls.js';
-export { type Say, UiChunks, type UiChunksOptions } from './ui-chunks.js';
+export type { ErrorFormatter, ToolKindLookup } from './tool-calls.js';
+export type { ChatHost, ChatRunOptions, ChatTurn } from './turn-stream.js';
+export { type ChunkSink, UiChunks, type UiChunksOptions } from './ui-chunks.js';

@@ -1,68 +1,73 @@
 /**
- * The history of a session as messages of the AI SDK, for a page that loads: the envelopes go through the same chunks
- * as a live turn, so what is loaded is what was streamed. A turn is one user message and one assistant message.
+ * Converts the history of a session to messages of the AI SDK, for the initial load of a page. The envelopes produce the
+ * same chunks as a live turn, so a loaded message equals the streamed one. A turn is a user message and an assistant message.
  */
 import type { ApprovalStatus, EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import type { DataChunk, UiChunk } from './chunk.js';
-import { turnOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
+import { turnIdOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
 
-interface Answered<A extends boolean> {
+interface AnsweredApproval<A extends boolean> {
   readonly id: string;
   readonly approved: A;
 }
 
-/** How a call of a tool stands. */
-type ToolState =
+/** The state of a tool call. */
+type ToolPartState =
   | { readonly state: 'input-available' }
   | {
       readonly state: 'approval-requested';
       readonly approval: { readonly id: string; readonly descriptor?: { readonly description: string } };
     }
-  | { readonly state: 'approval-responded'; readonly approval: Answered<boolean> }
-  | { readonly state: 'output-available'; readonly output: Json; readonly approval?: Answered<true> }
-  | { readonly state: 'output-error'; readonly errorText: string; readonly approval?: Answered<true> }
-  | { readonly state: 'output-denied'; readonly approval: Answered<false> };
+  | { readonly state: 'approval-responded'; readonly approval: AnsweredApproval<boolean> }
+  | { readonly state: 'output-available'; readonly output: Json; readonly approval?: AnsweredApproval<true> }
+  | { readonly state: 'output-error'; readonly errorText: string; readonly approval?: AnsweredApproval<true> }
+  | { readonly state: 'output-denied'; readonly approval: AnsweredApproval<false> };
 
-/** A call of a tool: `tool-NAME`, or `dynamic-tool` with the name beside it. */
+/** A tool call. Its type is `tool-NAME`, or `dynamic-tool` with the name in `toolName`. */
 export type UiToolPart = (
   | { readonly type: `tool-${string}` }
   | { readonly type: 'dynamic-tool'; readonly toolName: string }
-) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolState;
+) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolPartState;
 
+/** A part of a message. */
 export type UiPart =
   | { readonly type: 'step-start' }
   | { readonly type: 'text' | 'reasoning'; readonly text: string; readonly state: 'done' }
   | UiToolPart
   | { readonly type: DataChunk['type']; readonly id: string; readonly data: DataChunk['data'] };
 
-/** A message as `useChat` takes it. */
+/** A message for `useChat`. */
 export interface UiMessage {
   readonly id: string;
   readonly role: 'user' | 'assistant';
   readonly parts: UiPart[];
 }
 
-/** The messages of a session, rebuilt from its envelopes. */
+/**
+ * Converts the envelopes of a session to messages for `useChat`.
+ *
+ * @example const messages = uiMessages(await host.archive.events(sessionId), { kindOf: toolKinds(host, 'support') });
+ */
 export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunksOptions = {}): UiMessage[] {
   const turns = new Map<string, TurnMessages>();
   for (const envelope of envelopes) {
-    const id = turnOf(envelope.generationId);
+    const id = turnIdOf(envelope.generationId);
     if (id === '') continue;
     const turn = turns.get(id) ?? new TurnMessages(id, options);
     turns.set(id, turn);
-    turn.envelope(envelope);
+    turn.addEnvelope(envelope);
   }
-  return [...turns.values()].flatMap((turn) => turn.messages());
+  return [...turns.values()].flatMap((turn) => turn.toMessages());
 }
 
-/** A tool part in the making. */
-interface Loose {
+/** A tool part whose members are not yet consistent with its state. */
+interface ToolPartDraft {
   readonly type: UiToolPart['type'];
   readonly toolName?: string;
   readonly toolCallId: string;
   readonly input: Json;
-  readonly state: ToolState['state'];
+  readonly state: ToolPartState['state'];
   readonly output?: Json;
   readonly errorText?: string;
   readonly toolMetadata?: { said: string };
@@ -73,29 +78,29 @@ interface Loose {
   };
 }
 
-/** The two messages of one turn. */
+/** Builds the user message and the assistant message of one turn. */
 class TurnMessages {
   private readonly id: string;
   private readonly chunks: UiChunks;
   private readonly parts: UiPart[] = [];
-  /** Where the parts are that can change. */
-  private readonly places = new Map<string, number>();
+  /** Indexes of the parts that later chunks may replace. */
+  private readonly partIndexes = new Map<string, number>();
   private prompt: string | undefined;
 
   constructor(id: string, options: UiChunksOptions) {
     this.id = id;
-    this.chunks = new UiChunks((chunk) => this.apply(chunk), options);
+    this.chunks = new UiChunks((chunk) => this.applyChunk(chunk), options);
   }
 
-  envelope(envelope: EventEnvelope): void {
+  addEnvelope(envelope: EventEnvelope): void {
     if (envelope.type === 'user-message') this.prompt ??= envelope.content.text;
-    this.chunks.envelope(envelope);
+    this.chunks.addEnvelope(envelope);
     if (envelope.type !== 'tool-call') return;
-    const part = this.chunks.partOf(envelope.id);
-    if (part !== undefined) this.answered(part, envelope.content.approvalStatus);
+    const partId = this.chunks.partIdOf(envelope.id);
+    if (partId !== undefined) this.recordAnswer(partId, envelope.content.approvalStatus);
   }
 
-  messages(): UiMessage[] {
+  toMessages(): UiMessage[] {
     const { id, parts, prompt } = this;
     const messages: UiMessage[] = [];
     if (prompt !== undefined) {
@@ -105,7 +110,7 @@ class TurnMessages {
     return messages;
   }
 
-  private apply(chunk: UiChunk): void {
+  private applyChunk(chunk: UiChunk): void {
     switch (chunk.type) {
       case 'start-step':
         this.parts.push({ type: 'step-start' });
@@ -118,66 +123,66 @@ class TurnMessages {
         break;
       case 'tool-input-available':
       case 'tool-input-error':
-        this.begun(chunk);
+        this.beginTool(chunk);
         break;
       case 'tool-approval-request': {
         const { approvalId: id, approvalDescriptor: descriptor } = chunk;
         const approval = descriptor === undefined ? { id } : { id, descriptor };
-        this.tool(chunk.toolCallId, { state: 'approval-requested', approval });
+        this.updateTool(chunk.toolCallId, { state: 'approval-requested', approval });
         break;
       }
       case 'tool-output-available': {
         const { output, toolMetadata } = chunk;
-        const more = toolMetadata === undefined ? {} : { toolMetadata };
-        this.tool(chunk.toolCallId, { state: 'output-available', output, ...more });
+        const metadata = toolMetadata === undefined ? {} : { toolMetadata };
+        this.updateTool(chunk.toolCallId, { state: 'output-available', output, ...metadata });
         break;
       }
       case 'tool-output-error':
-        this.tool(chunk.toolCallId, { state: 'output-error', errorText: chunk.errorText });
+        this.updateTool(chunk.toolCallId, { state: 'output-error', errorText: chunk.errorText });
         break;
       case 'tool-output-denied':
-        this.tool(chunk.toolCallId, { state: 'output-denied' });
+        this.updateTool(chunk.toolCallId, { state: 'output-denied' });
         break;
       default:
-        if ('data' in chunk) this.data(chunk);
+        if ('data' in chunk) this.putData(chunk);
     }
   }
 
-  private begun(chunk: Extract<UiChunk, { readonly input: Json }>): void {
+  private beginTool(chunk: Extract<UiChunk, { readonly input: Json }>): void {
     const { toolCallId, toolName, input, dynamic = false } = chunk;
-    const named = dynamic ? { type: 'dynamic-tool' as const, toolName } : { type: `tool-${toolName}` as const };
-    this.put(`tool ${toolCallId}`, { ...named, toolCallId, state: 'input-available', input });
+    const typed = dynamic ? { type: 'dynamic-tool' as const, toolName } : { type: `tool-${toolName}` as const };
+    this.putPart(`tool ${toolCallId}`, { ...typed, toolCallId, state: 'input-available', input });
   }
 
-  /** An approval that was answered: the tool has not run, or it has and the answer stands beside its end. */
-  private answered(toolCallId: string, status: ApprovalStatus | undefined): void {
+  /** Adds the answer of an approval. A tool call without a result changes its state; one with a result keeps it. */
+  private recordAnswer(toolCallId: string, status: ApprovalStatus | undefined): void {
     if (status !== 'approved' && status !== 'rejected') return;
-    const part = this.find(toolCallId);
+    const part = this.findTool(toolCallId);
     const approval = { id: part?.approval?.id ?? toolCallId, approved: status === 'approved' };
-    const open = part?.state === 'input-available' || part?.state === 'approval-requested';
-    this.tool(toolCallId, { ...(open && { state: 'approval-responded' }), approval });
+    const isOpen = part?.state === 'input-available' || part?.state === 'approval-requested';
+    this.updateTool(toolCallId, { ...(isOpen && { state: 'approval-responded' }), approval });
   }
 
-  private tool(toolCallId: string, more: Partial<Loose>): void {
-    const part = this.find(toolCallId);
+  private updateTool(toolCallId: string, changes: Partial<ToolPartDraft>): void {
+    const part = this.findTool(toolCallId);
     if (part === undefined) return;
-    const { approval, ...next } = { ...part, ...more };
-    // What failed although it was refused was never asked in earnest: it ran out of time, or its turn ended.
-    const shown = approval !== undefined && !(next.state === 'output-error' && approval.approved === false);
-    this.put(`tool ${toolCallId}`, (shown ? { ...next, approval } : next) as UiToolPart);
+    const { approval, ...next } = { ...part, ...changes };
+    // A denied tool call that failed was not denied by a user: the approval expired, or the turn ended.
+    const hasApproval = approval !== undefined && !(next.state === 'output-error' && approval.approved === false);
+    this.putPart(`tool ${toolCallId}`, (hasApproval ? { ...next, approval } : next) as UiToolPart);
   }
 
-  private find(toolCallId: string): Loose | undefined {
-    return this.parts[this.places.get(`tool ${toolCallId}`) ?? -1] as Loose | undefined;
+  private findTool(toolCallId: string): ToolPartDraft | undefined {
+    return this.parts[this.partIndexes.get(`tool ${toolCallId}`) ?? -1] as ToolPartDraft | undefined;
   }
 
-  private data({ type, id = '', data, transient = false }: DataChunk): void {
-    if (!transient) this.put(`${type} ${id}`, { type, id, data });
+  private putData({ type, id = '', data, transient = false }: DataChunk): void {
+    if (!transient) this.putPart(`${type} ${id}`, { type, id, data });
   }
 
-  private put(name: string, part: UiPart): void {
-    const place = this.places.get(name) ?? this.parts.length;
-    this.places.set(name, place);
-    this.parts[place] = part;
+  private putPart(key: string, part: UiPart): void {
+    const index = this.partIndexes.get(key) ?? this.parts.length;
+    this.partIndexes.set(key, index);
+    this.parts[index] = part;
   }
 }

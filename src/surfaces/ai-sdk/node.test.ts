@@ -1,21 +1,21 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { blockingTool, chatFixtures, chunksIn, userMessage } from '../../../spec/support/chat-fixture.mjs';
+import { withServer } from '../../../spec/support/chat-page.mjs';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
-import { served } from './fixtures/page.mjs';
-import { chunksIn, heldTool, staging, userMessage } from './fixtures/stage.mjs';
 import { nodeListener } from './node.js';
 
-const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const BODY = JSON.stringify({ id: 'chat', messages: [userMessage('hi')] });
 const headers = { 'content-type': 'application/json' };
 
-verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', async () => {
-  const { handler } = stage([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
-  await served(nodeListener(handler), async (api) => {
+verifies('aisdk.chat', 'a handler has the same behaviour behind a Node server', async () => {
+  const { handler } = createChat([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
+  await withServer(nodeListener(handler), async (api) => {
     const response = await fetch(api, { method: 'POST', body: BODY, headers });
     expect(response.headers.get('x-vercel-ai-ui-message-stream')).toBe('v1');
     expect((await chunksIn(response)).at(-1)).toMatchObject({ type: 'finish' });
@@ -28,9 +28,9 @@ verifies('aisdk.chat', 'a handler behaves otherwise behind a server of node', as
   });
 });
 
-verifies('aisdk.origin', 'a client that sends more than is read still gets its answer', async () => {
-  const { handler } = stage([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
-  await served(nodeListener(handler), async (api) => {
+verifies('aisdk.origin', 'a client that sends more than the server reads still receives the response', async () => {
+  const { handler } = createChat([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
+  await withServer(nodeListener(handler), async (api) => {
     const body = 'x'.repeat(3_000_000);
     for (const [type, status] of [
       ['application/json', 413],
@@ -43,25 +43,25 @@ verifies('aisdk.origin', 'a client that sends more than is read still gets its a
   });
 });
 
-verifies('aisdk.origin', 'a request of HTTP/1.0 that names no host is refused', async () => {
-  const { handler, host } = stage([{ text: 'Hello.' }]);
-  await served(nodeListener(handler), async (api) => {
+verifies('aisdk.origin', 'an HTTP/1.0 request without a host is refused', async () => {
+  const { handler, host } = createChat([{ text: 'Hello.' }]);
+  await withServer(nodeListener(handler), async (api) => {
     const socket = connect(Number(new URL(api).port), '127.0.0.1');
-    let answer = '';
-    socket.setEncoding('utf8').on('data', (piece: string) => {
-      answer += piece;
+    let response = '';
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      response += text;
     });
     const type = 'Content-Type: application/json';
     socket.write(`POST /api/chat HTTP/1.0\r\n${type}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`);
     await once(socket, 'close');
-    expect(answer).toMatch(/^HTTP\/1\.\d 403 [\s\S]*HOST_NOT_ALLOWED/);
+    expect(response).toMatch(/^HTTP\/1\.\d 403 [\s\S]*HOST_NOT_ALLOWED/);
     expect(await host.archive.turns('chat')).toEqual([]);
   });
 });
 
-verifies('aisdk.chat', 'a client that breaks off in the middle of its request breaks the server', async () => {
-  const { handler, host } = stage([{ text: 'Hello.' }]);
-  await served(nodeListener(handler), async (api, requests) => {
+verifies('aisdk.chat', 'a request that is cut off starts no turn and leaves the server running', async () => {
+  const { handler, host } = createChat([{ text: 'Hello.' }]);
+  await withServer(nodeListener(handler), async (api, requests) => {
     const socket = connect(Number(new URL(api).port), '127.0.0.1');
     socket.write(`POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 20)}`);
     while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -73,15 +73,15 @@ verifies('aisdk.chat', 'a client that breaks off in the middle of its request br
   });
 });
 
-verifies('aisdk.chat', 'a client that closes its connection is not noticed while nothing is said', async () => {
-  const { slow, started } = heldTool();
-  const { handler, host } = stage([{ calls: [['slow', {}]] }], {
+verifies('aisdk.chat', 'a disconnect is detected while nothing is written', async () => {
+  const { slow, started } = blockingTool();
+  const { handler, host } = createChat([{ calls: [['slow', {}]] }], {
     agent: { tools: ['slow'] },
     more: [tool('slow', 'builtin:slow')],
     tools: { slow },
     options: { abortOnDisconnect: true },
   });
-  await served(nodeListener(handler), async (api) => {
+  await withServer(nodeListener(handler), async (api) => {
     const stop = new AbortController();
     const response = await fetch(api, { method: 'POST', body: BODY, headers, signal: stop.signal });
     await started;
@@ -94,8 +94,8 @@ verifies('aisdk.chat', 'a client that closes its connection is not noticed while
   });
 });
 
-verifies('aisdk.chat', 'a handler that throws takes the server with it', async () => {
-  await served(
+verifies('aisdk.chat', 'a handler that throws leaves the server running and discloses nothing', async () => {
+  await withServer(
     nodeListener(() => Promise.reject(new Error('secret of the server'))),
     async (api) => {
       const response = await fetch(api);
@@ -104,7 +104,7 @@ verifies('aisdk.chat', 'a handler that throws takes the server with it', async (
     },
   );
   const broken = new ReadableStream({ pull: () => Promise.reject(new Error('broken')) });
-  await served(
+  await withServer(
     nodeListener(async () => new Response(broken)),
     async (api) => {
       await expect(fetch(api).then((response) => response.text())).rejects.toThrow();

@@ -1,12 +1,16 @@
-/** A fetch-style handler on node's own HTTP server: requests in, responses out, as fast as the other side reads them. */
+/** Adapts a fetch-style handler to Node's HTTP server. Response bodies are written with backpressure. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, Readable } from 'node:stream';
-import { Problem, problemResponse } from './problem.js';
+import { HttpProblem, problemResponse } from './problem.js';
 
-const BASE = 'http://localhost';
+const BASE_URL = 'http://localhost';
 const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 
-/** What `createServer` of `node:http` takes, for a handler that takes a `Request`. */
+/**
+ * Returns a listener for `createServer` of `node:http` that calls a fetch-style handler.
+ *
+ * @example createServer(nodeListener(chatHandler({ host, agent: 'support' }))).listen(3000, '127.0.0.1');
+ */
 export function nodeListener(
   handler: (request: Request) => Promise<Response>,
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
@@ -21,47 +25,50 @@ async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
-  const response = await answered(handler, incoming);
+  const response = await responseOf(handler, incoming);
   outgoing.statusCode = response.status;
   outgoing.setHeaders(response.headers);
   outgoing.flushHeaders();
   const reader = response.body?.getReader();
-  // Who goes away is noticed while nothing is written, too; reading then ends.
+  // A disconnect cancels the reader even while no chunk is written.
   outgoing.once('close', () => void reader?.cancel().catch(() => {}));
   for (let read = await reader?.read(); read !== undefined && !read.done; read = await reader?.read()) {
-    if (!outgoing.write(read.value)) await room(outgoing);
+    if (!outgoing.write(read.value)) await waitForDrain(outgoing);
   }
   outgoing.end();
   if (!incoming.complete) drain(incoming);
 }
 
-/** Drops the rest of a request: a client that still sends would not see the response, and its next request must not begin in it. */
+/**
+ * Discards the rest of a request body. A client that is still sending may not read the response, and the next request on
+ * the connection must not start inside this body.
+ */
 function drain(incoming: IncomingMessage): void {
-  let left = MAX_DRAINED_BYTES;
-  // A body that nobody reads holds back what is piped into it.
+  let remainingBytes = MAX_DRAINED_BYTES;
+  // The unread body stream would exert backpressure on the request.
   incoming.unpipe();
   incoming
     .on('error', () => {})
     .on('data', (bytes: Buffer) => {
-      left -= bytes.length;
-      if (left < 0) incoming.destroy();
+      remainingBytes -= bytes.length;
+      if (remainingBytes < 0) incoming.destroy();
     });
   incoming.resume();
 }
 
-/** Resolves when more can be written, or nobody is there to read it. */
-function room(outgoing: ServerResponse): Promise<void> {
+/** Resolves when the response accepts more data or is closed. */
+function waitForDrain(outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
-    const go = (): void => {
-      outgoing.off('drain', go).off('close', go);
+    const finish = (): void => {
+      outgoing.off('drain', finish).off('close', finish);
       resolve();
     };
     if (outgoing.destroyed) resolve();
-    else outgoing.on('drain', go).on('close', go);
+    else outgoing.on('drain', finish).on('close', finish);
   });
 }
 
-async function answered(
+async function responseOf(
   handler: (request: Request) => Promise<Response>,
   incoming: IncomingMessage,
 ): Promise<Response> {
@@ -74,27 +81,31 @@ async function answered(
 
 function requestOf(incoming: IncomingMessage): Request {
   const { method = 'GET', url = '/', headers } = incoming;
-  // A method that no Request can have.
+  // The constructor of Request forbids these methods.
   if (method === 'TRACE' || method === 'TRACK') {
-    throw new Problem(405, 'METHOD_NOT_ALLOWED', `There is no ${method}.`, { allow: 'GET, POST' });
+    throw new HttpProblem(405, 'METHOD_NOT_ALLOWED', `${method} is not supported.`, { allow: 'GET, POST' });
   }
-  // HTTP/1.0 allows it; who is meant would be a guess.
-  if (!headers.host) throw new Problem(403, 'HOST_NOT_ALLOWED', 'The request names no host; send the header "host".');
-  const own = new Headers();
+  // HTTP/1.0 requests may lack it. Without a host, the origin of the request cannot be checked.
+  if (!headers.host) throw new HttpProblem(403, 'HOST_NOT_ALLOWED', 'The request has no host; send the header "host".');
+  const requestHeaders = new Headers();
   for (const [name, value] of Object.entries(headers)) {
-    for (const one of Array.isArray(value) ? value : [value ?? '']) own.append(name, one);
+    for (const item of Array.isArray(value) ? value : [value ?? '']) requestHeaders.append(name, item);
   }
-  // Of the address only the path counts: the host that the client names stays a header, for the handler to judge.
-  const address = URL.canParse(url, BASE) ? new URL(url, BASE) : BASE;
-  const bare = method === 'GET' || method === 'HEAD';
-  return new Request(address, { method, headers: own, ...(bare ? {} : { body: bodyOf(incoming), duplex: 'half' }) });
+  // Only the path of the URL is used. The client's host stays in the header, where the handler checks it.
+  const address = URL.canParse(url, BASE_URL) ? new URL(url, BASE_URL) : BASE_URL;
+  const isBodyless = method === 'GET' || method === 'HEAD';
+  return new Request(address, {
+    method,
+    headers: requestHeaders,
+    ...(isBodyless ? {} : { body: bodyStreamOf(incoming), duplex: 'half' }),
+  });
 }
 
-/** The body as a stream of its own: a handler that does not read it to its end leaves the connection as it is. */
-function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+/** Returns the body as a separate stream. A handler that does not read it to the end does not close the connection. */
+function bodyStreamOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
   const body = new PassThrough();
   incoming.once('close', () => {
-    if (!incoming.complete) body.destroy(new Error('The client went away in the middle of its request.'));
+    if (!incoming.complete) body.destroy(new Error('The client disconnected before the request was complete.'));
   });
   return Readable.toWeb(incoming.pipe(body)) as ReadableStream<Uint8Array>;
 }

@@ -1,11 +1,11 @@
-/** What is wrong with a request, as an RFC 9457 problem document. */
+/** Errors of HTTP requests, sent as RFC 9457 problem documents. */
 
-/** A request that is not served; thrown by whoever finds out. */
-export class Problem extends Error {
+/** An error that is sent to the client, with its HTTP status. */
+export class HttpProblem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
   readonly code: string;
-  /** Headers that the status asks for. */
+  /** Response headers that the status requires, such as `allow` for 405. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, code: string, detail: string, headers: Readonly<Record<string, string>> = {}) {
@@ -16,7 +16,7 @@ export class Problem extends Error {
   }
 }
 
-const TITLES: ReadonlyMap<number, string> = new Map([
+const STATUS_TITLES: ReadonlyMap<number, string> = new Map([
   [400, 'Bad request'],
   [403, 'Forbidden'],
   [404, 'Not found'],
@@ -27,11 +27,14 @@ const TITLES: ReadonlyMap<number, string> = new Map([
   [422, 'Unprocessable content'],
 ]);
 
-/** The document of a problem. Of anything else that was thrown nothing is told: it is the server's own business. */
+/** Returns the response for a thrown value. Errors other than `HttpProblem` are internal: their text is not disclosed. */
 export function problemResponse(thrown: unknown): Response {
-  const known = thrown instanceof Problem ? thrown : new Problem(500, 'INTERNAL', 'The server could not do this.');
-  const { status, code, message: detail } = known;
-  const title = TITLES.get(status) ?? 'Internal server error';
-  const headers = { ...known.headers, 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
+  const problem =
+    thrown instanceof HttpProblem
+      ? thrown
+      : new HttpProblem(500, 'INTERNAL', 'The server failed to handle the request.');
+  const { status, code, message: detail } = problem;
+  const title = STATUS_TITLES.get(status) ?? 'Internal server error';
+  const headers = { ...problem.headers, 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
   return new Response(JSON.stringify({ title, status, detail, code }), { status, headers });
 }

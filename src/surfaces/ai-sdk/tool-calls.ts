@@ -1,8 +1,8 @@
 /**
- * The calls of tools in one message: which part each call is, and how it stands. A call of the agent itself is a tool
- * part. A call of a loop that is more than a tool is a `data-rondo-call`: it can wait for leaf tools that ask for approval,
- * and the SDK sends answers only when no other tool part of the step is open. Of what sub-agents call, only what asks is
- * shown, as a dynamic tool part.
+ * Tracks the tool calls of one message: the part that each call becomes, and its state. A tool call of the agent itself is a
+ * tool part. A call of a composite or a handoff is a `data-rondo-call` instead: it may contain tool calls that need an
+ * approval, and the SDK sends approval answers only when no other tool part of the step is open. Tool calls of sub-agents
+ * are shown, as dynamic tool parts, only if they need an approval.
  */
 import type { EventEnvelopeOf, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
@@ -10,218 +10,224 @@ import type { LiveDelta } from '../../protocol/live.js';
 import type { LoopKind } from '../../protocol/loop.js';
 import type { CallData, UiChunk } from './chunk.js';
 
-/** What may be shown of an error. */
-export type ErrorText = (error: { readonly code: string; readonly message: string }) => string;
+/** Returns the text that users see for an error. */
+export type ErrorFormatter = (error: { readonly code: string; readonly message: string }) => string;
 
-/** What a name is that the model calls, `handoff` for an agent that takes over; undefined if there is no such tool. */
-export type KindOf = (toolName: string) => LoopKind | 'handoff' | undefined;
+/** Returns the kind of the loop behind a tool name, `handoff` for an agent that takes over; undefined for an unknown name. */
+export type ToolKindLookup = (toolName: string) => LoopKind | 'handoff' | undefined;
 
-interface Call {
-  /** Of its part in the message. */
+interface ToolCallPart {
+  /** The id of the part in the message. */
   readonly id: string;
   readonly content: ToolCallContent;
-  /** `held`: a tool that is not there; how that went is told when it is known. */
-  readonly as: 'tool' | 'leaf' | 'call' | 'held';
-  settled: boolean;
+  /** `leaf`: a call below the agent. `deferred`: a call of an unknown tool, emitted together with its result. */
+  readonly partKind: 'tool' | 'leaf' | 'call' | 'deferred';
+  isSettled: boolean;
   approvalId: string | undefined;
-  /** What it gave back. */
+  /** The result of the call. */
   output: Json | undefined;
 }
 
-const OPEN = { settled: false, approvalId: undefined, output: undefined };
-const STOPPED = 'It was stopped before it ended.';
+const INITIAL_CALL_STATE = { isSettled: false, approvalId: undefined, output: undefined };
+const STOPPED_TEXT = 'The call was stopped before it ended.';
 
+/** The tool calls of one message. */
 export class ToolCalls {
-  private readonly say: (chunk: UiChunk) => void;
-  private readonly kindOf: KindOf;
-  private readonly errorText: ErrorText;
-  private readonly byEnvelope = new Map<string, Call>();
-  private readonly byCall = new Map<string, Call>();
-  private readonly used = new Set<string>();
-  /** Calls of this step whose arguments are being streamed, with the ids of their parts. */
-  private readonly streaming = new Map<string, string>();
+  private readonly emit: (chunk: UiChunk) => void;
+  private readonly kindOf: ToolKindLookup;
+  private readonly errorText: ErrorFormatter;
+  private readonly byEnvelope = new Map<string, ToolCallPart>();
+  private readonly byCall = new Map<string, ToolCallPart>();
+  private readonly usedPartIds = new Set<string>();
+  /** Part ids of the calls in this step whose arguments are being streamed, by tool call id. */
+  private readonly streamingPartIds = new Map<string, string>();
   /** The agent's own calls in this step. */
-  private step: Call[] = [];
+  private stepCalls: ToolCallPart[] = [];
 
-  constructor(say: (chunk: UiChunk) => void, kindOf: KindOf, errorText: ErrorText) {
-    this.say = say;
+  constructor(emit: (chunk: UiChunk) => void, kindOf: ToolKindLookup, errorText: ErrorFormatter) {
+    this.emit = emit;
     this.kindOf = kindOf;
     this.errorText = errorText;
   }
 
-  /** Whether the step has calls, and all of them have ended: what the agent does next is another step. */
-  get done(): boolean {
-    return this.step.length > 0 && this.step.every(({ settled }) => settled);
+  /** True if the step has calls and all of them have ended. The agent's next action starts a new step. */
+  get isStepDone(): boolean {
+    return this.stepCalls.length > 0 && this.stepCalls.every(({ isSettled }) => isSettled);
   }
 
   nextStep(): void {
-    this.step = [];
-    this.streaming.clear();
+    this.stepCalls = [];
+    this.streamingPartIds.clear();
   }
 
-  /** What the agent says that this step handed over to, once all calls have ended: it is the answer. */
-  handedOver(): string {
-    if (!this.done) return '';
-    const taken = this.step.find(
+  /** Returns the text of the agent that took over in this step, once all calls have ended. That text is the answer. */
+  handoffText(): string {
+    if (!this.isStepDone) return '';
+    const handoff = this.stepCalls.find(
       (call) => this.kindOf(call.content.toolName) === 'handoff' && call.output !== undefined,
     );
-    const { text } = (taken?.output ?? {}) as { readonly text?: Json };
+    const { text } = (handoff?.output ?? {}) as { readonly text?: Json };
     return typeof text === 'string' ? text : '';
   }
 
-  /** Whether this envelope was told of before: then it only says how the approval stands now. */
-  knows(envelopeId: string): boolean {
+  /** True if this envelope was added before. A repeated envelope only updates its approval. */
+  hasEnvelope(envelopeId: string): boolean {
     return this.byEnvelope.has(envelopeId);
   }
 
-  /** The id of the part that an envelope became. */
-  partOf(envelopeId: string): string | undefined {
+  /** Returns the id of the part that an envelope became. */
+  partIdOf(envelopeId: string): string | undefined {
     return this.byEnvelope.get(envelopeId)?.id;
   }
 
-  /** Arguments that come live. */
-  input({ toolCallId = '', toolName = '', text }: LiveDelta): void {
+  /** Adds a live delta of a call's arguments. */
+  addInputDelta({ toolCallId = '', toolName = '', text }: LiveDelta): void {
     if (toolCallId === '' || this.kindOf(toolName) !== 'tool') return;
-    const known = this.streaming.get(toolCallId);
-    const id = known ?? this.fresh(toolCallId);
-    if (known === undefined) {
-      this.streaming.set(toolCallId, id);
-      this.say({ type: 'tool-input-start', toolCallId: id, toolName });
+    const existingId = this.streamingPartIds.get(toolCallId);
+    const id = existingId ?? this.uniquePartId(toolCallId);
+    if (existingId === undefined) {
+      this.streamingPartIds.set(toolCallId, id);
+      this.emit({ type: 'tool-input-start', toolCallId: id, toolName });
     }
-    if (text !== '') this.say({ type: 'tool-input-delta', toolCallId: id, inputTextDelta: text });
+    if (text !== '') this.emit({ type: 'tool-input-delta', toolCallId: id, inputTextDelta: text });
   }
 
-  /** What a tool puts out, live. */
-  output({ toolCallId = '', generationId, text }: LiveDelta): void {
+  /** Adds a live delta of a tool's output. */
+  addOutputDelta({ toolCallId = '', generationId, text }: LiveDelta): void {
     const call = this.byCall.get(`${generationId} ${toolCallId}`);
-    if (call === undefined || call.settled || text === '') return;
-    this.say({ type: 'data-rondo-tool-delta', data: { toolCallId: call.id, text }, transient: true });
+    if (call === undefined || call.isSettled || text === '') return;
+    this.emit({ type: 'data-rondo-tool-delta', data: { toolCallId: call.id, text }, transient: true });
   }
 
-  /** A call of the agent itself. */
-  asked({ id, generationId, content }: EventEnvelopeOf<'tool-call'>): void {
-    const known = this.byEnvelope.get(id);
-    if (known !== undefined) {
-      this.stands(known, content);
+  /** Adds a tool call of the agent itself. */
+  addCall({ id, generationId, content }: EventEnvelopeOf<'tool-call'>): void {
+    const existing = this.byEnvelope.get(id);
+    if (existing !== undefined) {
+      this.emitApprovalRequest(existing, content);
       return;
     }
     const { toolCallId, toolName, args } = content;
-    const as = this.shownAs(content);
-    const part = this.streaming.get(toolCallId) ?? this.fresh(toolCallId);
-    const call = this.open({ id: part, content, as, ...OPEN }, id, generationId);
-    if (as !== 'leaf') this.step.push(call);
-    if (as === 'call') this.tellCall(call, { status: 'running' });
-    else if (as !== 'held') {
-      this.say({ type: 'tool-input-available', toolCallId: part, toolName, input: args, ...dynamic(call) });
+    const partKind = this.partKindOf(content);
+    const partId = this.streamingPartIds.get(toolCallId) ?? this.uniquePartId(toolCallId);
+    const call = this.register({ id: partId, content, partKind, ...INITIAL_CALL_STATE }, id, generationId);
+    if (partKind !== 'leaf') this.stepCalls.push(call);
+    if (partKind === 'call') this.emitCallData(call, { status: 'running' });
+    else if (partKind !== 'deferred') {
+      this.emit({ type: 'tool-input-available', toolCallId: partId, toolName, input: args, ...dynamicFlagOf(call) });
     }
-    this.stands(call, content);
+    this.emitApprovalRequest(call, content);
   }
 
-  /** A call of somebody below the agent: it is shown if it asks. */
-  askedBelow({ id, generationId, content }: EventEnvelopeOf<'tool-call'>): void {
-    const known = this.byEnvelope.get(id);
-    if (known !== undefined) {
-      this.stands(known, content);
+  /** Adds a tool call below the agent. It is emitted only if it needs an approval. */
+  addDescendantCall({ id, generationId, content }: EventEnvelopeOf<'tool-call'>): void {
+    const existing = this.byEnvelope.get(id);
+    if (existing !== undefined) {
+      this.emitApprovalRequest(existing, content);
       return;
     }
     if (content.approvalStatus === undefined) return;
     const { toolCallId, toolName, args } = content;
-    const part = this.fresh(`${generationId}:${toolCallId}`);
-    const call = this.open({ id: part, content, as: 'leaf', ...OPEN }, id, generationId);
-    this.say({ type: 'tool-input-available', toolCallId: part, toolName, input: args, dynamic: true });
-    this.stands(call, content);
+    const partId = this.uniquePartId(`${generationId}:${toolCallId}`);
+    const call = this.register({ id: partId, content, partKind: 'leaf', ...INITIAL_CALL_STATE }, id, generationId);
+    this.emit({ type: 'tool-input-available', toolCallId: partId, toolName, input: args, dynamic: true });
+    this.emitApprovalRequest(call, content);
   }
 
-  returned(generationId: string, { toolCallId, result, output }: ToolResultContent): void {
+  addResult(generationId: string, { toolCallId, result, output }: ToolResultContent): void {
     const call = this.settle(generationId, toolCallId);
-    if (call !== undefined) this.tellResult(call, result, output);
+    if (call !== undefined) this.emitResult(call, result, output);
   }
 
-  failed(generationId: string, { toolCallId, error, isUserRejection = false }: ToolErrorContent): void {
+  addError(generationId: string, { toolCallId, error, isUserRejection = false }: ToolErrorContent): void {
     const call = this.settle(generationId, toolCallId);
     if (call === undefined) return;
-    const code = call.as === 'held' ? 'TOOL_NOT_FOUND' : 'TOOL_FAILED';
-    this.tellFailure(call, this.errorText({ code, message: error }), isUserRejection);
+    const code = call.partKind === 'deferred' ? 'TOOL_NOT_FOUND' : 'TOOL_FAILED';
+    this.emitFailure(call, this.errorText({ code, message: error }), isUserRejection);
   }
 
-  /** The turn ended: whatever is still open will not end any more. What was merely asked for has no result of its own. */
-  stop(well: boolean): void {
+  /** Settles the open calls of an ended turn. After a successful turn, a call without a recorded result has the result null. */
+  settleOpenCalls(isSuccess: boolean): void {
     for (const call of this.byEnvelope.values()) {
-      if (call.settled) continue;
-      call.settled = true;
-      if (well) this.tellResult(call, null);
-      else this.tellFailure(call, STOPPED, false);
+      if (call.isSettled) continue;
+      call.isSettled = true;
+      if (isSuccess) this.emitResult(call, null);
+      else this.emitFailure(call, STOPPED_TEXT, false);
     }
   }
 
-  /** An action that asks from further down is no tool of the agent's, and shown as itself. */
-  private shownAs({ toolName, approvalStatus }: ToolCallContent): Call['as'] {
+  /** Returns the kind of part for a call. An unknown name with an approval is a call below the agent: a leaf. */
+  private partKindOf({ toolName, approvalStatus }: ToolCallContent): ToolCallPart['partKind'] {
     const kind = this.kindOf(toolName);
-    if (kind === undefined) return approvalStatus === undefined ? 'held' : 'leaf';
+    if (kind === undefined) return approvalStatus === undefined ? 'deferred' : 'leaf';
     return kind === 'composite' || kind === 'handoff' ? 'call' : 'tool';
   }
 
-  /** How the approval of a call stands. */
-  private stands(call: Call, { approvalId, approvalStatus, approvalDescription }: ToolCallContent): void {
+  /** Emits the approval request of a call, once. */
+  private emitApprovalRequest(
+    call: ToolCallPart,
+    { approvalId, approvalStatus, approvalDescription }: ToolCallContent,
+  ): void {
     if (approvalStatus !== 'pending_approval' || approvalId === undefined || approvalId === call.approvalId) return;
     call.approvalId = approvalId;
-    const described = approvalDescription === undefined ? undefined : { description: approvalDescription };
-    const shown = described === undefined ? {} : { approvalDescriptor: described };
-    this.say({ type: 'tool-approval-request', approvalId, toolCallId: call.id, ...shown });
+    const descriptor =
+      approvalDescription === undefined ? {} : { approvalDescriptor: { description: approvalDescription } };
+    this.emit({ type: 'tool-approval-request', approvalId, toolCallId: call.id, ...descriptor });
   }
 
-  private tellResult(call: Call, output: Json, said = ''): void {
-    const { id: toolCallId, as, content } = call;
+  private emitResult(call: ToolCallPart, output: Json, streamedOutput = ''): void {
+    const { id: toolCallId, partKind, content } = call;
     call.output = output;
-    if (as === 'call') {
-      this.tellCall(call, { status: 'ok', output });
+    if (partKind === 'call') {
+      this.emitCallData(call, { status: 'ok', output });
       return;
     }
     const { toolName, args: input } = content;
-    if (as === 'held') this.say({ type: 'tool-input-available', toolCallId, toolName, input, dynamic: true });
-    const streamed = said === '' ? {} : { toolMetadata: { said } };
-    this.say({ type: 'tool-output-available', toolCallId, output, ...dynamic(call), ...streamed });
+    if (partKind === 'deferred')
+      this.emit({ type: 'tool-input-available', toolCallId, toolName, input, dynamic: true });
+    const metadata = streamedOutput === '' ? {} : { toolMetadata: { said: streamedOutput } };
+    this.emit({ type: 'tool-output-available', toolCallId, output, ...dynamicFlagOf(call), ...metadata });
   }
 
-  private tellFailure(call: Call, errorText: string, denied: boolean): void {
-    const { id: toolCallId, as, content } = call;
-    if (as === 'call') {
-      this.tellCall(call, denied ? { status: 'denied' } : { status: 'error', errorText });
+  private emitFailure(call: ToolCallPart, errorText: string, isDenied: boolean): void {
+    const { id: toolCallId, partKind, content } = call;
+    if (partKind === 'call') {
+      this.emitCallData(call, isDenied ? { status: 'denied' } : { status: 'error', errorText });
       return;
     }
     const { toolName, args: input } = content;
-    if (as === 'held') this.say({ type: 'tool-input-error', toolCallId, toolName, input, errorText, dynamic: true });
-    if (denied) this.say({ type: 'tool-output-denied', toolCallId });
-    else this.say({ type: 'tool-output-error', toolCallId, errorText, ...dynamic(call) });
+    if (partKind === 'deferred')
+      this.emit({ type: 'tool-input-error', toolCallId, toolName, input, errorText, dynamic: true });
+    if (isDenied) this.emit({ type: 'tool-output-denied', toolCallId });
+    else this.emit({ type: 'tool-output-error', toolCallId, errorText, ...dynamicFlagOf(call) });
   }
 
-  private tellCall({ id, content }: Call, stands: Pick<CallData, 'status' | 'output' | 'errorText'>): void {
+  private emitCallData({ id, content }: ToolCallPart, state: Pick<CallData, 'status' | 'output' | 'errorText'>): void {
     const { toolName: name, args: input } = content;
-    this.say({ type: 'data-rondo-call', id, data: { toolCallId: id, name, input, ...stands } });
+    this.emit({ type: 'data-rondo-call', id, data: { toolCallId: id, name, input, ...state } });
   }
 
-  private open(call: Call, envelopeId: string, generationId: string): Call {
+  private register(call: ToolCallPart, envelopeId: string, generationId: string): ToolCallPart {
     this.byEnvelope.set(envelopeId, call);
     this.byCall.set(`${generationId} ${call.content.toolCallId}`, call);
     return call;
   }
 
-  private settle(generationId: string, toolCallId: string): Call | undefined {
+  private settle(generationId: string, toolCallId: string): ToolCallPart | undefined {
     const call = this.byCall.get(`${generationId} ${toolCallId}`);
-    if (call === undefined || call.settled) return undefined;
-    call.settled = true;
+    if (call === undefined || call.isSettled) return undefined;
+    call.isSettled = true;
     return call;
   }
 
-  /** Models use ids again; parts of one message do not. */
-  private fresh(wanted: string): string {
-    let id = wanted;
-    for (let again = 2; this.used.has(id); again++) id = `${wanted}#${again}`;
-    this.used.add(id);
+  /** Returns an unused part id. Models reuse tool call ids; the part ids of a message must be unique. */
+  private uniquePartId(baseId: string): string {
+    let id = baseId;
+    for (let suffix = 2; this.usedPartIds.has(id); suffix++) id = `${baseId}#${suffix}`;
+    this.usedPartIds.add(id);
     return id;
   }
 }
 
-function dynamic({ as }: Call): { readonly dynamic?: true } {
-  return as === 'leaf' || as === 'held' ? { dynamic: true } : {};
+function dynamicFlagOf({ partKind }: ToolCallPart): { readonly dynamic?: true } {
+  return partKind === 'leaf' || partKind === 'deferred' ? { dynamic: true } : {};
 }

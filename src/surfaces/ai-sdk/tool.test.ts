@@ -2,8 +2,8 @@ import { generateText, stepCountIs, streamText } from 'ai';
 import { convertArrayToReadableStream, MockLanguageModelV3 } from 'ai/test';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { agentDef, partsOf, type Reply, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, partsOf, type Reply, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { defineLoop } from '../../loops/define.js';
 import type { LoopDef } from '../../protocol/loop.js';
@@ -12,10 +12,10 @@ import { toAISDKTool } from './tool.js';
 
 type Generated = Awaited<ReturnType<MockLanguageModelV3['doGenerate']>>;
 
-/** A model of the SDK that answers these replies. */
+/** Returns a mock model of the SDK with scripted replies. */
 function sdkModel(replies: readonly Reply[]): MockLanguageModelV3 {
-  let nth = 0;
-  const next = () => partsOf(replies[nth] ?? {}, nth++);
+  let index = 0;
+  const next = () => partsOf(replies[index] ?? {}, index++);
   return new MockLanguageModelV3({
     doGenerate: async () => {
       const parts = next();
@@ -34,7 +34,7 @@ const PAY: Partial<LoopDef> = {
   inputSchema: { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] },
 };
 
-function payStage(more: Partial<LoopDef> = {}) {
+function createPayHost(more: Partial<LoopDef> = {}) {
   const paid: number[] = [];
   const host = hostOf([tool('pay', 'builtin:pay', { ...PAY, ...more })], {
     tools: {
@@ -51,32 +51,28 @@ function payStage(more: Partial<LoopDef> = {}) {
 
 const call = (amount: unknown, id = 'c1'): Reply => ({ calls: [['pay', { amount }, id]] });
 
-verifies(
-  'aisdk.tool',
-  'a loop that generateText calls is not journaled, or its result does not reach the model',
-  async () => {
-    const { host, paid } = payStage();
-    const model = sdkModel([call(5), { text: 'Paid.' }]);
-    const tools = { pay: toAISDKTool('pay', { host, sessionId: 'shop', principal: 'ada' }) };
-    const { text, steps } = await generateText({
-      model,
-      tools,
-      prompt: 'pay',
-      stopWhen: stepCountIs(3),
-      maxRetries: 0,
-    });
-    expect(text).toBe('Paid.');
-    expect(paid).toEqual([5]);
-    expect(steps[0]?.toolResults).toMatchObject([{ toolName: 'pay', input: { amount: 5 }, output: { paid: 5 } }]);
-    expect(await host.archive.turns('shop')).toMatchObject([{ loopId: 'pay', status: 'ok' }]);
-    expect(model.doGenerateCalls[0]?.tools).toMatchObject([
-      { name: 'pay', description: 'Pays money back.', inputSchema: { required: ['amount'] } },
-    ]);
-  },
-);
+verifies('aisdk.tool', 'a loop that generateText calls is journaled, and its result reaches the model', async () => {
+  const { host, paid } = createPayHost();
+  const model = sdkModel([call(5), { text: 'Paid.' }]);
+  const tools = { pay: toAISDKTool('pay', { host, sessionId: 'shop', principal: 'ada' }) };
+  const { text, steps } = await generateText({
+    model,
+    tools,
+    prompt: 'pay',
+    stopWhen: stepCountIs(3),
+    maxRetries: 0,
+  });
+  expect(text).toBe('Paid.');
+  expect(paid).toEqual([5]);
+  expect(steps[0]?.toolResults).toMatchObject([{ toolName: 'pay', input: { amount: 5 }, output: { paid: 5 } }]);
+  expect(await host.archive.turns('shop')).toMatchObject([{ loopId: 'pay', status: 'ok' }]);
+  expect(model.doGenerateCalls[0]?.tools).toMatchObject([
+    { name: 'pay', description: 'Pays money back.', inputSchema: { required: ['amount'] } },
+  ]);
+});
 
-verifies('aisdk.tool', 'arguments of the wrong shape reach the loop', async () => {
-  const { host, paid } = payStage();
+verifies('aisdk.tool', 'invalid arguments never reach the loop', async () => {
+  const { host, paid } = createPayHost();
   const tools = { pay: toAISDKTool('pay', { host }) };
   const model = sdkModel([call('five'), { text: 'Sorry.' }]);
   const { steps } = await generateText({ model, tools, prompt: 'pay', stopWhen: stepCountIs(2), maxRetries: 0 });
@@ -89,8 +85,8 @@ verifies('aisdk.tool', 'arguments of the wrong shape reach the loop', async () =
   expect(jsonSchema.input()).toMatchObject({ type: 'object', required: ['amount'] });
 });
 
-verifies('aisdk.tool', 'a call that is repeated pays twice', async () => {
-  const { host, paid } = payStage();
+verifies('aisdk.tool', 'a repeated call is performed once', async () => {
+  const { host, paid } = createPayHost();
   const pay = toAISDKTool('pay', { host, sessionId: 'shop' });
   const results = await Promise.all([0, 1].map(() => pay.execute({ amount: 5 }, { toolCallId: 'c1' })));
   expect(results).toEqual([{ paid: 5 }, { paid: 5 }]);
@@ -100,8 +96,8 @@ verifies('aisdk.tool', 'a call that is repeated pays twice', async () => {
   await expect(pay.execute({ amount: 6 }, { toolCallId: 'c1' })).rejects.toMatchObject({ code: 'KEY_CONFLICT' });
 });
 
-verifies('aisdk.tool', 'a loop that must be approved runs because the SDK called it', async () => {
-  const { host, paid } = payStage({ policy: { approval: 'ask' } });
+verifies('aisdk.tool', 'a loop that requires an approval does not run before it is approved', async () => {
+  const { host, paid } = createPayHost({ policy: { approval: 'ask' } });
   const pay = toAISDKTool('pay', { host, sessionId: 'shop' });
   const model = sdkModel([call(5), { text: 'It must be approved.' }]);
   const { steps } = await generateText({
@@ -120,10 +116,10 @@ verifies('aisdk.tool', 'a loop that must be approved runs because the SDK called
   expect(paid).toEqual([5]);
 });
 
-verifies('aisdk.tool', 'what an agent below a tool asks for is shown as the agent itself', async () => {
-  const backend = told([{ calls: [['pay', { amount: 9 }]] }, { text: 'Paid.' }]);
+verifies('aisdk.tool', 'an approval below a tool names the tool call that needs it', async () => {
+  const provider = replyProvider([{ calls: [['pay', { amount: 9 }]] }, { text: 'Paid.' }]);
   const agent = agentDef('clerk', { tools: ['pay'], approvals: { pay: 'ask' } });
-  const host = hostOf([agent, tool('pay', 'builtin:echo', PAY)], { backends: [backend] });
+  const host = hostOf([agent, tool('pay', 'builtin:echo', PAY)], { providers: [provider] });
   const clerk = toAISDKTool('clerk', { host });
   const thrown: unknown = await clerk.execute({ prompt: 'go' }, { toolCallId: 'c1' }).catch((error: unknown) => error);
   expect(thrown).toBeInstanceOf(ApprovalRequiredError);
@@ -133,8 +129,8 @@ verifies('aisdk.tool', 'what an agent below a tool asks for is shown as the agen
   expect(await clerk.execute({ prompt: 'go' }, { toolCallId: 'c1' })).toEqual({ text: 'Paid.' });
 });
 
-verifies('aisdk.tool', 'a loop that fails looks like one that worked', async () => {
-  const { host } = payStage();
+verifies('aisdk.tool', 'a loop that fails throws a LoopError with its code', async () => {
+  const { host } = createPayHost();
   const pay = toAISDKTool('pay', { host });
   await expect(pay.execute({ amount: -1 }, { toolCallId: 'c1' })).rejects.toMatchObject({
     name: 'LoopError',
@@ -143,10 +139,10 @@ verifies('aisdk.tool', 'a loop that fails looks like one that worked', async () 
   await expect(pay.execute({}, { toolCallId: 'c2' })).rejects.toMatchObject({ code: 'INPUT_VALIDATION_FAILED' });
 });
 
-verifies('aisdk.tool', 'a tool that nobody wants any more goes on', async () => {
-  let begun = (): void => {};
+verifies('aisdk.tool', 'an aborted tool call cancels its turn', async () => {
+  let markStarted = (): void => {};
   const started = new Promise<void>((resolve) => {
-    begun = resolve;
+    markStarted = resolve;
   });
   const wait = defineLoop({
     id: 'wait',
@@ -154,23 +150,23 @@ verifies('aisdk.tool', 'a tool that nobody wants any more goes on', async () => 
     output: z.string(),
     tool: (_, { signal }) =>
       new Promise<string>((_resolve, reject) => {
-        begun();
+        markStarted();
         signal?.addEventListener('abort', () => reject(signal.reason));
       }),
   });
   const host = hostOf([wait]);
   const stop = new AbortController();
   const running = toAISDKTool(wait, { host }).execute({}, { toolCallId: 'c1', abortSignal: stop.signal });
-  const told = expect(running).rejects.toMatchObject({ code: 'CANCELLED' });
+  const rejection = expect(running).rejects.toMatchObject({ code: 'CANCELLED' });
   await started;
   stop.abort();
-  await told;
+  await rejection;
   const late = toAISDKTool(wait, { host }).execute({}, { toolCallId: 'c2', abortSignal: stop.signal });
   await expect(late).rejects.toMatchObject({ name: 'AbortError' });
   expect(await host.archive.turns()).toHaveLength(1);
 });
 
-verifies('aisdk.tool', 'a loop in code has other types, or another schema, as a tool', async () => {
+verifies('aisdk.tool', 'a loop in code keeps its types and schema as a tool', async () => {
   const double = defineLoop({
     id: 'double',
     input: z.object({ number: z.number() }),
@@ -193,22 +189,22 @@ verifies('aisdk.tool', 'a loop in code has other types, or another schema, as a 
   expect((await result.steps)[0]?.toolResults).toMatchObject([{ output: { number: 42 } }]);
 });
 
-verifies('aisdk.tool', 'a tool is made of nothing, or with an option that does nothing', () => {
-  const { host } = payStage();
+verifies('aisdk.tool', 'an unknown loop, version or option is an error', () => {
+  const { host } = createPayHost();
   expect(() => toAISDKTool('nothing', { host })).toThrow(/no loop "nothing"/);
   expect(() => toAISDKTool('pay', { host, version: '9.0.0' })).toThrow(/pay@9.0.0/);
   expect(() => toAISDKTool('pay', { host, session: 'x' } as never)).toThrow(/no option "session"/);
 });
 
 verifies('aisdk.identity', 'calls of different principals with the same id are different turns', async () => {
-  for (const place of [{}, { sessionId: 'shop' }]) {
-    const { host, paid } = payStage();
+  for (const session of [{}, { sessionId: 'shop' }]) {
+    const { host, paid } = createPayHost();
     const call = { toolCallId: 'call_0' };
     for (const principal of ['ada', 'eve']) {
-      const pay = toAISDKTool('pay', { host, principal, ...place });
+      const pay = toAISDKTool('pay', { host, principal, ...session });
       await Promise.all([0, 1].map(() => pay.execute({ amount: 5 }, call)));
     }
-    await toAISDKTool('pay', { host, ...place }).execute({ amount: 5 }, call);
+    await toAISDKTool('pay', { host, ...session }).execute({ amount: 5 }, call);
     expect(paid).toEqual([5, 5, 5]);
     const turns = await host.archive.turns();
     expect(new Set(turns.map(({ principal }) => principal))).toEqual(new Set(['ada', 'eve', undefined]));
@@ -217,9 +213,9 @@ verifies('aisdk.identity', 'calls of different principals with the same id are d
 
 verifies(
   'aisdk.identity',
-  'one tool object serves many users and conversations that number their calls alike',
+  'one tool object separates users and conversations that use the same tool call ids',
   async () => {
-    const { host, paid } = payStage();
+    const { host, paid } = createPayHost();
     const context = ({ experimental_context }: { readonly experimental_context?: unknown }) =>
       experimental_context as { readonly user: string; readonly chat: string };
     const pay = toAISDKTool('pay', {
@@ -233,20 +229,20 @@ verifies(
       const { steps } = await generateText({ ...options, prompt: 'pay', experimental_context });
       return steps[0]?.content.some(({ type }) => type === 'tool-error') === false;
     };
-    const bought = [
+    const successes = [
       await buy({ user: 'ada', chat: 'one' }),
       await buy({ user: 'ada', chat: 'one' }),
       await buy({ user: 'ada', chat: 'two' }),
       await buy({ user: 'eve', chat: 'one' }),
       await buy({ chat: 'one' }),
     ];
-    expect(bought).toEqual([true, true, true, true, false]);
+    expect(successes).toEqual([true, true, true, true, false]);
     expect(paid).toEqual([5, 5, 5]);
   },
 );
 
-verifies('aisdk.identity', 'without a session, a call is never taken for one of another conversation', async () => {
-  const { host, paid } = payStage();
+verifies('aisdk.identity', 'without a session, calls of different conversations are different turns', async () => {
+  const { host, paid } = createPayHost();
   const pay = toAISDKTool('pay', { host });
   const buy = () => {
     const model = sdkModel([call(5, 'call_0'), { text: 'Paid.' }]);

@@ -1,79 +1,90 @@
 /**
- * A loop as a tool of the AI SDK. A call of it is a turn of our host, so gate, journal and durability hold whoever calls:
- * the SDK checks the input with our validator before it calls, and the host checks it again.
+ * Offers a loop as a tool of the AI SDK. Each tool call is a turn of a host, so it is validated, approved and journaled like
+ * any other turn.
  *
- * Providers number calls anew in every conversation (`call_0`), so a call is identified by its principal, conversation, loop and id.
+ * Some providers number tool calls per conversation (`call_0`). A call is therefore identified by principal, conversation,
+ * loop and tool call id together.
  */
 import { randomUUID } from 'node:crypto';
-import { compositeId } from '../../base/identity.js';
+import { compositeId } from '../../base/composite-id.js';
+import { LoopError } from '../../base/errors.js';
 import type { Ids } from '../../journal/clock.js';
-import { LoopError } from '../../journal/errors.js';
-import type { DefinedLoop } from '../../loops/defined.js';
-import type { Registered } from '../../loops/registry.js';
-import type { Flaw, Validator } from '../../loops/schema.js';
+import type { SchemaIssue, Validator } from '../../json/schema.js';
+import type { DefinedLoop } from '../../loops/defined-loop.js';
+import type { RegisteredLoop } from '../../loops/registry.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import { ApprovalRequiredError } from '../../protocol/tool.js';
 import type { TraceEvent, TurnResult } from '../../protocol/trace.js';
 
-/** A turn that a call of the tool becomes. */
+/** The turn that a tool call starts. */
 export interface ToolTurn {
   readonly loop: string | DefinedLoop;
   readonly version?: string;
   readonly input: unknown;
   readonly sessionId?: string;
+  /** The idempotency key of the turn: a repeated tool call starts no second turn. */
   readonly key: string;
   readonly principal?: string;
 }
 
-/** What a tool needs of a host. */
+/** The part of a host that a tool uses. */
 export interface ToolHost {
   run(turn: ToolTurn, options: { readonly onEvent: (event: TraceEvent) => void }): Promise<TurnResult>;
   cancel(turnId: string, reason: string): Promise<boolean>;
   readonly archive: { approvals(sessionId: string): Promise<readonly Approval[]> };
-  readonly registry: { find(id: string, version?: string): Registered | undefined };
+  readonly registry: { find(id: string, version?: string): RegisteredLoop | undefined };
 }
 
+/** Options of `toAISDKTool`. */
 export interface AISDKToolOptions {
+  /** The host that runs the turns. */
   readonly host: ToolHost;
-  /** Of a loop that is named by its id. */
+  /**
+   * The version of a loop that is given by its id.
+   * @default the latest registered version
+   */
   readonly version?: string;
   /**
-   * The conversation: the session that the turns are kept in, or how to find it for a call. The same call id in it is the same
-   * turn, in any process. Without it each call has a session of its own, and a call is repeated only where the SDK repeats it:
-   * with the same list of messages, by the same tool object.
+   * The session of the turns, or a function that returns it for a call. A repeated tool call id in a session returns the
+   * same turn, in any process. Without a session, a call is recognised as repeated only if it has the same list of messages
+   * and the same tool object.
+   * @default a new session for each call
    */
   readonly sessionId?: string | ((call: AISDKCall) => string);
-  /** On whose behalf, or how to find that out for a call: one tool object may serve several users. */
+  /**
+   * The user on whose behalf the turns run, or a function that returns it for a call.
+   * @default no principal
+   */
   readonly principal?: string | ((call: AISDKCall) => string);
   /**
-   * Names conversations that have no session.
+   * Creates ids for conversations without a session.
    * @default random UUIDs
    */
   readonly ids?: Pick<Ids, 'id'>;
 }
 
-/** What the SDK says of a call. */
+/** What the AI SDK passes to a tool with a call. */
 export interface AISDKCall {
   readonly toolCallId: string;
   readonly abortSignal?: AbortSignal | undefined;
-  /** What was said before it: another list is another conversation. */
+  /** The messages before the call. The identity of the list identifies the conversation. */
   readonly messages?: readonly unknown[] | undefined;
-  /** What `generateText` and `streamText` were given under this name. */
+  /** The option `experimental_context` of `generateText` or `streamText`. */
   readonly experimental_context?: unknown;
 }
 
-type Judged<I> =
+type ValidationResult<I> =
   | { readonly value: I; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string; readonly path: readonly string[] }[] };
 
-/** A Standard Schema that can tell its JSON Schema. */
+/** A Standard Schema with its JSON Schema. */
 export interface AISDKSchema<I> {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: 'rondo';
     readonly types?: { readonly input: I; readonly output: I } | undefined;
-    readonly validate: (value: unknown) => Judged<I>;
+    readonly validate: (value: unknown) => ValidationResult<I>;
     readonly jsonSchema: {
       readonly input: () => Record<string, unknown>;
       readonly output: () => Record<string, unknown>;
@@ -81,117 +92,130 @@ export interface AISDKSchema<I> {
   };
 }
 
-/** A tool as `generateText` and `streamText` take it. */
+/** A tool for `generateText` and `streamText`. */
 export interface AISDKTool<I, O> {
   readonly description: string;
   readonly inputSchema: AISDKSchema<I>;
   readonly execute: (input: I, call: AISDKCall) => Promise<O>;
 }
 
-const OPTIONS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal', 'ids']);
+const OPTION_KEYS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal', 'ids']);
 
 /**
- * Makes a tool of a loop. The same call of the same conversation and principal is the same turn, so a call that is repeated does
- * nothing twice; a turn that waits for an approval throws `ApprovalRequiredError`, and the call can be repeated once that was
- * answered.
+ * Offers a loop as a tool of the AI SDK. A repeated call of the same conversation and principal returns the turn of the first
+ * one: no effect is performed twice. A call whose turn waits for an approval throws `ApprovalRequiredError`; repeat the call
+ * when the approval is answered.
+ *
+ * @throws {LoopError} LOOP_NOT_FOUND if no loop with this id is registered.
+ *
+ * @example
+ * const tools = { note: toAISDKTool('note', { host, sessionId: 'notes' }) };
+ * await generateText({ model, tools, prompt: 'Note: call Ada.' });
  */
 export function toAISDKTool<I = unknown, O = unknown>(
   loop: string | DefinedLoop<I, O>,
   options: AISDKToolOptions,
 ): AISDKTool<I, O> {
-  const unknown = Object.keys(options).find((key) => !OPTIONS.has(key));
+  const unknown = Object.keys(options).find((key) => !OPTION_KEYS.has(key));
   if (unknown !== undefined)
-    throw new TypeError(`toAISDKTool has no option "${unknown}"; it has ${[...OPTIONS].join(', ')}.`);
-  const { definition, input } = foundOf(loop, options);
+    throw new TypeError(`toAISDKTool has no option "${unknown}"; its options are ${[...OPTION_KEYS].join(', ')}.`);
+  const { definition, input } = resolveLoop(loop, options);
   const { id, name, description = name } = definition;
-  const bound: Bound = { ...options, loop: loop as DefinedLoop, id, conversations: new Conversations(options.ids) };
+  const bound: BoundTool = {
+    ...options,
+    loop: loop as DefinedLoop,
+    loopId: id,
+    conversations: new Conversations(options.ids),
+  };
   return {
     description,
-    inputSchema: schemaOf<I>(input),
-    execute: async (given, call) => (await turnOf(bound, given, call)) as O,
+    inputSchema: standardSchemaOf<I>(input),
+    execute: async (toolInput, call) => (await runTurn(bound, toolInput, call)) as O,
   };
 }
 
-interface Bound extends AISDKToolOptions {
+interface BoundTool extends AISDKToolOptions {
   readonly loop: string | DefinedLoop;
-  readonly id: string;
+  readonly loopId: string;
   readonly conversations: Conversations;
 }
 
-/** Names for conversations that have no session: each list of messages is one, and so are all calls without a list. */
+/** Assigns ids to conversations without a session: one for each list of messages, and one for all calls without a list. */
 class Conversations {
   private readonly ids: Pick<Ids, 'id'>;
-  private readonly unlisted: string;
+  private readonly defaultName: string;
   private readonly names = new WeakMap<object, string>();
 
   constructor(ids: Pick<Ids, 'id'> = { id: randomUUID }) {
     this.ids = ids;
-    this.unlisted = ids.id();
+    this.defaultName = ids.id();
   }
 
-  of({ messages }: AISDKCall): string {
-    if (messages === undefined) return this.unlisted;
+  nameOf({ messages }: AISDKCall): string {
+    if (messages === undefined) return this.defaultName;
     const name = this.names.get(messages) ?? this.ids.id();
     this.names.set(messages, name);
     return name;
   }
 }
 
-function foundOf(
-  loop: string | Pick<DefinedLoop, 'definition' | 'ends'>,
+function resolveLoop(
+  loop: string | Pick<DefinedLoop, 'definition' | 'validators'>,
   { host, version }: AISDKToolOptions,
-): Pick<Registered, 'definition' | 'input'> {
-  if (typeof loop !== 'string') return { definition: loop.definition, input: loop.ends.input };
-  const found = host.registry.find(loop, version);
-  if (found !== undefined) return found;
-  const named = version === undefined ? loop : `${loop}@${version}`;
-  throw new LoopError('LOOP_NOT_FOUND', `There is no loop "${named}" to make a tool of; register it first.`, {
+): Pick<RegisteredLoop, 'definition' | 'input'> {
+  if (typeof loop !== 'string') return { definition: loop.definition, input: loop.validators.input };
+  const registered = host.registry.find(loop, version);
+  if (registered !== undefined) return registered;
+  const reference = version === undefined ? loop : `${loop}@${version}`;
+  throw new LoopError('LOOP_NOT_FOUND', `There is no loop "${reference}"; register it before you make it a tool.`, {
     loopId: loop,
   });
 }
 
-/** The turn that a call is. The host makes the principal and the session part of its identity. */
-function requestOf(bound: Bound, input: unknown, call: AISDKCall): ToolTurn {
-  const { loop, id, version, conversations } = bound;
+/** Returns the turn of a call. The host adds the principal and the session to the identity of the turn. */
+function turnRequestOf(bound: BoundTool, input: unknown, call: AISDKCall): ToolTurn {
+  const { loop, loopId, version, conversations } = bound;
   const [sessionId, principal] = [
-    foundFor(bound.sessionId, call, 'sessionId'),
-    foundFor(bound.principal, call, 'principal'),
+    resolveOption(bound.sessionId, call, 'sessionId'),
+    resolveOption(bound.principal, call, 'principal'),
   ];
   // guard: calls-bound-to-conversation
-  const conversation = sessionId === undefined ? [conversations.of(call)] : [];
+  const conversation = sessionId === undefined ? [conversations.nameOf(call)] : [];
   return {
     loop,
     input,
-    key: compositeId('tool', id, call.toolCallId, ...conversation),
+    key: compositeId('tool', loopId, call.toolCallId, ...conversation),
     ...(version !== undefined && { version }),
     ...(sessionId !== undefined && { sessionId }),
     ...(principal !== undefined && { principal }),
   };
 }
 
-/** An option that is given, or found for a call. One that finds nothing is an error: the call must not become nobody's. */
-function foundFor(option: AISDKToolOptions['principal'], call: AISDKCall, name: string): string | undefined {
+/** Returns the value of an option for a call. A function that returns no text is an error: the call must not become anonymous. */
+function resolveOption(option: AISDKToolOptions['principal'], call: AISDKCall, name: string): string | undefined {
   if (typeof option !== 'function') return option;
-  const found: unknown = option(call);
-  if (typeof found === 'string') return found;
-  throw new TypeError(`The option "${name}" found nothing for the call ${call.toolCallId}; it must return text.`);
+  const value: unknown = option(call);
+  if (typeof value === 'string') return value;
+  throw new TypeError(
+    `The option "${name}" returned no text for the call ${call.toolCallId}; it must return a string.`,
+  );
 }
 
-async function turnOf(bound: Bound, input: unknown, call: AISDKCall): Promise<unknown> {
+async function runTurn(bound: BoundTool, input: unknown, call: AISDKCall): Promise<unknown> {
   const { host } = bound;
   const { toolCallId, abortSignal } = call;
   abortSignal?.throwIfAborted();
   let turnId: string | undefined;
   const cancel = (): void => {
-    if (turnId !== undefined) host.cancel(turnId, 'Who called the tool does not want it any more.').catch(() => {});
+    if (turnId !== undefined) host.cancel(turnId, 'The caller aborted the tool call.').catch(() => {});
   };
-  // The first event is of the turn itself.
+  // The first event of a turn has the turn's own call id.
   const onEvent = ({ callId }: TraceEvent): void => {
     if (turnId !== undefined) return;
     turnId = callId;
     if (abortSignal?.aborted === true) cancel();
   };
-  const turn = requestOf(bound, input, call);
+  const turn = turnRequestOf(bound, input, call);
   abortSignal?.addEventListener('abort', cancel);
   try {
     return await outputOf(host, await host.run(turn, { onEvent }), toolCallId);
@@ -205,36 +229,42 @@ async function outputOf(host: ToolHost, result: TurnResult, toolCallId: string):
   if (status === 'ok') return output;
   if (status === 'error') throw new LoopError(error?.code ?? 'EXECUTION_FAILED', error?.message ?? '', error?.details);
   if (status === 'stopped') {
-    throw new LoopError('BUDGET_EXHAUSTED', `"${loopId}" stopped short: ${reason ?? 'a limit was reached'}.`, {
+    throw new LoopError('BUDGET_EXHAUSTED', `"${loopId}" stopped early: ${reason ?? 'a limit was reached'}.`, {
       turnId,
     });
   }
-  const asked = new Set(pending.flatMap(({ kind, id }) => (kind === 'approval' && id !== undefined ? [id] : [])));
-  const approval = (await host.archive.approvals(sessionId)).find(({ id }) => asked.has(id));
+  const pendingIds = new Set(pending.flatMap(({ kind, id }) => (kind === 'approval' && id !== undefined ? [id] : [])));
+  const approval = (await host.archive.approvals(sessionId)).find(({ id }) => pendingIds.has(id));
   if (approval !== undefined) {
     const { tool: toolName, description, arguments: input } = approval;
     throw new ApprovalRequiredError({ toolName, description, input, toolCallId });
   }
   const kinds = [...new Set(pending.map(({ kind }) => kind))].join(', ');
-  throw new LoopError('EXECUTION_FAILED', `"${loopId}" waits (${kinds}); turn ${turnId} can be resumed.`, { turnId });
+  throw new LoopError('EXECUTION_FAILED', `"${loopId}" is waiting (${kinds}); the turn ${turnId} can be resumed.`, {
+    turnId,
+  });
 }
 
-function schemaOf<I>(validator: Validator): AISDKSchema<I> {
-  const shown = (): Record<string, unknown> => {
+function standardSchemaOf<I>(validator: Validator): AISDKSchema<I> {
+  const jsonSchema = (): Record<string, unknown> => {
     const { schema } = validator;
-    // Providers take nothing but objects.
+    // Model providers accept only object schemas.
     return { type: 'object', ...(typeof schema === 'object' ? schema : {}) };
   };
-  const validate = (value: unknown): Judged<I> => {
-    const flaws = validator.flaws(value as Json);
-    return flaws.length === 0 ? { value: value as I } : { issues: flaws.map(issueOf) };
+  const validate = (value: unknown): ValidationResult<I> => {
+    const issues = validator.issues(value as Json);
+    return issues.length === 0 ? { value: value as I } : { issues: issues.map(standardIssueOf) };
   };
   return {
-    '~standard': { version: 1, vendor: 'rondo', validate, jsonSchema: { input: shown, output: shown } },
+    '~standard': { version: 1, vendor: 'rondo', validate, jsonSchema: { input: jsonSchema, output: jsonSchema } },
   };
 }
 
-function issueOf({ path, message }: Flaw): { readonly message: string; readonly path: readonly string[] } {
-  const names = path.split('/').slice(1);
-  return { message, path: names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')) };
+/** Converts an issue: Standard Schema has lists of keys instead of JSON pointers. */
+function standardIssueOf({ path, message }: SchemaIssue): {
+  readonly message: string;
+  readonly path: readonly string[];
+} {
+  const keys = path.split('/').slice(1);
+  return { message, path: keys.map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~')) };
 }

@@ -1,37 +1,37 @@
 import { readUIMessageStream, type UIMessage, type UIMessageChunk, uiMessageChunkSchema } from 'ai';
 import { expect } from 'vitest';
+import { firstChunkOf } from '../../../spec/support/chat-fixture.mjs';
+import { EnvelopeFactory, readWithAiSdk, TURN_ID, turnResultOf } from '../../../spec/support/envelopes.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { codes } from '../../journal/errors.js';
+import { errorCodes } from '../../base/errors.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { UiChunk } from './chunk.js';
-import { chunkOf } from './fixtures/stage.mjs';
-import { Envelopes, readBy, result, TURN } from './fixtures/telling.mjs';
 import { uiMessages } from './message.js';
 import { UiChunks, type UiChunksOptions } from './ui-chunks.js';
 
-/** The chunks that telling makes. */
-function chunksOf(tell: (chunks: UiChunks) => void, options: UiChunksOptions = {}): UiChunk[] {
-  const said: UiChunk[] = [];
-  tell(new UiChunks((chunk) => said.push(chunk), options));
-  return said;
+/** Returns the chunks that `write` produces. */
+function chunksOf(write: (writer: UiChunks) => void, options: UiChunksOptions = {}): UiChunk[] {
+  const emitted: UiChunk[] = [];
+  write(new UiChunks((chunk) => emitted.push(chunk), options));
+  return emitted;
 }
 
-const readBySdk = (chunks: readonly UiChunk[]): Promise<UIMessage> => readBy(readUIMessageStream, chunks);
+const readMessage = (chunks: readonly UiChunk[]): Promise<UIMessage> => readWithAiSdk(readUIMessageStream, chunks);
 
-/** Holds our shapes to the SDK's: this line does not compile if they part. */
+/** Checks the types against the SDK at compile time. */
 const asSdk = (chunk: UiChunk): UIMessageChunk => chunk;
 
 const delta = (kind: LiveDelta['kind'], text: string, more: Partial<LiveDelta> = {}): LiveDelta => ({
   kind,
   text,
-  generationId: TURN,
+  generationId: TURN_ID,
   ...more,
 });
 
-/** A round with thinking, text and a tool, and the round after it. */
-function twoRounds(): EventEnvelope[] {
-  const make = new Envelopes();
+/** Returns a round with reasoning, text and a tool call, and the round after it. */
+function twoRoundsWithTool(): EventEnvelope[] {
+  const make = new EnvelopeFactory();
   return [
     make.of('user-message', { text: 'How warm is it?' }),
     make.of('reasoning', { text: 'I must look.' }),
@@ -42,10 +42,10 @@ function twoRounds(): EventEnvelope[] {
   ];
 }
 
-verifies('aisdk.chat', 'a chunk that the SDK does not know breaks every client', async () => {
-  const chunks = chunksOf((told) => {
-    for (const envelope of twoRounds()) told.envelope(envelope);
-    told.end(result('ok', { output: { text: 'It is 21 degrees.' } }));
+verifies('aisdk.chat', 'every chunk is valid in the schema of the SDK', async () => {
+  const chunks = chunksOf((writer) => {
+    for (const envelope of twoRoundsWithTool()) writer.addEnvelope(envelope);
+    writer.end(turnResultOf('ok', { output: { text: 'It is 21 degrees.' } }));
   });
   const { validate } = uiMessageChunkSchema();
   for (const chunk of chunks) expect((await validate?.(asSdk(chunk)))?.success, JSON.stringify(chunk)).toBe(true);
@@ -70,47 +70,47 @@ verifies('aisdk.chat', 'a chunk that the SDK does not know breaks every client',
   ]);
 });
 
-verifies('aisdk.chat', 'a page that is loaded shows another conversation than the one that was streamed', async () => {
-  const [prompt, thinking, text, call, end, answer] = twoRounds() as [EventEnvelope, ...EventEnvelope[]];
-  const streamed = chunksOf((told) => {
-    told.envelope(prompt);
-    for (const piece of ['I must', ' look.']) told.delta(delta('reasoning', piece));
-    for (const piece of ['Let ', 'me ', 'look.']) told.delta(delta('text', piece));
+verifies('aisdk.chat', 'a loaded message equals the streamed one', async () => {
+  const [prompt, thinking, text, call, end, answer] = twoRoundsWithTool() as [EventEnvelope, ...EventEnvelope[]];
+  const streamed = chunksOf((writer) => {
+    writer.addEnvelope(prompt);
+    for (const piece of ['I must', ' look.']) writer.addDelta(delta('reasoning', piece));
+    for (const piece of ['Let ', 'me ', 'look.']) writer.addDelta(delta('text', piece));
     for (const piece of ['{"city":', '"Bern"}']) {
-      told.delta(delta('tool-input', piece, { toolCallId: 'c1', toolName: 'weather' }));
+      writer.addDelta(delta('tool-input', piece, { toolCallId: 'c1', toolName: 'weather' }));
     }
-    for (const envelope of [thinking, text, call]) told.envelope(envelope as EventEnvelope);
-    told.delta(delta('tool-output', 'asking…', { toolCallId: 'c1' }));
-    told.envelope(end as EventEnvelope);
-    told.delta(delta('text', 'It is 21'));
-    told.envelope(answer as EventEnvelope);
-    told.end(result('ok', { output: { text: 'It is 21 degrees.' } }));
+    for (const envelope of [thinking, text, call]) writer.addEnvelope(envelope as EventEnvelope);
+    writer.addDelta(delta('tool-output', 'asking…', { toolCallId: 'c1' }));
+    writer.addEnvelope(end as EventEnvelope);
+    writer.addDelta(delta('text', 'It is 21'));
+    writer.addEnvelope(answer as EventEnvelope);
+    writer.end(turnResultOf('ok', { output: { text: 'It is 21 degrees.' } }));
   });
-  const live = await readBySdk(streamed);
-  const [user, loaded] = uiMessages(twoRounds());
+  const live = await readMessage(streamed);
+  const [user, loaded] = uiMessages(twoRoundsWithTool());
   expect(user).toMatchObject({ role: 'user', parts: [{ type: 'text', text: 'How warm is it?' }] });
   expect(JSON.parse(JSON.stringify(live))).toMatchObject(JSON.parse(JSON.stringify(loaded)) as object);
   expect(live?.parts.length).toBe(loaded?.parts.length);
   expect(streamed.filter(({ type }) => type === 'data-rondo-tool-delta')).toHaveLength(1);
 });
 
-verifies('aisdk.chat', 'a reply that broke off and was asked for again is told a third time', async () => {
-  const make = new Envelopes();
-  const live = await readBySdk(
-    chunksOf((told) => {
-      told.envelope(make.of('user-message', { text: 'hi' }));
-      told.delta(delta('text', 'Hel'));
-      told.delta(delta('text', 'Hello'));
-      told.envelope(make.of('assistant-message', { text: 'Hello' }));
-      told.end(result('ok'));
+verifies('aisdk.chat', 'a reply that was retried is not emitted again', async () => {
+  const make = new EnvelopeFactory();
+  const live = await readMessage(
+    chunksOf((writer) => {
+      writer.addEnvelope(make.of('user-message', { text: 'hi' }));
+      writer.addDelta(delta('text', 'Hel'));
+      writer.addDelta(delta('text', 'Hello'));
+      writer.addEnvelope(make.of('assistant-message', { text: 'Hello' }));
+      writer.end(turnResultOf('ok'));
     }),
   );
   expect(live?.parts.filter(({ type }) => type === 'text')).toMatchObject([{ text: 'HelHello', state: 'done' }]);
-  const other = await readBySdk(
-    chunksOf((told) => {
-      told.delta(delta('text', 'Wrong'));
-      told.envelope(make.of('assistant-message', { text: 'Right' }));
-      told.end(result('ok'));
+  const other = await readMessage(
+    chunksOf((writer) => {
+      writer.addDelta(delta('text', 'Wrong'));
+      writer.addEnvelope(make.of('assistant-message', { text: 'Right' }));
+      writer.end(turnResultOf('ok'));
     }),
   );
   expect(other?.parts.filter(({ type }) => type === 'text')).toMatchObject([{ text: 'Wrong' }, { text: 'Right' }]);
@@ -118,25 +118,25 @@ verifies('aisdk.chat', 'a reply that broke off and was asked for again is told a
 
 verifies(
   'aisdk.chat',
-  'an approval is asked for twice, or its outcome lands on another call of the same id',
+  'an approval is requested once, and its outcome belongs to its own call when ids repeat',
   async () => {
-    const make = new Envelopes();
+    const make = new EnvelopeFactory();
     const first = make.of('tool-call', { toolCallId: 'c1', toolName: 'refund', args: { amount: 1 } });
     const pending = { approvalStatus: 'pending_approval', approvalId: 'a1', approvalDescription: 'Refund 1?' } as const;
-    const asked = make.again(first, pending);
+    const requested = make.updated(first, pending);
     const envelopes = [
       make.of('user-message', { text: 'hi' }),
       first,
-      asked,
-      asked,
-      make.again(first, { approvalStatus: 'rejected' }),
+      requested,
+      requested,
+      make.updated(first, { approvalStatus: 'rejected' }),
       make.of('tool-error', { toolCallId: 'c1', toolName: 'refund', error: 'no', isUserRejection: true }),
       make.of('tool-call', { toolCallId: 'c1', toolName: 'refund', args: { amount: 2 } }),
       make.of('tool-result', { toolCallId: 'c1', toolName: 'refund', result: 'done' }),
     ];
-    const chunks = chunksOf((told) => {
-      for (const envelope of envelopes) told.envelope(envelope);
-      told.end(result('ok', { output: {} }));
+    const chunks = chunksOf((writer) => {
+      for (const envelope of envelopes) writer.addEnvelope(envelope);
+      writer.end(turnResultOf('ok', { output: {} }));
     });
     expect(chunks.filter(({ type }) => type === 'tool-approval-request')).toEqual([
       {
@@ -146,7 +146,7 @@ verifies(
         approvalDescriptor: { description: 'Refund 1?' },
       },
     ]);
-    const live = await readBySdk(chunks);
+    const live = await readMessage(chunks);
     const tools = live?.parts.filter(({ type }) => type === 'tool-refund');
     expect(tools).toMatchObject([
       { toolCallId: 'c1', state: 'output-denied', input: { amount: 1 }, approval: { id: 'a1' } },
@@ -162,26 +162,29 @@ verifies(
 
 verifies(
   'aisdk.chat',
-  'a sub-agent hides what it asks for, or keeps the answers of the user from being sent',
+  'an approval of a sub-agent is shown, and the call of the sub-agent does not block the answers',
   async () => {
-    const make = new Envelopes();
-    const below = `${TURN}/3/0/0`;
+    const make = new EnvelopeFactory();
+    const below = `${TURN_ID}/3/0/0`;
     const pending = { approvalStatus: 'pending_approval', approvalId: 'a9' } as const;
     const envelopes = [
       make.of('user-message', { text: 'hi' }),
       make.of('tool-call', { toolCallId: 'c1', toolName: 'clerk', args: { prompt: 'go' } }),
-      make.of('loop-triggered', { triggeredBy: 'agent', parentGenerationId: TURN, instructions: 'go' }, below),
+      make.of('loop-triggered', { triggeredBy: 'agent', parentGenerationId: TURN_ID, instructions: 'go' }, below),
       make.of('other-agent-message', { text: 'I will pay.', agent: 'clerk' }, below),
       make.of('tool-call', { toolCallId: 'c1', toolName: 'pay', args: { amount: 5 }, ...pending }, below),
     ];
     const kindOf = (name: string) => (name === 'clerk' ? ('composite' as const) : undefined);
-    const said: UiChunk[] = [];
-    const told = new UiChunks((chunk) => said.push(chunk), { kindOf });
-    for (const envelope of envelopes) told.envelope(envelope);
-    told.delta({ kind: 'text', text: 'I wi', generationId: below });
-    told.end(result('paused', { pending: [{ kind: 'approval', key: `${below}/5/0/0/0/1`, id: 'a9' }] }));
-    expect(said.at(-1)).toEqual({ type: 'finish', finishReason: 'tool-calls' });
-    const live = await readBySdk(said);
+    const chunks = chunksOf(
+      (writer) => {
+        for (const envelope of envelopes) writer.addEnvelope(envelope);
+        writer.addDelta({ kind: 'text', text: 'I wi', generationId: below });
+        writer.end(turnResultOf('paused', { pending: [{ kind: 'approval', key: `${below}/5/0/0/0/1`, id: 'a9' }] }));
+      },
+      { kindOf },
+    );
+    expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: 'tool-calls' });
+    const live = await readMessage(chunks);
     const tools = live?.parts.filter((part) => 'toolCallId' in part);
     expect(tools).toMatchObject([
       {
@@ -199,16 +202,18 @@ verifies(
   },
 );
 
-verifies('aisdk.chat', 'a tool that is not there looks like one that ran', async () => {
-  const make = new Envelopes();
-  const live = await readBySdk(
+verifies('aisdk.chat', 'a call of an unknown tool is shown as failed', async () => {
+  const make = new EnvelopeFactory();
+  const live = await readMessage(
     chunksOf(
-      (told) => {
-        told.envelope(make.of('user-message', { text: 'hi' }));
-        told.delta(delta('tool-input', '{}', { toolCallId: 'c1', toolName: 'nothing' }));
-        told.envelope(make.of('tool-call', { toolCallId: 'c1', toolName: 'nothing', args: {} }));
-        told.envelope(make.of('tool-error', { toolCallId: 'c1', toolName: 'nothing', error: 'There is no tool.' }));
-        told.end(result('error', { error: { code: 'BACKEND_FAILED', message: 'connect 10.0.0.7 refused' } }));
+      (writer) => {
+        writer.addEnvelope(make.of('user-message', { text: 'hi' }));
+        writer.addDelta(delta('tool-input', '{}', { toolCallId: 'c1', toolName: 'nothing' }));
+        writer.addEnvelope(make.of('tool-call', { toolCallId: 'c1', toolName: 'nothing', args: {} }));
+        writer.addEnvelope(
+          make.of('tool-error', { toolCallId: 'c1', toolName: 'nothing', error: 'There is no tool.' }),
+        );
+        writer.end(turnResultOf('error', { error: { code: 'BACKEND_FAILED', message: 'connect 10.0.0.7 refused' } }));
       },
       { kindOf: () => undefined },
     ),
@@ -218,75 +223,74 @@ verifies('aisdk.chat', 'a tool that is not there looks like one that ran', async
   ]);
 });
 
-verifies('aisdk.chat', 'an error tells the user what only the operator should know', () => {
+verifies('aisdk.chat', 'error messages are not disclosed to users by default', () => {
   const secret = 'connect to 10.0.0.7 as admin failed';
-  const failed = result('error', { error: { code: 'BACKEND_FAILED', message: secret } });
-  const told = chunksOf((chunks) => {
-    chunks.envelope(new Envelopes().of('generation-failure', { error: secret }));
-    chunks.end(failed);
+  const failed = turnResultOf('error', { error: { code: 'BACKEND_FAILED', message: secret } });
+  const chunks = chunksOf((writer) => {
+    writer.addEnvelope(new EnvelopeFactory().of('generation-failure', { error: secret }));
+    writer.end(failed);
   });
-  expect(JSON.stringify(told)).not.toContain(secret);
-  expect(told.at(-1)).toEqual({ type: 'error', errorText: 'A model did not answer.' });
-  const open = chunksOf((chunks) => chunks.end(failed), { errorText: ({ message }) => message });
-  expect(open.at(-1)).toEqual({ type: 'error', errorText: secret });
-  const strange = result('error', { error: { code: 'toString', message: secret } });
-  expect(chunksOf((chunks) => chunks.end(strange)).at(-1)).toEqual({ type: 'error', errorText: 'An error occurred.' });
+  expect(JSON.stringify(chunks)).not.toContain(secret);
+  expect(chunks.at(-1)).toEqual({ type: 'error', errorText: errorCodes.BACKEND_FAILED.meaning });
+  const disclosed = chunksOf((writer) => writer.end(failed), { errorText: ({ message }) => message });
+  expect(disclosed.at(-1)).toEqual({ type: 'error', errorText: secret });
+  const unknownCode = turnResultOf('error', { error: { code: 'toString', message: secret } });
+  expect(chunksOf((writer) => writer.end(unknownCode)).at(-1)).toEqual({
+    type: 'error',
+    errorText: 'An error occurred.',
+  });
 });
 
-verifies('aisdk.chat', 'a tool spins for ever in a turn that was stopped', async () => {
-  const make = new Envelopes();
-  const chunks = chunksOf((told) => {
-    told.envelope(make.of('user-message', { text: 'hi' }));
-    told.envelope(make.of('tool-call', { toolCallId: 'c1', toolName: 'slow', args: {} }));
-    told.envelope(make.of('user-abort', { generationId: TURN }));
-    told.end(result('error', { error: { code: 'CANCELLED', message: 'The user stopped it.' } }));
+verifies('aisdk.chat', 'the open tool calls of a stopped turn are settled', async () => {
+  const make = new EnvelopeFactory();
+  const chunks = chunksOf((writer) => {
+    writer.addEnvelope(make.of('user-message', { text: 'hi' }));
+    writer.addEnvelope(make.of('tool-call', { toolCallId: 'c1', toolName: 'slow', args: {} }));
+    writer.addEnvelope(make.of('user-abort', { generationId: TURN_ID }));
+    writer.end(turnResultOf('error', { error: { code: 'CANCELLED', message: 'The user stopped it.' } }));
   });
   expect(chunks.at(-1)).toEqual({ type: 'abort' });
-  expect((await readBySdk(chunks))?.parts.at(-1)).toMatchObject({ type: 'tool-slow', state: 'output-error' });
+  expect((await readMessage(chunks))?.parts.at(-1)).toMatchObject({ type: 'tool-slow', state: 'output-error' });
 });
 
-verifies(
-  'aisdk.chat',
-  'the answer of an agent that was handed over to, or that stopped short, is nowhere',
-  async () => {
-    const make = new Envelopes();
-    const live = await readBySdk(
-      chunksOf(
-        (told) => {
-          told.envelope(make.of('user-message', { text: 'hi' }));
-          told.envelope(make.of('assistant-message', { text: 'I hand over.' }));
-          told.envelope(make.of('tool-call', { toolCallId: 'c1', toolName: 'clerk', args: {} }));
-          told.envelope(make.of('tool-result', { toolCallId: 'c1', toolName: 'clerk', result: { text: 'Done.' } }));
-          told.end(result('ok', { output: { text: 'Done.' } }));
-        },
-        { kindOf: () => 'composite' },
-      ),
-    );
-    expect(live?.parts.filter(({ type }) => type === 'text')).toMatchObject([
-      { text: 'I hand over.' },
-      { text: 'Done.' },
-    ]);
-    const stopped = chunksOf((told) => {
-      told.envelope(make.of('generation-failure', { error: 'BUDGET_EXHAUSTED: it asked its model 20 times' }));
-      told.end(result('stopped', { reason: 'rounds' }));
-    });
-    expect(stopped.at(-1)).toEqual({ type: 'finish', finishReason: 'other' });
-    const why = chunkOf(stopped, 'data-rondo-failure');
-    expect(why?.data).toEqual({ code: 'BUDGET_EXHAUSTED', errorText: codes.BUDGET_EXHAUSTED.means });
-  },
-);
-
-verifies('aisdk.chat', 'what is told of one turn holds pieces of another', () => {
-  const make = new Envelopes();
-  const told = chunksOf((chunks) => {
-    chunks.envelope(make.of('user-message', { text: 'stray' }, ''));
-    chunks.envelope(make.of('user-message', { text: 'hi' }));
-    chunks.envelope(make.of('assistant-message', { text: 'elsewhere' }, 'chat.2'));
-    chunks.delta({ kind: 'text', text: 'elsewhere', generationId: 'chat.2/1/0/0' });
-    chunks.envelope(make.of('user-message', { text: 'faster' }));
+verifies('aisdk.chat', 'the answer after a handoff and the reason of an early stop are emitted', async () => {
+  const make = new EnvelopeFactory();
+  const live = await readMessage(
+    chunksOf(
+      (writer) => {
+        writer.addEnvelope(make.of('user-message', { text: 'hi' }));
+        writer.addEnvelope(make.of('assistant-message', { text: 'I hand over.' }));
+        writer.addEnvelope(make.of('tool-call', { toolCallId: 'c1', toolName: 'clerk', args: {} }));
+        writer.addEnvelope(make.of('tool-result', { toolCallId: 'c1', toolName: 'clerk', result: { text: 'Done.' } }));
+        writer.end(turnResultOf('ok', { output: { text: 'Done.' } }));
+      },
+      { kindOf: () => 'composite' },
+    ),
+  );
+  expect(live?.parts.filter(({ type }) => type === 'text')).toMatchObject([
+    { text: 'I hand over.' },
+    { text: 'Done.' },
+  ]);
+  const stopped = chunksOf((writer) => {
+    writer.addEnvelope(make.of('generation-failure', { error: 'BUDGET_EXHAUSTED: it called its model 20 times' }));
+    writer.end(turnResultOf('stopped', { reason: 'rounds' }));
   });
-  expect(told).toEqual([
-    { type: 'start', messageId: TURN },
+  expect(stopped.at(-1)).toEqual({ type: 'finish', finishReason: 'other' });
+  const failure = firstChunkOf(stopped, 'data-rondo-failure');
+  expect(failure?.data).toEqual({ code: 'BUDGET_EXHAUSTED', errorText: errorCodes.BUDGET_EXHAUSTED.meaning });
+});
+
+verifies('aisdk.chat', 'envelopes and deltas of other turns are ignored', () => {
+  const make = new EnvelopeFactory();
+  const chunks = chunksOf((writer) => {
+    writer.addEnvelope(make.of('user-message', { text: 'stray' }, ''));
+    writer.addEnvelope(make.of('user-message', { text: 'hi' }));
+    writer.addEnvelope(make.of('assistant-message', { text: 'elsewhere' }, 'chat.2'));
+    writer.addDelta({ kind: 'text', text: 'elsewhere', generationId: 'chat.2/1/0/0' });
+    writer.addEnvelope(make.of('user-message', { text: 'faster' }));
+  });
+  expect(chunks).toEqual([
+    { type: 'start', messageId: TURN_ID },
     { type: 'data-rondo-heard', id: '4.0', data: { text: 'faster' } },
   ]);
 });

@@ -1,233 +1,251 @@
 /**
- * One turn as the pieces of one message: envelopes of the journal, pieces that come live, and how the turn ended go in,
- * chunks of the AI SDK's UI message stream come out, the same ones for a turn that streams, one that does not, and one
- * that is told long after. It knows nothing of requests. Every envelope may come again; it is told once.
+ * Converts one turn to the chunks of one UI message. The input is the turn's envelopes, its live deltas and its result. The
+ * chunks make the same message whether the turn is streamed live or converted later from the journal. Envelopes may be added
+ * repeatedly; each is converted once.
  */
-import { codes } from '../../journal/errors.js';
+import { errorCodes } from '../../base/errors.js';
 import type { ChildGenerationContent, EventEnvelope, EventEnvelopeOf } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { PendingItem, TurnResult } from '../../protocol/trace.js';
 import type { AgentData, UiChunk } from './chunk.js';
-import { Speech } from './speech.js';
-import { type ErrorText, type KindOf, ToolCalls } from './tool-calls.js';
+import { TextPartWriter } from './text-part-writer.js';
+import { type ErrorFormatter, ToolCalls, type ToolKindLookup } from './tool-calls.js';
 
+/** Options of `UiChunks` and `uiMessages`. */
 export interface UiChunksOptions {
-  /** What a name is that the model calls; without it, every name is a tool. */
-  readonly kindOf?: KindOf;
-  /** What may be shown of an error; what its code means, unless told: messages can hold what users should not see. */
-  readonly errorText?: ErrorText;
+  /**
+   * Returns the kind of the loop behind a tool name; see `toolKinds`.
+   * @default every name is a tool
+   */
+  readonly kindOf?: ToolKindLookup;
+  /**
+   * Returns the text that users see for an error. Error messages may contain confidential data.
+   * @default the general meaning of the error code
+   */
+  readonly errorText?: ErrorFormatter;
 }
 
-/** Gets each chunk, with the number of the step that it belongs to; 0 is the message itself. */
-export type Say = (chunk: UiChunk, step: number) => void;
+/** Receives each chunk with the number of its step. Chunks of the message as a whole have the number 0. */
+export type ChunkSink = (chunk: UiChunk, step: number) => void;
 
-/** The turn that a generation is part of. */
-export function turnOf(generationId: string): string {
+/** Returns the id of the turn that a generation belongs to. */
+export function turnIdOf(generationId: string): string {
   return generationId.split('/', 1)[0] ?? '';
 }
 
-/** What a code means, in words that give nothing away. */
-export const meaningOf: ErrorText = ({ code }) =>
-  Object.hasOwn(codes, code) ? codes[code as keyof typeof codes].means : 'An error occurred.';
+/** Returns the general meaning of an error code, which discloses no details. */
+const genericErrorText: ErrorFormatter = ({ code }) =>
+  Object.hasOwn(errorCodes, code) ? errorCodes[code as keyof typeof errorCodes].meaning : 'An error occurred.';
 
+/**
+ * Converts the envelopes, deltas and result of one turn to chunks.
+ *
+ * @example
+ * const chunks = new UiChunks((chunk) => send(chunk));
+ * for (const envelope of await host.archive.events(sessionId)) chunks.addEnvelope(envelope);
+ * chunks.end(result);
+ */
 export class UiChunks {
-  private readonly out: Say;
-  private readonly errorText: ErrorText;
-  private readonly text: Speech;
-  private readonly reasoning: Speech;
+  private readonly sink: ChunkSink;
+  private readonly errorText: ErrorFormatter;
+  private readonly text: TextPartWriter;
+  private readonly reasoning: TextPartWriter;
   private readonly calls: ToolCalls;
-  private readonly told = new Set<string>();
+  private readonly seenEnvelopeIds = new Set<string>();
   private readonly agents = new Map<string, AgentData>();
-  private turn: string | undefined;
-  private step = 0;
-  private inStep = false;
-  private prompted = false;
+  private currentTurnId: string | undefined;
+  private stepNumber = 0;
+  private isInStep = false;
+  private hasPrompt = false;
 
-  constructor(out: Say, options: UiChunksOptions = {}) {
-    const { kindOf = () => 'tool', errorText = meaningOf } = options;
-    const say = (chunk: UiChunk): void => this.say(chunk);
-    this.out = out;
+  constructor(sink: ChunkSink, options: UiChunksOptions = {}) {
+    const { kindOf = () => 'tool', errorText = genericErrorText } = options;
+    const emit = (chunk: UiChunk): void => this.emit(chunk);
+    this.sink = sink;
     this.errorText = errorText;
-    this.text = new Speech('text', say);
-    this.reasoning = new Speech('reasoning', say);
-    this.calls = new ToolCalls(say, kindOf, errorText);
+    this.text = new TextPartWriter('text', emit);
+    this.reasoning = new TextPartWriter('reasoning', emit);
+    this.calls = new ToolCalls(emit, kindOf, errorText);
   }
 
-  /** The turn that is told, once anything of it was heard; the message has its id. */
+  /** The id of the turn, which is also the id of the message; undefined until something was added. */
   get turnId(): string | undefined {
-    return this.turn;
+    return this.currentTurnId;
   }
 
-  /** The id of the tool part that an envelope became. */
-  partOf(envelopeId: string): string | undefined {
-    return this.calls.partOf(envelopeId);
+  /** Returns the id of the tool part that an envelope became. */
+  partIdOf(envelopeId: string): string | undefined {
+    return this.calls.partIdOf(envelopeId);
   }
 
-  envelope(envelope: EventEnvelope): void {
-    if (!this.ours(envelope.generationId)) return;
-    // A call of a tool comes again when its approval stands otherwise.
+  /** Adds an envelope. Envelopes of other turns and repeated envelopes are ignored. */
+  addEnvelope(envelope: EventEnvelope): void {
+    if (!this.acceptsTurnOf(envelope.generationId)) return;
+    // The envelope of a tool call is repeated when the state of its approval changes.
     if (envelope.type !== 'tool-call') {
-      if (this.told.has(envelope.id)) return;
-      this.told.add(envelope.id);
+      if (this.seenEnvelopeIds.has(envelope.id)) return;
+      this.seenEnvelopeIds.add(envelope.id);
     }
-    if (envelope.generationId === this.turn) this.own(envelope);
-    else this.below(envelope);
+    if (envelope.generationId === this.currentTurnId) this.addOwnEnvelope(envelope);
+    else this.addDescendantEnvelope(envelope);
   }
 
-  delta(delta: LiveDelta): void {
+  /** Adds a live delta. Deltas of other turns are ignored. */
+  addDelta(delta: LiveDelta): void {
     const { kind, generationId, text } = delta;
-    if (!this.ours(generationId)) return;
-    if (kind === 'tool-output') this.calls.output(delta);
-    else if (generationId === this.turn) this.piece(delta);
+    if (!this.acceptsTurnOf(generationId)) return;
+    if (kind === 'tool-output') this.calls.addOutputDelta(delta);
+    else if (generationId === this.currentTurnId) this.addOwnDelta(delta);
     else if (kind !== 'tool-input') {
-      this.say({ type: 'data-rondo-agent-delta', data: { generationId, kind, text }, transient: true });
+      this.emit({ type: 'data-rondo-agent-delta', data: { generationId, kind, text }, transient: true });
     }
   }
 
-  /** How the turn ended, or that it paused. */
+  /** Adds the result of a turn that ended or paused, and finishes the message. */
   end(result: TurnResult): void {
-    this.ours(result.turnId);
+    this.acceptsTurnOf(result.turnId);
     const { status, output, error, pending = [] } = result;
-    if (status === 'ok' && (this.calls.done || !this.text.spoke))
-      this.answer((output as { text?: unknown } | null)?.text);
-    if (status === 'ok' || status === 'error') this.calls.stop(status === 'ok');
-    for (const item of pending) this.waiting(item);
+    if (status === 'ok' && (this.calls.isStepDone || !this.text.hasText))
+      this.emitAnswer((output as { text?: unknown } | null)?.text);
+    if (status === 'ok' || status === 'error') this.calls.settleOpenCalls(status === 'ok');
+    for (const item of pending) this.emitPendingItem(item);
     this.closeStep();
-    const asks = pending.some(({ kind }) => kind === 'approval');
-    if (status === 'error') this.failed(error ?? { code: '', message: '' });
-    else this.say({ type: 'finish', finishReason: status === 'ok' ? 'stop' : asks ? 'tool-calls' : 'other' });
+    const needsApproval = pending.some(({ kind }) => kind === 'approval');
+    if (status === 'error') this.emitError(error ?? { code: '', message: '' });
+    else this.emit({ type: 'finish', finishReason: status === 'ok' ? 'stop' : needsApproval ? 'tool-calls' : 'other' });
   }
 
-  /** The machinery failed: the turn stands where it stood. */
-  broken(): void {
+  /** Finishes the message with an internal error. The state of the turn does not change. */
+  fail(): void {
     this.closeStep();
-    this.say({ type: 'error', errorText: this.errorText({ code: 'STORE_FAILED', message: '' }) });
+    this.emit({ type: 'error', errorText: this.errorText({ code: 'STORE_FAILED', message: '' }) });
   }
 
-  private piece(delta: LiveDelta): void {
+  private addOwnDelta(delta: LiveDelta): void {
     const { kind, text } = delta;
-    this.content();
+    this.ensureStep();
     if (kind !== 'text') this.text.close();
     if (kind !== 'reasoning') this.reasoning.close();
-    if (kind === 'text') this.text.piece(text);
-    else if (kind === 'reasoning') this.reasoning.piece(text);
-    else this.calls.input(delta);
+    if (kind === 'text') this.text.appendDelta(text);
+    else if (kind === 'reasoning') this.reasoning.appendDelta(text);
+    else this.calls.addInputDelta(delta);
   }
 
-  private own(envelope: EventEnvelope): void {
+  private addOwnEnvelope(envelope: EventEnvelope): void {
     const { id, type, content } = envelope;
-    if (type === 'user-message') this.heard(id, content.text);
+    if (type === 'user-message') this.addUserMessage(id, content.text);
     else if (type === 'assistant-message' || type === 'reasoning') {
-      this.content();
-      (type === 'reasoning' ? this.reasoning : this.text).whole(content.text);
+      this.ensureStep();
+      (type === 'reasoning' ? this.reasoning : this.text).complete(content.text);
     } else if (type === 'tool-call') {
-      if (!this.calls.knows(id)) this.content();
-      this.calls.asked(envelope);
+      if (!this.calls.hasEnvelope(id)) this.ensureStep();
+      this.calls.addCall(envelope);
     } else if (type === 'trigger') {
-      const { triggerName: name, ...more } = content;
-      this.prompted = true;
-      this.say({ type: 'data-rondo-trigger', id, data: { name, ...more } });
+      const { triggerName: name, ...details } = content;
+      this.hasPrompt = true;
+      this.emit({ type: 'data-rondo-trigger', id, data: { name, ...details } });
     } else if (type === 'generation-failure') {
       const { error } = content;
       const code = error.slice(0, Math.max(0, error.indexOf(':')));
       const errorText = this.errorText({ code, message: error.slice(code.length + 2) });
-      this.say({ type: 'data-rondo-failure', id, data: { code, errorText } });
-    } else this.shared(envelope);
+      this.emit({ type: 'data-rondo-failure', id, data: { code, errorText } });
+    } else this.addCommonEnvelope(envelope);
   }
 
-  private below(envelope: EventEnvelope): void {
+  private addDescendantEnvelope(envelope: EventEnvelope): void {
     const { type, generationId, content } = envelope;
-    if (type === 'loop-triggered') this.agent(generationId, {});
-    else if (type === 'assistant-message') this.spoken(generationId, content.text);
-    else if (type === 'tool-call') this.calls.askedBelow(envelope);
-    else if (type === 'generation-failure') this.agent(generationId, { status: 'error' });
-    else this.shared(envelope);
+    if (type === 'loop-triggered') this.updateAgent(generationId, {});
+    else if (type === 'assistant-message') this.appendAgentText(generationId, content.text);
+    else if (type === 'tool-call') this.calls.addDescendantCall(envelope);
+    else if (type === 'generation-failure') this.updateAgent(generationId, { status: 'error' });
+    else this.addCommonEnvelope(envelope);
   }
 
-  /** What means the same wherever it happens. */
-  private shared(envelope: EventEnvelope): void {
+  /** Adds an envelope that means the same for the agent and for its descendants. */
+  private addCommonEnvelope(envelope: EventEnvelope): void {
     const { type, generationId, content } = envelope;
     if (type === 'tool-result' || type === 'tool-error') {
-      if (type === 'tool-result') this.calls.returned(generationId, content);
-      else this.calls.failed(generationId, content);
-      this.answer(this.calls.handedOver());
-    } else if (type === 'child-generation') this.child(content);
-    else if (type === 'other-agent-message') this.otherAgent(envelope);
+      if (type === 'tool-result') this.calls.addResult(generationId, content);
+      else this.calls.addError(generationId, content);
+      this.emitAnswer(this.calls.handoffText());
+    } else if (type === 'child-generation') this.addChildGeneration(content);
+    else if (type === 'other-agent-message') this.addOtherAgentMessage(envelope);
   }
 
-  /** The prompt is the client's own message; what the user says later stands where the agent heard it. */
-  private heard(id: string, text: string): void {
-    if (this.prompted) this.say({ type: 'data-rondo-heard', id, data: { text } });
-    this.prompted = true;
+  /** The first user message is the prompt, which the client has. Later ones appear where the agent received them. */
+  private addUserMessage(id: string, text: string): void {
+    if (this.hasPrompt) this.emit({ type: 'data-rondo-heard', id, data: { text } });
+    this.hasPrompt = true;
   }
 
-  private otherAgent({ id, generationId, content }: EventEnvelopeOf<'other-agent-message'>): void {
-    const named = content.agent === undefined ? {} : { agent: content.agent };
-    this.spoken(generationId === this.turn ? id : generationId, content.text, named);
+  private addOtherAgentMessage({ id, generationId, content }: EventEnvelopeOf<'other-agent-message'>): void {
+    const author = content.agent === undefined ? {} : { agent: content.agent };
+    this.appendAgentText(generationId === this.currentTurnId ? id : generationId, content.text, author);
   }
 
-  private spoken(generationId: string, text: string, more: Pick<AgentData, 'agent'> = {}): void {
-    const before = this.agents.get(generationId)?.text;
-    this.agent(generationId, { ...more, text: before === undefined ? text : `${before}\n\n${text}` });
+  private appendAgentText(generationId: string, text: string, author: Pick<AgentData, 'agent'> = {}): void {
+    const earlierText = this.agents.get(generationId)?.text;
+    const fullText = earlierText === undefined ? text : `${earlierText}\n\n${text}`;
+    this.updateAgent(generationId, { ...author, text: fullText });
   }
 
-  private child({ childGenerationId, item, status, summary }: ChildGenerationContent): void {
-    this.agent(childGenerationId, { agent: item, status, ...(summary !== undefined && { summary }) });
+  private addChildGeneration({ childGenerationId, item, status, summary }: ChildGenerationContent): void {
+    this.updateAgent(childGenerationId, { agent: item, status, ...(summary !== undefined && { summary }) });
   }
 
-  private agent(generationId: string, more: Partial<AgentData>): void {
-    const data = { generationId, status: 'running' as const, ...this.agents.get(generationId), ...more };
+  private updateAgent(generationId: string, changes: Partial<AgentData>): void {
+    const data = { generationId, status: 'running' as const, ...this.agents.get(generationId), ...changes };
     this.agents.set(generationId, data);
-    this.say({ type: 'data-rondo-agent', id: generationId, data });
+    this.emit({ type: 'data-rondo-agent', id: generationId, data });
   }
 
-  /** An answer that the agent's own model has not said. */
-  private answer(text: unknown): void {
+  /** Emits an answer that did not come from the agent's own model. */
+  private emitAnswer(text: unknown): void {
     if (typeof text !== 'string' || text === '') return;
-    this.content();
-    this.text.whole(text);
+    this.ensureStep();
+    this.text.complete(text);
   }
 
-  private waiting({ kind, name }: PendingItem): void {
+  private emitPendingItem({ kind, name }: PendingItem): void {
     if (kind === 'approval') return;
-    this.say({ type: 'data-rondo-waiting', data: { kind, ...(name !== undefined && { name }) }, transient: true });
+    this.emit({ type: 'data-rondo-waiting', data: { kind, ...(name !== undefined && { name }) }, transient: true });
   }
 
-  private failed(error: { readonly code: string; readonly message: string }): void {
-    if (error.code === 'CANCELLED') this.say({ type: 'abort' });
-    else this.say({ type: 'error', errorText: this.errorText(error) });
+  private emitError(error: { readonly code: string; readonly message: string }): void {
+    if (error.code === 'CANCELLED') this.emit({ type: 'abort' });
+    else this.emit({ type: 'error', errorText: this.errorText(error) });
   }
 
-  /** Whether it is of the turn that is told; the first that is heard says which that is. */
-  private ours(generationId: string): boolean {
-    const turn = turnOf(generationId);
-    if (turn !== '' && this.turn === undefined) {
-      this.turn = turn;
-      this.say({ type: 'start', messageId: turn });
+  /** Returns true if a generation belongs to this turn. The first generation determines the turn. */
+  private acceptsTurnOf(generationId: string): boolean {
+    const turn = turnIdOf(generationId);
+    if (turn !== '' && this.currentTurnId === undefined) {
+      this.currentTurnId = turn;
+      this.emit({ type: 'start', messageId: turn });
     }
-    return this.turn === turn;
+    return this.currentTurnId === turn;
   }
 
-  /** The agent says or does something: a new step, if all that it called has ended. */
-  private content(): void {
-    if (this.inStep && !this.calls.done) return;
+  /** Starts a step if none is open, or if all calls of the open one have ended. */
+  private ensureStep(): void {
+    if (this.isInStep && !this.calls.isStepDone) return;
     this.closeStep();
     this.calls.nextStep();
-    this.step += 1;
-    this.inStep = true;
-    this.say({ type: 'start-step' });
+    this.stepNumber += 1;
+    this.isInStep = true;
+    this.emit({ type: 'start-step' });
   }
 
   private closeStep(): void {
     this.text.nextStep();
     this.reasoning.nextStep();
-    if (this.inStep) this.say({ type: 'finish-step' });
-    this.inStep = false;
+    if (this.isInStep) this.emit({ type: 'finish-step' });
+    this.isInStep = false;
   }
 
-  private say(chunk: UiChunk): void {
+  private emit(chunk: UiChunk): void {
     const { type } = chunk;
-    const whole = type === 'start' || type === 'finish' || type === 'error' || type === 'abort';
-    this.out(chunk, whole ? 0 : this.step);
+    const isMessageChunk = type === 'start' || type === 'finish' || type === 'error' || type === 'abort';
+    this.sink(chunk, isMessageChunk ? 0 : this.stepNumber);
   }
 }

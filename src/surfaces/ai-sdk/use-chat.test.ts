@@ -4,18 +4,18 @@ import { Window } from 'happy-dom';
 import { act, createElement } from 'react';
 import { createRoot } from 'react-dom/client';
 import { expect } from 'vitest';
-import { agentDef, told } from '../../../spec/turns/agents.js';
-import { hostOf, tool } from '../../../spec/turns/stage.js';
+import { blockingTool, chatFixtures } from '../../../spec/support/chat-fixture.mjs';
+import { Pages, withServer } from '../../../spec/support/chat-page.mjs';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { chatHandler } from './chat.js';
-import { Pages, served } from './fixtures/page.mjs';
-import { heldTool, staging } from './fixtures/stage.mjs';
 import { uiMessages } from './message.js';
 import { nodeListener } from './node.js';
 
-type Page = import('./fixtures/page.mjs').Page;
+type Page = import('../../../spec/support/chat-page.mjs').Page;
 
-const stage = staging({ agentDef, told, hostOf, tool, chatHandler });
+const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithApprovalResponses;
 const pages = new Pages({
   act,
@@ -27,15 +27,15 @@ const pages = new Pages({
   Window,
 });
 const REFUND = { reasoning: 'Hm.', text: 'One moment. ', calls: [['refund', { amount: 5 }, 'c1'] as const] };
-const SECONDS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 const toolParts = ({ chat }: Page) =>
   chat.messages.flatMap(({ parts }) => parts).filter((part) => 'toolCallId' in part);
-const asking = (page: Page) => toolParts(page).filter(({ state }) => state === 'approval-requested');
-const ready = (page: Page): boolean => page.chat.status === 'ready' || page.chat.status === 'error';
+const pendingParts = (page: Page) => toolParts(page).filter(({ state }) => state === 'approval-requested');
+const isIdle = (page: Page): boolean => page.chat.status === 'ready' || page.chat.status === 'error';
 
 async function answer(page: Page, approved: boolean, reason?: string): Promise<void> {
-  const [part] = asking(page);
+  const [part] = pendingParts(page);
   const id = part?.approval?.id ?? '';
   await page.act(async () =>
     page.chat.addToolApprovalResponse({ id, approved, ...(reason !== undefined && { reason }) }),
@@ -44,31 +44,33 @@ async function answer(page: Page, approved: boolean, reason?: string): Promise<v
 
 verifies(
   'aisdk.chat',
-  'a real client does not get the rest of a turn that it approved in the middle',
+  'a real client receives the rest of a turn after it approves a tool call',
   async () => {
-    const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
-    await served(nodeListener(handler), (api, requests) =>
+    const { handler, refunds, host } = createChat([REFUND, { text: 'It is done.' }]);
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
-        await page.until((now) => ready(now) && asking(now).length === 1);
+        await page.until((now) => isIdle(now) && pendingParts(now).length === 1);
         expect(refunds).toEqual([]);
-        expect(asking(page)).toMatchObject([{ type: 'tool-refund', input: { amount: 5 } }]);
+        expect(pendingParts(page)).toMatchObject([{ type: 'tool-refund', input: { amount: 5 } }]);
         await answer(page, true);
-        await page.until((now) => ready(now) && now.text().includes('It is done.'));
+        await page.until((now) => isIdle(now) && now.text().includes('It is done.'));
         expect(refunds).toEqual([5]);
         expect(page.text()).toBe('My money back [step-start] Hm. One moment.  [tool-refund] [step-start] It is done.');
         expect(toolParts(page)).toMatchObject([{ state: 'output-available', output: { refunded: 5 } }]);
         expect(requests).toEqual(['POST /api/chat', 'POST /api/chat']);
         const loaded = uiMessages(await host.archive.events('chat'));
-        expect(page.chat.messages.map(({ parts }) => parts)).toMatchObject(loaded.map(({ parts }) => parts.map(plain)));
+        expect(page.chat.messages.map(({ parts }) => parts)).toMatchObject(
+          loaded.map(({ parts }) => parts.map(withoutApproval)),
+        );
       }),
     );
   },
-  SECONDS,
+  TIMEOUT_MS,
 );
 
-/** A part without what the client adds, or we say of its approval. */
-function plain({ ...part }: object): object {
+/** Returns a part without its approval and state, which the client sets differently. */
+function withoutApproval({ ...part }: object): object {
   Reflect.deleteProperty(part, 'approval');
   Reflect.deleteProperty(part, 'state');
   return part;
@@ -76,31 +78,31 @@ function plain({ ...part }: object): object {
 
 verifies(
   'aisdk.chat',
-  'a real client that denies sees the tool run, or hears no more',
+  'a real client receives the rest of a turn after it denies a tool call',
   async () => {
-    const { handler, refunds, asked } = stage([REFUND, { text: 'Then not.' }]);
-    await served(nodeListener(handler), (api, requests) =>
+    const { handler, refunds, prompts } = createChat([REFUND, { text: 'Then not.' }]);
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
-        await page.until((now) => ready(now) && asking(now).length === 1);
+        await page.until((now) => isIdle(now) && pendingParts(now).length === 1);
         await answer(page, false, 'not today');
-        await page.until((now) => ready(now) && now.text().includes('Then not.'));
+        await page.until((now) => isIdle(now) && now.text().includes('Then not.'));
         expect(refunds).toEqual([]);
         expect(toolParts(page)).toMatchObject([{ state: 'output-denied', approval: { approved: false } }]);
-        expect(asked().at(-1)).toContain('not today');
+        expect(prompts().at(-1)).toContain('not today');
         expect(requests).toHaveLength(2);
       }),
     );
   },
-  SECONDS,
+  TIMEOUT_MS,
 );
 
 verifies(
   'aisdk.chat',
-  'approvals of the agent and of a sub-agent keep each other from being sent',
+  'approvals of the agent and of a sub-agent are answered together',
   async () => {
-    const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'told' } });
-    const { handler, refunds } = stage(
+    const clerk = agentDef('clerk', { tools: ['refund'], backend: { id: 'replies' } });
+    const { handler, refunds } = createChat(
       [
         {
           calls: [
@@ -114,14 +116,14 @@ verifies(
       ],
       { agent: { tools: ['refund', 'clerk'], approvals: { refund: 'ask' } }, more: [clerk] },
     );
-    await served(nodeListener(handler), (api, requests) =>
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'Go' }));
-        await page.until((now) => ready(now) && asking(now).length === 2);
+        await page.until((now) => isIdle(now) && pendingParts(now).length === 2);
         await answer(page, true);
         expect(refunds).toEqual([]);
         await answer(page, true);
-        await page.until((now) => ready(now) && now.text().includes('All is done.'));
+        await page.until((now) => isIdle(now) && now.text().includes('All is done.'));
         expect([...refunds].sort()).toEqual([1, 2]);
         expect(toolParts(page).map(({ type, state }) => `${type} ${state}`)).toEqual([
           'tool-refund output-available',
@@ -131,63 +133,63 @@ verifies(
       }),
     );
   },
-  SECONDS,
+  TIMEOUT_MS,
 );
 
 verifies(
   'aisdk.chat',
-  'a page that is loaded anew cannot answer what the old one was asked',
+  'a reloaded page can answer a pending approval',
   async () => {
-    const { handler, refunds, host } = stage([REFUND, { text: 'It is done.' }]);
-    await served(nodeListener(handler), async (api) => {
+    const { handler, refunds, host } = createChat([REFUND, { text: 'It is done.' }]);
+    await withServer(nodeListener(handler), async (api) => {
       await pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
-        await page.until((now) => ready(now) && asking(now).length === 1);
+        await page.until((now) => isIdle(now) && pendingParts(now).length === 1);
       });
       const messages: UIMessage[] = uiMessages(await host.archive.events('chat'));
       await pages.open(api, { messages, resume: true }, async (page) => {
-        await page.until((now) => ready(now) && asking(now).length === 1);
+        await page.until((now) => isIdle(now) && pendingParts(now).length === 1);
         await answer(page, true);
-        await page.until((now) => ready(now) && now.text().includes('It is done.'));
+        await page.until((now) => isIdle(now) && now.text().includes('It is done.'));
         expect(refunds).toEqual([5]);
         expect(page.text()).toBe('My money back [step-start] Hm. One moment.  [tool-refund] [step-start] It is done.');
       });
     });
   },
-  SECONDS,
+  TIMEOUT_MS,
 );
 
 verifies(
   'aisdk.chat',
-  'a real client sends an answer that is refused for ever',
+  'a real client sends a refused answer only once',
   async () => {
-    const { handler, refunds } = stage([REFUND], { options: { principal: () => 'agent:self' } });
-    await served(nodeListener(handler), (api, requests) =>
+    const { handler, refunds } = createChat([REFUND], { options: { principal: () => 'agent:self' } });
+    await withServer(nodeListener(handler), (api, requests) =>
       pages.open(api, {}, async (page) => {
         await page.act(async () => page.chat.sendMessage({ text: 'My money back' }));
-        await page.until((now) => ready(now) && asking(now).length === 1);
+        await page.until((now) => isIdle(now) && pendingParts(now).length === 1);
         await answer(page, true);
-        await page.until((now) => ready(now) && asking(now).length === 1);
+        await page.until((now) => isIdle(now) && pendingParts(now).length === 1);
         await page.act(() => new Promise((resolve) => setTimeout(resolve, 100)));
         expect(refunds).toEqual([]);
         expect(requests).toHaveLength(2);
       }),
     );
   },
-  SECONDS,
+  TIMEOUT_MS,
 );
 
 verifies(
   'aisdk.chat',
-  'a page that is loaded while the agent works does not see the rest',
+  'a page that is loaded during a turn streams the rest of it',
   async () => {
-    const { slow, release } = heldTool();
-    const { handler, host } = stage([{ text: 'Looking. ', calls: [['slow', {}, 'c1']] }, { text: 'Found it.' }], {
+    const { slow, release } = blockingTool();
+    const { handler, host } = createChat([{ text: 'Looking. ', calls: [['slow', {}, 'c1']] }, { text: 'Found it.' }], {
       agent: { tools: ['slow'] },
       more: [tool('slow', 'builtin:slow')],
       tools: { slow },
     });
-    await served(nodeListener(handler), async (api, requests) => {
+    await withServer(nodeListener(handler), async (api, requests) => {
       await pages.open(api, {}, async (page) => {
         await page.act(async () => void page.chat.sendMessage({ text: 'Look' }).catch(() => {}));
         await page.until((now) => toolParts(now).length === 1);
@@ -197,11 +199,11 @@ verifies(
       await pages.open(api, { messages, resume: true }, async (page) => {
         await page.until((now) => now.chat.status === 'streaming');
         release();
-        await page.until((now) => ready(now) && now.text().includes('Found it.'));
+        await page.until((now) => isIdle(now) && now.text().includes('Found it.'));
         expect(page.text()).toBe('Look [step-start] Looking.  [tool-slow] [step-start] Found it.');
         expect(requests).toEqual(['POST /api/chat', 'GET /api/chat/chat/stream']);
       });
     });
   },
-  SECONDS,
+  TIMEOUT_MS,
 );

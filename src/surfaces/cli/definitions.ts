@@ -1,127 +1,137 @@
-/** Definitions as verbs name them: `loop`, `loop@1.2.0`, or a file that holds one. */
+/** Resolves the loop arguments of verbs: `loop`, `loop@1.2.0`, or the path of a definition file. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { LoopError } from '../../journal/errors.js';
-import { isLoopId } from '../../loops/definition/identity.js';
-import { nearest } from '../../loops/definition/nearest.js';
+import { LoopError } from '../../base/errors.js';
+import { nearestWord } from '../../base/nearest-word.js';
+import { isLoopId } from '../../loops/definition/loop-identity.js';
 import type { Registry } from '../../loops/registry.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings } from '../compose.js';
 import { UsageError } from '../settings.js';
-import { plain } from './paint.js';
 import type { Terminal } from './terminal.js';
+import { sanitizeText } from './terminal-text.js';
 
-/** A loop as it was asked for. */
-export interface Wanted {
+/** A loop that a verb refers to. */
+export interface LoopReference {
   readonly id: string;
   readonly version: string | undefined;
 }
 
-/** How the name of a file ends that can hold a definition. */
-const DEFINITION = /\.(?:json|toml|mjs|js|ts)$/;
+/** The extensions of definition files. */
+const DEFINITION_FILE_PATTERN = /\.(?:json|toml|mjs|js|ts)$/;
 
 /**
- * The file that is meant, if what was given is the path of one and not the id of a loop: it ends like a definition and such
- * a file exists, or it can be nothing but a path. An id may have slashes and points too.
+ * Returns the path if the argument is a definition file instead of a loop id. It is a file if it has the extension of a
+ * definition and exists, or if it is not a valid id. Ids may contain slashes and dots.
  */
-function fileOf(given: string, cwd: string): string | undefined {
-  const file = resolve(cwd, given);
-  if (DEFINITION.test(given) && existsSync(file)) return file;
-  if (isLoopId(given) || isLoopId(idAndVersion(given)[0])) return undefined;
-  if (!/[/\\]/.test(given)) return undefined;
+function definitionFileOf(argument: string, cwd: string): string | undefined {
+  const file = resolve(cwd, argument);
+  if (DEFINITION_FILE_PATTERN.test(argument) && existsSync(file)) return file;
+  if (isLoopId(argument) || isLoopId(splitVersion(argument)[0])) return undefined;
+  if (!/[/\\]/.test(argument)) return undefined;
   if (existsSync(file)) return file;
-  throw new UsageError(`There is no file ${given}.`);
+  throw new UsageError(`There is no file ${argument}.`);
 }
 
-/** What stands before and behind the last @; a first character is part of the id. */
-function idAndVersion(given: string): readonly [id: string, version: string | undefined] {
-  const at = given.lastIndexOf('@');
-  return at > 0 ? [given.slice(0, at), given.slice(at + 1)] : [given, undefined];
+/** Splits an argument at its last @. An @ at the beginning is part of the id. */
+function splitVersion(argument: string): readonly [id: string, version: string | undefined] {
+  const at = argument.lastIndexOf('@');
+  return at > 0 ? [argument.slice(0, at), argument.slice(at + 1)] : [argument, undefined];
 }
 
-/** An id with the version that stands behind an @ or in `--version`; an id that has an @ itself is told by the registry. */
-function wantedOf(given: string, option: string | undefined, registry: Registry): Wanted {
-  if (registry.find(given) !== undefined) return { id: given, version: option };
-  const [id, version = option] = idAndVersion(given);
+/** Parses an id with an optional version after an @ or in `--version`. An id that contains an @ is found in the registry. */
+function parseLoopReference(argument: string, option: string | undefined, registry: Registry): LoopReference {
+  if (registry.find(argument) !== undefined) return { id: argument, version: option };
+  const [id, version = option] = splitVersion(argument);
   if (option !== undefined && version !== option) {
-    throw new UsageError(`"${given}" and --version ${option} name two versions; give one.`);
+    throw new UsageError(`"${argument}" and --version ${option} are different versions; give only one.`);
   }
   return { id, version };
 }
 
-/** The one loop that a file holds. */
-function loopOf(file: string, { found, bad }: Definitions, option: string | undefined): Wanted {
-  const flaws = bad.filter((item) => item.file === file);
-  const [flaw] = flaws;
-  if (flaw !== undefined) {
-    throw new LoopError('DEFINITION_INVALID', describeBad(flaw), { flaws: flaws.map((item) => ({ ...item })) });
+/** Returns the only loop of a file. */
+function singleLoopIn(file: string, { loops, badFiles }: Definitions, option: string | undefined): LoopReference {
+  const problems = badFiles.filter((item) => item.file === file);
+  const [problem] = problems;
+  if (problem !== undefined) {
+    const flaws = problems.map((item) => ({ ...item }));
+    throw new LoopError('DEFINITION_INVALID', describeBadFile(problem), { flaws });
   }
-  const loops = found.filter((item) => item.file === file).map(({ registered }) => registered.definition);
-  const [loop] = loops;
-  if (loop === undefined) throw new UsageError(`${file} holds no loop.`);
-  if (loops.length > 1) {
+  const definitions = loops.filter((item) => item.file === file).map(({ registered }) => registered.definition);
+  const [loop] = definitions;
+  if (loop === undefined) throw new UsageError(`${file} contains no loop.`);
+  if (definitions.length > 1) {
     throw new UsageError(
-      `${file} holds several loops: ${loops.map(({ id }) => id).join(', ')}. Name one, with --loops.`,
+      `${file} contains several loops: ${definitions.map(({ id }) => id).join(', ')}. Give the id of one, with --loops.`,
     );
   }
   if (option !== undefined && option !== loop.version) {
-    throw new UsageError(`"${loop.id}@${loop.version}" and --version ${option} name two versions; give one.`);
+    throw new UsageError(`${file} contains "${loop.id}@${loop.version}", not the --version ${option}.`);
   }
   return { id: loop.id, version: loop.version };
 }
 
-/** The loop that was asked for, and the definitions that it is to be found in. */
+/** Resolves a loop argument, and loads the definitions to look it up in. */
 export async function findLoop(
-  given: string,
+  argument: string,
   version: string | undefined,
   settings: ProjectSettings,
-): Promise<{ readonly wanted: Wanted; readonly definitions: Definitions }> {
-  const file = fileOf(given, settings.cwd);
+): Promise<{ readonly wanted: LoopReference; readonly definitions: Definitions }> {
+  const file = definitionFileOf(argument, settings.cwd);
   const definitions = await loadLoops(settings, file === undefined ? [] : [file]);
-  if (file === undefined && DEFINITION.test(given) && definitions.registry.find(given) === undefined) {
-    throw new UsageError(`There is no file ${given}, and no loop of that id.`);
+  if (
+    file === undefined &&
+    DEFINITION_FILE_PATTERN.test(argument) &&
+    definitions.registry.find(argument) === undefined
+  ) {
+    throw new UsageError(`There is no file ${argument}, and no loop with that id.`);
   }
   const wanted =
-    file === undefined ? wantedOf(given, version, definitions.registry) : loopOf(file, definitions, version);
+    file === undefined
+      ? parseLoopReference(argument, version, definitions.registry)
+      : singleLoopIn(file, definitions, version);
   return { wanted, definitions };
 }
 
-export function notFound(given: string, wanted: Wanted, definitions: Definitions): LoopError {
-  const hints = missing(wanted, definitions).map((line) => ` ${line}`);
-  return new LoopError('LOOP_NOT_FOUND', `There is no loop "${given}".${hints.join('')} See: rondo list`);
+/** Returns the LOOP_NOT_FOUND error for a loop argument, with hints. */
+export function loopNotFoundError(argument: string, wanted: LoopReference, definitions: Definitions): LoopError {
+  const hints = missingLoopHints(wanted, definitions).map((line) => ` ${line}`);
+  return new LoopError('LOOP_NOT_FOUND', `There is no loop "${argument}".${hints.join('')} See: rondo list`);
 }
 
-/** What to try when there is no loop of this name. */
-export function missing({ id, version }: Wanted, { registry }: Definitions): readonly string[] {
-  const known = registry.list().map(({ definition }) => definition);
-  const versions = known.filter((definition) => definition.id === id).map((definition) => definition.version);
-  if (version !== undefined && versions.length > 0) return [`"${id}" is there as ${versions.join(', ')}.`];
-  const ids = known.map((definition) => definition.id);
-  const meant = nearest(id, ids) ?? ids.find((other) => other.startsWith(id));
-  return meant === undefined ? [] : [`Did you mean "${meant}"?`];
+/** Returns hints for a loop that was not found: its other versions, or a similar id. */
+export function missingLoopHints({ id, version }: LoopReference, { registry }: Definitions): readonly string[] {
+  const registered = registry.list().map(({ definition }) => definition);
+  const versions = registered.filter((definition) => definition.id === id).map((definition) => definition.version);
+  if (version !== undefined && versions.length > 0) return [`"${id}" exists as ${versions.join(', ')}.`];
+  const ids = registered.map((definition) => definition.id);
+  const suggestion = nearestWord(id, ids) ?? ids.find((other) => other.startsWith(id));
+  return suggestion === undefined ? [] : [`Did you mean "${suggestion}"?`];
 }
 
-const SHOWN = 3;
+const MAX_LISTED_FILES = 3;
 
-/** Tells of files that could not be loaded: how many, and the first of them. */
-export function warnBad(bad: readonly BadFile[], terminal: Terminal): void {
-  if (bad.length === 0) return;
-  const files = new Set(bad.map(({ file }) => file)).size;
-  terminal.say(`${files === 1 ? 'One file' : `${files} files`} could not be loaded (see: rondo check):`);
-  for (const item of bad.slice(0, SHOWN)) terminal.say(`  ${describeBad(item)}`);
-  if (bad.length > SHOWN) terminal.say(`  and ${bad.length - SHOWN} more`);
+/** Warns about files that could not be loaded: their number and the first problems. */
+export function warnBadFiles(badFiles: readonly BadFile[], terminal: Terminal): void {
+  if (badFiles.length === 0) return;
+  const count = new Set(badFiles.map(({ file }) => file)).size;
+  terminal.printToStderr(`${count === 1 ? 'One file' : `${count} files`} could not be loaded (see: rondo check):`);
+  for (const item of badFiles.slice(0, MAX_LISTED_FILES)) terminal.printToStderr(`  ${describeBadFile(item)}`);
+  if (badFiles.length > MAX_LISTED_FILES) terminal.printToStderr(`  and ${badFiles.length - MAX_LISTED_FILES} more`);
 }
 
-/** Tells of what looks like a mistake in files that were loaded: how much there is, and the first of it. */
-export function warnMistakes(warnings: Definitions['warnings'], terminal: Terminal): void {
+/** Warns about ignored keys that are probably mistakes: their number and the first of them. */
+export function warnIgnoredKeys(warnings: Definitions['warnings'], terminal: Terminal): void {
   const mistakes = warnings.filter(({ mistake }) => mistake);
   if (mistakes.length === 0) return;
-  terminal.say(`${mistakes.length === 1 ? 'One key is' : `${mistakes.length} keys are`} ignored (see: rondo check):`);
-  for (const item of mistakes.slice(0, SHOWN)) terminal.say(`  warning: ${describeBad(item)}`);
-  if (mistakes.length > SHOWN) terminal.say(`  and ${mistakes.length - SHOWN} more`);
+  terminal.printToStderr(
+    `${mistakes.length === 1 ? 'One key is' : `${mistakes.length} keys are`} ignored (see: rondo check):`,
+  );
+  for (const item of mistakes.slice(0, MAX_LISTED_FILES)) terminal.printToStderr(`  warning: ${describeBadFile(item)}`);
+  if (mistakes.length > MAX_LISTED_FILES) terminal.printToStderr(`  and ${mistakes.length - MAX_LISTED_FILES} more`);
 }
 
-/** File, line and path of a flaw in one line. */
-export function describeBad({ file, path, line, column, reason }: BadFile): string {
-  const place = line === undefined ? file : `${file}:${line}${column === undefined ? '' : `:${column}`}`;
-  return plain(`${place}: ${path ? `${path}: ` : ''}${reason}`);
+/** Describes a problem in one line: file, line, path and reason. */
+export function describeBadFile({ file, path, line, column, reason }: BadFile): string {
+  const location = line === undefined ? file : `${file}:${line}${column === undefined ? '' : `:${column}`}`;
+  return sanitizeText(`${location}: ${path ? `${path}: ` : ''}${reason}`);
 }

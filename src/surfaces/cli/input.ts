@@ -1,51 +1,51 @@
-/** JSON from the command line, a file or stdin: bounded, in UTF-8, and told with its line when it is not JSON. */
+/** Reads JSON from an argument, a file or stdin. The size is limited; errors name the line and column. */
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
-import { readJson } from '../compose.js';
+import { type DocumentReadError, parseJson } from '../compose.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
 
-/** The most that an input may hold. */
-const MOST = 64 * 1024 * 1024;
+/** The maximum size of an input. */
+const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 
-/** The value that an option such as `--input` stands for: JSON itself, `@file` or `-` for stdin. */
-export async function readInput(option: string, given: string, { streams }: Terminal): Promise<unknown> {
+/** Returns the value of an option such as `--input`: JSON text, `@file`, or `-` for stdin. */
+export async function readJsonInput(option: string, value: string, { streams }: Terminal): Promise<unknown> {
   const { stdin, cwd } = streams;
-  if (given === '-') return parse(`${option} -`, await textOf(`${option} -`, stdin));
-  if (!given.startsWith('@')) return parse(option, given);
-  const source = `${option} ${given}`;
-  return parse(source, await textOf(source, createReadStream(resolve(cwd, given.slice(1)))));
+  if (value === '-') return parseInput(`${option} -`, await readText(`${option} -`, stdin));
+  if (!value.startsWith('@')) return parseInput(option, value);
+  const source = `${option} ${value}`;
+  return parseInput(source, await readText(source, createReadStream(resolve(cwd, value.slice(1)))));
 }
 
-async function textOf(source: string, stream: AsyncIterable<Buffer>): Promise<string> {
-  const pieces: Buffer[] = [];
+async function readText(source: string, stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
   let length = 0;
   try {
-    for await (const piece of stream) {
-      length += piece.length;
-      if (length > MOST) throw new UsageError(`${source}: it has more than ${MOST} bytes, which is the most.`);
-      pieces.push(piece);
+    for await (const chunk of stream) {
+      length += chunk.length;
+      if (length > MAX_INPUT_BYTES) throw new UsageError(`${source}: it has more than ${MAX_INPUT_BYTES} bytes.`);
+      chunks.push(chunk);
     }
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces));
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
   } catch (thrown) {
     if (thrown instanceof UsageError) throw thrown;
-    throw new UsageError(`${source}: ${reasonOf(thrown as NodeJS.ErrnoException)}.`);
+    throw new UsageError(`${source}: ${readFailureReason(thrown as NodeJS.ErrnoException)}.`);
   }
 }
 
-function reasonOf({ code, message }: NodeJS.ErrnoException): string {
+function readFailureReason({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'there is no such file';
   if (code === 'EISDIR') return 'it is a directory, not a file';
-  if (code === 'EACCES') return 'it may not be read (permission denied)';
+  if (code === 'EACCES') return 'permission denied';
   return code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8 text' : message;
 }
 
-async function parse(source: string, text: string): Promise<unknown> {
+async function parseInput(source: string, text: string): Promise<unknown> {
   try {
-    return await readJson(text);
+    return await parseJson(text);
   } catch (thrown) {
-    const { message, place } = thrown as { message: string; place?: { line: number; column: number } };
-    const where = place === undefined ? '' : ` (line ${place.line}, column ${place.column})`;
-    throw new UsageError(`${source} cannot be read as JSON: ${message}${where}.`);
+    const { message, position } = thrown as DocumentReadError;
+    const location = position === undefined ? '' : ` (line ${position.line}, column ${position.column})`;
+    throw new UsageError(`${source} cannot be read as JSON: ${message}${location}.`);
   }
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
+import { price, ragTrace, TraceBuilder, wideEvents } from '../../../spec/support/trace-builder.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import type { TraceEvent } from '../../protocol/trace.js';
-import { crowd, price, rag, Story } from '../../views/fixtures/story.mjs';
 import { type LiveOutput, LiveTree } from './live-tree.js';
-import { renderTree } from './tree.js';
+import { renderTree } from './render-tree.js';
 
 const START = Date.UTC(2026, 0, 1);
 const ESC = '\u001b';
@@ -13,11 +13,11 @@ const WIDE = /[\u3000-\u9fff\u{1f300}-\u{1faff}]/u;
 
 interface ScreenRow {
   cells: string[];
-  /** Whether the next row goes on where this one ended. */
+  /** True if the next row continues this one. */
   wrapped: boolean;
 }
 
-/** A small terminal that breaks its lines anew when it is resized; it refuses what it does not know. */
+/** A minimal terminal that rewraps its lines on resize. Unknown escape sequences are errors. */
 class Screen implements LiveOutput {
   readonly isTTY = true;
   columns: number;
@@ -35,19 +35,19 @@ class Screen implements LiveOutput {
 
   write(text: string): void {
     this.writes.push(text);
-    for (const [all, digits, name] of text.matchAll(SEQUENCE)) {
+    for (const [match, digits, name] of text.matchAll(SEQUENCE)) {
       if (name !== undefined) this.control(name, Number(digits || '0'));
-      else if (all === '\r') this.col = 0;
-      else if (all === '\n') this.down();
-      else this.put(all);
+      else if (match === '\r') this.col = 0;
+      else if (match === '\n') this.down();
+      else this.put(match);
     }
   }
 
-  /** Everything that can be read, from the first line of the history on. */
+  /** Returns all lines, including the scrollback. */
   text(): string[] {
-    const all = this.lines.map(({ cells }) => cells.join('').trimEnd());
-    while (all.at(-1) === '') all.pop();
-    return all;
+    const texts = this.lines.map(({ cells }) => cells.join('').trimEnd());
+    while (texts.at(-1) === '') texts.pop();
+    return texts;
   }
 
   resize(columns: number): void {
@@ -80,7 +80,7 @@ class Screen implements LiveOutput {
       this.line().cells.length = Math.min(this.col, this.line().cells.length);
       this.line().wrapped = false;
       this.lines.length = this.row + 1;
-    } else if (name !== 'm') throw new Error(`This terminal does not know ${name}.`);
+    } else if (name !== 'm') throw new Error(`Unknown escape sequence ${name}.`);
   }
 
   private put(char: string): void {
@@ -109,15 +109,15 @@ class Screen implements LiveOutput {
   }
 }
 
-/** The lines that a write leaves behind. */
-function written(text = ''): string[] {
+/** Returns the lines of a write without escape sequences. */
+function linesOf(text = ''): string[] {
   return text
     .replace(new RegExp(`${ESC}\\[\\d*[A-Za-z]|\\r`, 'g'), '')
     .trimEnd()
     .split('\n');
 }
 
-function lookAt(screen: LiveOutput): LiveTree {
+function createTree(screen: LiveOutput): LiveTree {
   return new LiveTree(screen, { color: true, price, now: () => Date.now() });
 }
 
@@ -129,27 +129,28 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-verifies('cli.tree', 'frames leave debris, or the end is not the whole tree', () => {
+verifies('cli.tree', 'frames replace each other, and the end shows the complete tree', () => {
   const screen = new Screen(80, 24);
-  const tree = lookAt(screen);
+  const tree = createTree(screen);
   screen.write('$ rondo run rag --watch\n');
-  const { events } = rag();
+  const { events } = ragTrace();
   for (const event of events) {
     vi.setSystemTime(Date.parse(event.ts));
     tree.apply(event);
     vi.advanceTimersByTime(100);
-    expect(screen.text()).toEqual(['$ rondo run rag --watch', ...written(screen.writes.at(-1))]);
+    expect(screen.text()).toEqual(['$ rondo run rag --watch', ...linesOf(screen.writes.at(-1))]);
   }
   expect(screen.writes.length).toBeGreaterThan(5);
   tree.end();
-  const whole = renderTree(events, { color: false, width: 80, price });
-  expect(screen.text()).toEqual(['$ rondo run rag --watch', ...whole.split('\n')]);
+  const completeTree = renderTree(events, { color: false, width: 80, price });
+  expect(screen.text()).toEqual(['$ rondo run rag --watch', ...completeTree.split('\n')]);
 });
 
-verifies('cli.tree', 'a running call does not show that it runs, or for how long', () => {
+verifies('cli.tree', 'a running call shows a spinner and its duration so far', () => {
   const screen = new Screen(60, 24);
-  const tree = lookAt(screen);
-  for (const event of new Story().begin('t', 'slow').begin('t/0', 'ask').ask('t/0').events) tree.apply(event);
+  const tree = createTree(screen);
+  for (const event of new TraceBuilder().begin('t', 'slow').begin('t/0', 'ask').requestModel('t/0').events)
+    tree.apply(event);
   expect(screen.writes).toEqual([]);
   vi.advanceTimersByTime(100);
   expect(screen.text()).toEqual([
@@ -163,42 +164,43 @@ verifies('cli.tree', 'a running call does not show that it runs, or for how long
   expect(screen.text()).toEqual(['● slow@1.0.0', '└─ ● ask@1.0.0  gpt-4o-mini', '2 calls · not finished']);
 });
 
-/** A turn that grows and shrinks, made from numbers: most calls end, some fail, names are long or wide. */
-function wander(choices: readonly number[]): TraceEvent[] {
-  const story = new Story().begin('t', 'root');
+/** Returns the events of a random turn: most calls end, some fail, some names are long or wide. */
+function randomTurn(choices: readonly number[]): TraceEvent[] {
+  const builder = new TraceBuilder().begin('t', 'root');
   const open = ['t'];
   for (const [i, choice] of choices.entries()) {
     const id = open[choice % open.length] ?? 't';
-    story.after(choice % 300);
+    builder.after(choice % 300);
     if (choice % 5 <= 1) {
       const name = ['短い名前', 'n'.repeat(choice % 90), 'short', '😀 smile'][choice % 4] ?? '';
       open.push(`${id}/${i}`);
-      story.begin(`${id}/${i}`, name);
-    } else if (choice % 5 === 2) story.log(id, 'info', 'w '.repeat(choice % 80));
-    else if (choice % 5 === 3) story.model(id, choice % 7);
+      builder.begin(`${id}/${i}`, name);
+    } else if (choice % 5 === 2) builder.log(id, 'info', 'w '.repeat(choice % 80));
+    else if (choice % 5 === 3) builder.model(id, choice % 7);
     else {
       const last = open.length > 1 ? open.pop() : undefined;
-      if (last !== undefined) choice % 3 === 0 ? story.fail(last, 'TOOL_FAILED', 'm '.repeat(60)) : story.done(last);
+      if (last !== undefined)
+        choice % 3 === 0 ? builder.fail(last, 'TOOL_FAILED', 'm '.repeat(60)) : builder.done(last);
     }
   }
-  return story.events;
+  return builder.events;
 }
 
 const choices = fc.array(fc.nat(10_000), { maxLength: 60 });
 
-verifies('cli.tree', 'some turn leaves debris on the screen as its tree grows and shrinks', () => {
+verifies('cli.tree', 'the screen shows exactly one frame while the tree grows and shrinks', () => {
   fc.assert(
     fc.property(choices, fc.integer({ min: 1, max: 100 }), fc.integer({ min: 2, max: 30 }), (steps, columns, rows) => {
       const screen = new Screen(columns, rows);
-      const tree = lookAt(screen);
+      const tree = createTree(screen);
       screen.write('a\nb\n');
-      const events = wander(steps);
+      const events = randomTurn(steps);
       for (const event of events) {
         const before = screen.writes.length;
         tree.apply(event);
         vi.advanceTimersByTime(100);
         expect(screen.writes.length - before).toBeLessThanOrEqual(1);
-        const frame = written(screen.writes.at(-1));
+        const frame = linesOf(screen.writes.at(-1));
         expect(frame.length).toBeLessThan(rows);
         expect(screen.text()).toEqual(['a', 'b', ...frame]);
       }
@@ -213,19 +215,19 @@ verifies('cli.tree', 'some turn leaves debris on the screen as its tree grows an
   );
 });
 
-verifies('cli.tree', 'a resize in the middle of a run corrupts what is on the screen', () => {
+verifies('cli.tree', 'a resize during a turn does not corrupt the screen', () => {
   const widths = fc.array(fc.integer({ min: 20, max: 120 }), { minLength: 60, maxLength: 60 });
   fc.assert(
     fc.property(choices, widths, (steps, columns) => {
       const screen = new Screen(80, 400);
-      const tree = lookAt(screen);
+      const tree = createTree(screen);
       screen.write('$ rondo\n');
-      const events = wander(steps);
+      const events = randomTurn(steps);
       for (const [i, event] of events.entries()) {
         tree.apply(event);
         if (i % 3 === 0) screen.resize(columns[i % columns.length] ?? 80);
         vi.advanceTimersByTime(100);
-        expect(screen.text()).toEqual(['$ rondo', ...written(screen.writes.at(-1))]);
+        expect(screen.text()).toEqual(['$ rondo', ...linesOf(screen.writes.at(-1))]);
       }
       screen.resize(50);
       tree.end();
@@ -235,12 +237,13 @@ verifies('cli.tree', 'a resize in the middle of a run corrupts what is on the sc
   );
 });
 
-verifies('cli.tree', 'a tree that is taller than the screen scrolls it away with every frame', () => {
+verifies('cli.tree', 'a tree that is taller than the screen is shortened to fit', () => {
   const screen = new Screen(60, 10);
-  const tree = lookAt(screen);
-  const story = new Story().begin('t', 'all');
-  for (let i = 0; i < 50; i++) story.begin(`t/${i}`, 'each').begin(`t/${i}/0`, 'inner').done(`t/${i}/0`).done(`t/${i}`);
-  for (const event of story.begin('t/50', 'each').events) tree.apply(event);
+  const tree = createTree(screen);
+  const builder = new TraceBuilder().begin('t', 'all');
+  for (let i = 0; i < 50; i++)
+    builder.begin(`t/${i}`, 'each').begin(`t/${i}/0`, 'inner').done(`t/${i}/0`).done(`t/${i}`);
+  for (const event of builder.begin('t/50', 'each').events) tree.apply(event);
   vi.advanceTimersByTime(100);
   expect(screen.text()).toEqual([
     '⠙ all@1.0.0      100 ms',
@@ -251,12 +254,12 @@ verifies('cli.tree', 'a tree that is taller than the screen scrolls it away with
   ]);
 });
 
-verifies('cli.tree', 'a deep run shows where it began, and not where it is', () => {
+verifies('cli.tree', 'a deep turn shows its innermost calls', () => {
   const screen = new Screen(70, 8);
-  const tree = lookAt(screen);
-  const story = new Story();
-  for (let depth = 0; depth < 1000; depth++) story.begin(`t${'/0'.repeat(depth)}`, `at${depth}`);
-  for (const event of story.events) tree.apply(event);
+  const tree = createTree(screen);
+  const builder = new TraceBuilder();
+  for (let depth = 0; depth < 1000; depth++) builder.begin(`t${'/0'.repeat(depth)}`, `at${depth}`);
+  for (const event of builder.events) tree.apply(event);
   vi.advanceTimersByTime(100);
   expect(screen.text().map((line) => line.trim().replace(/ {2,}100 ms$/, ''))).toEqual([
     '⠙ at0@1.0.0',
@@ -266,10 +269,10 @@ verifies('cli.tree', 'a deep run shows where it began, and not where it is', () 
   ]);
 });
 
-verifies('cli.tree', 'a busy turn is drawn more than ten times a second, or a frame for each event', () => {
+verifies('cli.tree', 'a busy turn is drawn at most ten times a second', () => {
   const screen = new Screen(100, 30);
-  const tree = lookAt(screen);
-  const events = crowd(20_000).slice(0, -1);
+  const tree = createTree(screen);
+  const events = wideEvents(20_000).slice(0, -1);
   for (const [i, event] of events.entries()) {
     tree.apply(event);
     if (i % 100 === 0) vi.advanceTimersByTime(1);
@@ -281,11 +284,11 @@ verifies('cli.tree', 'a busy turn is drawn more than ten times a second, or a fr
   for (const frame of screen.writes) expect(frame.length).toBeLessThan(100 * 30 * 2);
 });
 
-verifies('cli.tree', 'a timer keeps the process alive, or draws over what is printed after the end', () => {
+verifies('cli.tree', 'the timer does not keep the process alive, and nothing is drawn after the end', () => {
   const screen = new Screen(80, 24);
   const interval = vi.spyOn(globalThis, 'setInterval');
-  const tree = lookAt(screen);
-  for (const event of rag().events.slice(0, 5)) tree.apply(event);
+  const tree = createTree(screen);
+  for (const event of ragTrace().events.slice(0, 5)) tree.apply(event);
   expect(interval).toHaveBeenCalledTimes(1);
   expect(interval.mock.results[0]?.value.hasRef()).toBe(false);
   vi.advanceTimersByTime(500);
@@ -293,18 +296,18 @@ verifies('cli.tree', 'a timer keeps the process alive, or draws over what is pri
   expect(vi.getTimerCount()).toBe(0);
   const { length } = screen.writes;
   tree.end();
-  for (const event of rag().events) tree.apply(event);
+  for (const event of ragTrace().events) tree.apply(event);
   vi.advanceTimersByTime(500);
   expect(screen.writes).toHaveLength(length);
   interval.mockRestore();
 });
 
-verifies('cli.tree', 'a log file is full of cursor movements', () => {
+verifies('cli.tree', 'a stream that is not a terminal gets plain lines', () => {
   const lines: string[] = [];
   const tree = new LiveTree({ write: (text) => lines.push(text) }, { color: false, price, now: () => Date.now() });
-  const story = rag().begin('t1', 'ignored');
-  const failing = new Story().begin('t2', 'outer').begin('t2/0', 'inner').after(7);
-  for (const event of story.events) tree.apply(event);
+  const builder = ragTrace().begin('t1', 'ignored');
+  const failing = new TraceBuilder().begin('t2', 'outer').begin('t2/0', 'inner').after(7);
+  for (const event of builder.events) tree.apply(event);
   tree.end();
   expect(lines).toEqual([
     '  ✓ retrieve@1.2.0  vector-search  12 ms\n',

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { TurnResult } from '../../protocol/trace.js';
-import { summaryOf } from './outcome.js';
+import { summaryLineOf } from './outcome.js';
 
-verifies('cli.tree', 'the tokens of a repair or a retry are missing from the sum', () => {
+verifies('cli.tree', 'the token totals include repairs and retries', () => {
   const payload = { durationMs: 1, inputTokens: 7, outputTokens: 3 };
   const trace = ['call.backend.responded', 'rondo.backend.responded'].map((type) => ({
     callId: 't',
@@ -12,5 +12,5 @@ verifies('cli.tree', 'the tokens of a repair or a retry are missing from the sum
     payload,
   }));
   const result = { status: 'ok', durationMs: 1, turnId: 't', trace } as unknown as TurnResult;
-  expect(summaryOf(result)).toContain('14 tokens in, 6 out');
+  expect(summaryLineOf(result)).toContain('14 tokens in, 6 out');
 });

@@ -1,26 +1,27 @@
-/** How a turn ended, for people: what came of it, where it failed, and what to do next. */
+/** Describes the result of a turn in messages for the terminal: the error, the pending items, and the next command. */
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
-import { duration, messageOf, plain } from './paint.js';
-import { exitOfCode } from './report.js';
-import { exit } from './verb.js';
+import { exitCodeOfError } from './error-report.js';
+import { formatDuration, sanitizeMessage, sanitizeText } from './terminal-text.js';
+import { exitCodes } from './verb.js';
 
-export function exitOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
-  if (status === 'ok') return exit.ok;
-  if (status === 'paused') return exit.paused;
-  return error === undefined ? exit.failed : exitOfCode(error.code);
+/** Returns the exit code of a turn's result. */
+export function exitCodeOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
+  if (status === 'ok') return exitCodes.ok;
+  if (status === 'paused') return exitCodes.paused;
+  return error === undefined ? exitCodes.failed : exitCodeOfError(error.code);
 }
 
-/** Status, duration, turn and tokens in one line. */
-export function summaryOf({ status, durationMs, turnId, trace }: TurnResult): string {
-  const tokens = tokensOf(trace);
-  const used = tokens === undefined ? '' : `, ${tokens.input} tokens in, ${tokens.output} out`;
-  // What was refused before it began has left no turn to look at.
-  const which = trace.length === 0 && status === 'error' ? '' : `, turn ${plain(turnId)}`;
-  return `${status} after ${duration(durationMs)}${which}${used}`;
+/** Returns status, duration, turn and tokens in one line. */
+export function summaryLineOf({ status, durationMs, turnId, trace }: TurnResult): string {
+  const totals = tokenTotalsOf(trace);
+  const tokens = totals === undefined ? '' : `, ${totals.input} tokens in, ${totals.output} out`;
+  // A turn that was refused before it started is not in the journal.
+  const turn = trace.length === 0 && status === 'error' ? '' : `, turn ${sanitizeText(turnId)}`;
+  return `${status} after ${formatDuration(durationMs)}${turn}${tokens}`;
 }
 
-/** Sums up what the models of a trace read and wrote; undefined if none was asked. */
-function tokensOf(trace: readonly TraceEvent[]): { input: number; output: number } | undefined {
+/** Returns the sums of input and output tokens in a trace; undefined without model calls. */
+function tokenTotalsOf(trace: readonly TraceEvent[]): { input: number; output: number } | undefined {
   const answers = trace.filter(({ type }) => /^(?:call|rondo)\.backend\.responded$/.test(type));
   if (answers.length === 0) return undefined;
   const sum = { input: 0, output: 0 };
@@ -32,57 +33,58 @@ function tokensOf(trace: readonly TraceEvent[]): { input: number; output: number
   return sum;
 }
 
-/** What went wrong and where, or what is waited for, and what to do next. */
-export function toldOf(result: TurnResult): readonly string[] {
+/** Returns the lines that explain a result: the error with its location, or the pending items, and the next command. */
+export function outcomeLines(result: TurnResult): readonly string[] {
   const { status, error, pending = [], turnId, reason } = result;
-  if (status === 'paused') return [...pending.flatMap(waitOf), ...nextOf(pending, turnId)];
-  if (status === 'stopped') return [`Stopped: ${plain(reason ?? 'no reason was given')}`];
+  if (status === 'paused') return [...pending.flatMap(pendingLines), ...nextStepLines(pending, turnId)];
+  if (status === 'stopped') return [`Stopped: ${sanitizeText(reason ?? 'no reason given')}`];
   if (error === undefined) return [];
   return [
-    `${plain(error.code)}: ${messageOf(error.message)}`,
-    ...placeOf(error.details),
-    ...adviceOf(result, error.code),
+    `${sanitizeText(error.code)}: ${sanitizeMessage(error.message)}`,
+    ...failedStepLines(error.details),
+    ...adviceLines(result, error.code),
   ];
 }
 
-/** An answer to an approval goes on with the turn by itself; whatever else there is does not. */
-function nextOf(pending: readonly PendingItem[], turnId: string): readonly string[] {
-  const others = pending.length === 0 || pending.some(({ kind }) => kind !== 'approval');
-  return others ? [`Then: rondo resume ${plain(turnId)}`] : ['What they are about: rondo approvals'];
+/** Returns the next command. `rondo approve` and `rondo deny` resume the turn; other items need `rondo resume`. */
+function nextStepLines(pending: readonly PendingItem[], turnId: string): readonly string[] {
+  const needsResume = pending.length === 0 || pending.some(({ kind }) => kind !== 'approval');
+  return needsResume ? [`Then: rondo resume ${sanitizeText(turnId)}`] : ['For details: rondo approvals'];
 }
 
-/** How an approval is answered. */
-export function answersOf(id: string): readonly string[] {
+/** Returns the commands that answer an approval. */
+export function answerCommands(id: string): readonly string[] {
   return [`  rondo approve ${id}`, `  rondo deny ${id} --reason TEXT`];
 }
 
-/** What a turn waits for, and how it is given. */
-export function waitOf({ kind, name, until, id = '', ...item }: PendingItem): readonly string[] {
-  const key = plain(item.key);
+/** Describes a pending item and the commands that settle it. */
+export function pendingLines({ kind, name, until, id = '', ...item }: PendingItem): readonly string[] {
+  const key = sanitizeText(item.key);
   if (kind === 'timer') return [`Waits until ${until} (${key}).`];
-  if (kind === 'approval') return [`Waits for approval ${plain(id)}. Answer with one of:`, ...answersOf(plain(id))];
-  if (kind === 'signal') return [`Waits for the signal "${plain(name ?? '')}" (${key}).`];
+  if (kind === 'approval')
+    return [`Waits for approval ${sanitizeText(id)}. Answer with one of:`, ...answerCommands(sanitizeText(id))];
+  if (kind === 'signal') return [`Waits for the signal "${sanitizeText(name ?? '')}" (${key}).`];
   return [
-    `It is unknown whether "${plain(name ?? '')}" happened (${key}). Find out, then say so:`,
-    `  rondo resolve ${key} --retry           it did not happen: do it`,
-    `  rondo resolve ${key} --result JSON     it happened, and this came of it`,
-    `  rondo resolve ${key} --fail            give it up`,
+    `It is unknown whether "${sanitizeText(name ?? '')}" happened (${key}). Find out, then resolve it:`,
+    `  rondo resolve ${key} --retry           it did not happen: perform it`,
+    `  rondo resolve ${key} --result JSON     it happened with this result`,
+    `  rondo resolve ${key} --fail            record it as failed`,
   ];
 }
 
-function placeOf(details: unknown): readonly string[] {
+function failedStepLines(details: unknown): readonly string[] {
   const { failedStep } = (details ?? {}) as { failedStep?: { stepIndex?: number; loopId?: string; callId?: string } };
   if (failedStep === undefined) return [];
   const { stepIndex, loopId = '', callId } = failedStep;
-  return [`Where: step ${stepIndex} (${plain(loopId)}), call ${plain(callId ?? '')}`];
+  return [`Where: step ${stepIndex} (${sanitizeText(loopId)}), call ${sanitizeText(callId ?? '')}`];
 }
 
-function adviceOf({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {
+function adviceLines({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {
   if (code === 'LOOP_NOT_FOUND' && trace.length === 0) return ['Next: rondo list'];
-  if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${plain(loopId)}`];
-  if (code === 'KEY_CONFLICT') return ['Next: choose another --key, or give the same input and --as again.'];
+  if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${sanitizeText(loopId)}`];
+  if (code === 'KEY_CONFLICT') return ['Next: use another --key, or the same input and --as as before.'];
   if (code === 'REPLAY_MISMATCH') {
-    return ['The code is not what it was. The turn stands where it stood; bring the old code back, then resume it.'];
+    return ['The code has changed since the turn started. Restore the earlier code, then resume the turn.'];
   }
-  return trace.length === 0 ? [] : [`Next: rondo trace ${plain(turnId)}`];
+  return trace.length === 0 ? [] : [`Next: rondo trace ${sanitizeText(turnId)}`];
 }

@@ -1,6 +1,6 @@
 /**
- * The streams that verbs write to. Node ignores a short write to a file: on a disk that is almost full a document would be cut
- * off without an error. Files are therefore written here, byte for byte.
+ * The streams that verbs write to. Node does not handle short writes to files: on an almost full disk, output would be
+ * truncated without an error. Files are therefore written here, with a loop that detects short writes.
  */
 import { fstatSync, writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
@@ -12,17 +12,17 @@ export type Output = Writable & {
   readonly rows?: number;
 };
 
-/** Writes bytes from an offset on; returns how many of them were written. */
-type Write = (fd: number, bytes: Buffer, at: number) => number;
+/** Writes bytes starting at an offset. Returns the number of bytes written. */
+type WriteBytes = (fd: number, bytes: Buffer, offset: number) => number;
 
-/** The stream to write to instead of `process.stdout` or `process.stderr`. */
-export function outputOf(stream: Output & { readonly fd: number }, write: Write = writeSync): Output {
+/** Returns the stream to use in place of `process.stdout` or `process.stderr`. */
+export function createOutput(stream: Output & { readonly fd: number }, write: WriteBytes = writeSync): Output {
   // guard: files-written-completely
-  return stream.isTTY !== true && isFile(stream.fd) ? new FileOutput(stream.fd, write) : stream;
+  return stream.isTTY !== true && isFileOrDevice(stream.fd) ? new FileOutput(stream.fd, write) : stream;
 }
 
-/** True for a file or a device such as /dev/full; false for a pipe or a socket, which Node writes completely. */
-function isFile(fd: number): boolean {
+/** Returns true for a file or a character device such as /dev/full. Node writes pipes and sockets completely. */
+function isFileOrDevice(fd: number): boolean {
   try {
     const stats = fstatSync(fd);
     return stats.isFile() || stats.isCharacterDevice();
@@ -31,24 +31,25 @@ function isFile(fd: number): boolean {
   }
 }
 
+/** Writes completely to a file descriptor, or fails. */
 class FileOutput extends Writable {
   private readonly fd: number;
-  private readonly writeTo: Write;
+  private readonly writeBytes: WriteBytes;
 
-  constructor(fd: number, write: Write) {
+  constructor(fd: number, write: WriteBytes) {
     super({ emitClose: false });
     this.fd = fd;
-    this.writeTo = write;
+    this.writeBytes = write;
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     try {
-      for (let at = 0; at < bytes.length; ) {
-        const written = this.writeTo(this.fd, bytes, at);
+      for (let offset = 0; offset < bytes.length; ) {
+        const written = this.writeBytes(this.fd, bytes, offset);
         // guard: full-disk-is-an-error
         if (written === 0) throw Object.assign(new Error('ENOSPC: nothing was written'), { code: 'ENOSPC' });
         // guard: short-writes-continued
-        at += written;
+        offset += written;
       }
       done();
     } catch (error) {

@@ -1,60 +1,61 @@
-/** The command line: verbs with their help, and what becomes of a line that is not one of ours. */
+/** Parses the command line, runs the verb and reports errors. */
 import { Command, CommanderError } from 'commander';
 import { type Flags, UsageError } from '../settings.js';
-import { report } from './report.js';
+import { reportError } from './error-report.js';
 import type { Terminal } from './terminal.js';
-import { exit, type Options, type Verb } from './verb.js';
+import { exitCodes, type Verb, type VerbOptions } from './verb.js';
 import { verbs } from './verbs.js';
 
+/** The version that `rondo --version` prints. */
 export const VERSION = '0.1.0';
 
-const settings: readonly (readonly [flags: string, means: string])[] = [
-  ['--data <dir>', 'where the journal is kept (RONDO_DATA; default .rondo)'],
-  ['--loops <dir>', 'where the definitions are (RONDO_LOOPS; default loops)'],
-  ['--config <file>', 'settings of the project (RONDO_CONFIG; default rondo.toml if it is there)'],
+const SETTING_FLAGS: readonly (readonly [flags: string, help: string])[] = [
+  ['--data <dir>', 'the directory of the journal (RONDO_DATA; default .rondo)'],
+  ['--loops <dir>', 'the directory of the definitions (RONDO_LOOPS; default loops)'],
+  ['--config <file>', 'the config of the project (RONDO_CONFIG; default rondo.toml if it exists)'],
   ['--store <url>', 'sqlite:, sqlite:PATH or memory: (RONDO_STORE; default sqlite: in the data directory)'],
-  ['--engine <name>', 'what runs the turns (RONDO_ENGINE; default local)'],
+  ['--engine <name>', 'the engine that runs turns (RONDO_ENGINE; default local)'],
 ];
 
-/** What the operator allows; each may be repeated. */
-const allowances: readonly (readonly [flags: string, means: string])[] = [
-  ['--trust <dir>', 'let definitions of this directory run code; may be repeated (RONDO_TRUST, see: rondo trust)'],
-  ['--send <var=host>', 'let this variable be sent to this host; may be repeated (RONDO_SEND)'],
-  ['--reach <host>', 'let this host be reached though it is not public; may be repeated (RONDO_REACH)'],
+/** Permissions of the operator. Each flag may be repeated. */
+const PERMISSION_FLAGS: readonly (readonly [flags: string, help: string])[] = [
+  ['--trust <dir>', 'allow definitions of this directory to run code; may be repeated (RONDO_TRUST, see: rondo trust)'],
+  ['--send <var=host>', 'allow this variable to be sent to this host; may be repeated (RONDO_SEND)'],
+  ['--reach <host>', 'allow connections to this non-public host; may be repeated (RONDO_REACH)'],
 ];
 
-const exits = `
-Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification did not pass, 64 usage,
-70 a fault of the machinery or the set-up, 130 interrupted.
+const EXIT_CODE_HELP = `
+Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification failed, 64 usage error,
+70 internal error or broken setup, 130 interrupted.
 `;
 
-/** Verbs that answer with one document a line. */
-const MANY: ReadonlySet<string> = new Set(['trace', 'events', 'chat']);
+/** Verbs whose JSON output is one document per line. */
+const NDJSON_VERBS: ReadonlySet<string> = new Set(['trace', 'events', 'chat']);
 
-/** Runs one command line and tells with which code to end. */
+/** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const json = args.includes('--json');
-  let code: number = exit.ok;
-  let used: string | undefined;
-  const program = programOf(terminal, async (verb, given, options, flags) => {
+  let code: number = exitCodes.ok;
+  let verbName: string | undefined;
+  const program = createProgram(terminal, async (verb, verbArgs, options, flags) => {
     const { env, cwd } = terminal.streams;
-    used = verb.name;
-    const act = await verb.load();
-    code = await act({ args: given, options, asked: { flags, env, cwd }, terminal, json });
+    verbName = verb.name;
+    const handler = await verb.load();
+    code = await handler({ args: verbArgs, options, settingsInput: { flags, env, cwd }, terminal, json });
   });
   try {
     await program.parseAsync([...args], { from: 'user' });
     return code;
   } catch (thrown) {
-    if (thrown instanceof CommanderError) return misread(thrown, terminal, json);
-    // An answer of many documents stays one: what went wrong is told to the person only.
-    return report(thrown, terminal, json && !MANY.has(used ?? ''));
+    if (thrown instanceof CommanderError) return reportParseError(thrown, terminal, json);
+    // Line-delimited output contains only its own documents, so its errors go to stderr only.
+    return reportError(thrown, terminal, json && !NDJSON_VERBS.has(verbName ?? ''));
   }
 }
 
-type Use = (verb: Verb, args: readonly string[], options: Options, flags: Flags) => Promise<void>;
+type RunVerb = (verb: Verb, args: readonly string[], options: VerbOptions, flags: Flags) => Promise<void>;
 
-function programOf(terminal: Terminal, use: Use): Command {
+function createProgram(terminal: Terminal, runVerb: RunVerb): Command {
   const { stdout, stderr } = terminal.streams;
   const program = new Command('rondo');
   program
@@ -65,39 +66,40 @@ function programOf(terminal: Terminal, use: Use): Command {
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void terminal.print(text),
-      writeErr: (text) => terminal.say(text.trimEnd()),
+      writeErr: (text) => terminal.printToStderr(text.trimEnd()),
       outputError: () => undefined,
-      getOutHelpWidth: () => terminal.width(stdout),
-      getErrHelpWidth: () => terminal.width(stderr),
+      getOutHelpWidth: () => terminal.lineWidth(stdout),
+      getErrHelpWidth: () => terminal.lineWidth(stderr),
     })
     .addHelpText('after', '\nExamples:\n  $ rondo list\n  $ rondo run hello --input \'{"name": "Ada"}\'')
-    .addHelpText('after', exits);
-  addSettings(program);
-  for (const verb of verbs) addVerb(program, verb, use);
-  return program.commandsGroup('System:').helpCommand('help [verb]', 'Show how a verb is used.');
+    .addHelpText('after', EXIT_CODE_HELP);
+  addSettingOptions(program);
+  for (const verb of verbs) addVerb(program, verb, runVerb);
+  return program.commandsGroup('System:').helpCommand('help [verb]', 'Show the help of a verb.');
 }
 
-const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
+const appendOption = (value: string, values: readonly string[] = []): string[] => [...values, value];
 
-function addSettings(command: Command): void {
+function addSettingOptions(command: Command): void {
   command.optionsGroup('Settings:');
-  for (const [flags, means] of settings) command.option(flags, means);
-  for (const [flags, means] of allowances) command.option(flags, means, collect);
+  for (const [flags, help] of SETTING_FLAGS) command.option(flags, help);
+  for (const [flags, help] of PERMISSION_FLAGS) command.option(flags, help, appendOption);
 }
 
-function addVerb(program: Command, verb: Verb, use: Use): void {
+function addVerb(program: Command, verb: Verb, runVerb: RunVerb): void {
   const command = program.command(`${verb.name} ${verb.arguments}`.trim()).helpGroup(`${verb.group}:`);
-  command.description(verb.about).addHelpText('after', examplesOf(verb));
-  for (const [flags, means, often] of verb.options) {
-    if (often === undefined) command.option(flags, means);
-    else command.option(flags, means, collect);
+  command.description(verb.description).addHelpText('after', examplesOf(verb));
+  for (const [flags, help, repetition] of verb.options) {
+    if (repetition === undefined) command.option(flags, help);
+    else command.option(flags, help, appendOption);
   }
-  addSettings(command);
+  addSettingOptions(command);
   command.action(async () => {
-    const [outer, inner] = [program.opts<Flags>(), command.opts<Flags & Options>()];
+    // Flags may stand before or after the verb.
+    const [outer, inner] = [program.opts<Flags>(), command.opts<Flags & VerbOptions>()];
     const both = (key: 'trust' | 'send' | 'reach'): string[] => [...(outer[key] ?? []), ...(inner[key] ?? [])];
-    const allowed = { trust: both('trust'), send: both('send'), reach: both('reach') };
-    await use(verb, command.processedArgs as string[], inner, { ...outer, ...inner, ...allowed });
+    const permissions = { trust: both('trust'), send: both('send'), reach: both('reach') };
+    await runVerb(verb, command.processedArgs as string[], inner, { ...outer, ...inner, ...permissions });
   });
 }
 
@@ -105,11 +107,11 @@ function examplesOf({ examples }: Verb): string {
   return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((line) => `  $ ${line}`).join('\n')}`;
 }
 
-/** Help and the version are answers; anything else is a line that was not understood. */
-async function misread({ code, message }: CommanderError, terminal: Terminal, json: boolean): Promise<number> {
-  if (code === 'commander.helpDisplayed' || code === 'commander.version') return exit.ok;
-  if (code === 'commander.help') return exit.usage;
-  const said = message.replace(/^error: /, '').replace(/\n+/g, ' ');
-  const told = `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.?)]$/.test(said) ? '' : '.'}`;
-  return report(new UsageError(`${told} See: rondo --help`), terminal, json);
+/** Commander throws for help and the version too; everything else is a usage error. */
+async function reportParseError({ code, message }: CommanderError, terminal: Terminal, json: boolean): Promise<number> {
+  if (code === 'commander.helpDisplayed' || code === 'commander.version') return exitCodes.ok;
+  if (code === 'commander.help') return exitCodes.usage;
+  const text = message.replace(/^error: /, '').replace(/\n+/g, ' ');
+  const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?)]$/.test(text) ? '' : '.'}`;
+  return reportError(new UsageError(`${sentence} See: rondo --help`), terminal, json);
 }

@@ -1,28 +1,29 @@
-/** The store as `doctor` sees it: what is on its record, what a full check finds, and which losses are accepted by name. */
-import type { Damage, Incident, Maintenance, StoreRecord, VerifyCursor } from '../compose.js';
+/** The store checks of `doctor`: full verification, recorded damage, and its acceptance by name. */
+import type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../compose.js';
 import { UsageError } from '../settings.js';
-import { duration, exact, plain } from './paint.js';
 import type { Terminal } from './terminal.js';
+import { formatDuration, formatInteger, sanitizeText } from './terminal-text.js';
 
-/** What the full check has looked at. */
-export interface Verified {
+/** The result of a full verification. */
+export interface StoreVerification {
   readonly sessions: number;
   readonly entries: number;
   readonly damage: readonly Damage[];
+  /** True if SQLite's check of the file structure was skipped because it would block the owner. */
   readonly skippedStructure: boolean;
 }
 
-/** How often a progress line is written where nobody watches, in milliseconds. */
-const SPARSE_MS = 10_000;
-const FRAME_MS = 100;
+/** The interval of progress lines if stderr is not a terminal. */
+const LOG_INTERVAL_MS = 10_000;
+const FRAME_INTERVAL_MS = 100;
 
-/** Verifies the whole store, step by step, with a progress display. */
-export async function verifyStore(maintenance: Maintenance, terminal: Terminal): Promise<Verified> {
-  const begun = performance.now();
-  const every = terminal.streams.stderr.isTTY === true ? FRAME_MS : SPARSE_MS;
+/** Verifies the whole store in steps, and shows the progress. */
+export async function verifyStore(maintenance: Maintenance, terminal: Terminal): Promise<StoreVerification> {
+  const startedAt = performance.now();
+  const intervalMs = terminal.streams.stderr.isTTY === true ? FRAME_INTERVAL_MS : LOG_INTERVAL_MS;
   const damage: Damage[] = [];
-  let [sessions, entries, skippedStructure, told] = [0, 0, false, begun];
-  terminal.progress('Verifying the structure of the file …');
+  let [sessions, entries, skippedStructure, reportedAt] = [0, 0, false, startedAt];
+  terminal.showProgress('Verifying the structure of the file …');
   for (let cursor: VerifyCursor | undefined, isFirst = true; cursor !== undefined || isFirst; isFirst = false) {
     const step = await maintenance.verify(cursor);
     cursor = step.cursor;
@@ -30,88 +31,90 @@ export async function verifyStore(maintenance: Maintenance, terminal: Terminal):
     entries += step.entries;
     skippedStructure ||= step.skippedStructure;
     damage.push(...step.damage);
-    if (performance.now() - told < every) continue;
-    told = performance.now();
-    const found = damage.length === 0 ? '' : `, ${exact(damage.length)} damaged`;
-    const so = `${exact(sessions)} of ${exact(step.total)} sessions, ${exact(entries)} entries${found}`;
-    terminal.progress(`Verifying: ${so}, ${duration(told - begun)}`);
+    if (performance.now() - reportedAt < intervalMs) continue;
+    reportedAt = performance.now();
+    const damaged = damage.length === 0 ? '' : `, ${formatInteger(damage.length)} damaged`;
+    const progress = `${formatInteger(sessions)} of ${formatInteger(step.total)} sessions, ${formatInteger(entries)} entries${damaged}`;
+    terminal.showProgress(`Verifying: ${progress}, ${formatDuration(reportedAt - startedAt)}`);
   }
-  terminal.progress(undefined);
+  terminal.showProgress(undefined);
   return { sessions, entries, damage, skippedStructure };
 }
 
-/** What is accepted under a name: all damage of a session, or `@KIND` for what belongs to no session. */
-function meantBy(name: string, damage: readonly Incident[]): readonly Incident[] {
-  const own = damage.filter(({ session }) => session === name);
-  return own.length > 0 ? own : damage.filter(({ session, kind }) => session === undefined && name === `@${kind}`);
+/** Returns the damage with this name: all damage of a session, or with `@KIND` the damage that belongs to no session. */
+function damageNamed(name: string, damage: readonly Incident[]): readonly Incident[] {
+  const ofSession = damage.filter(({ session }) => session === name);
+  return ofSession.length > 0
+    ? ofSession
+    : damage.filter(({ session, kind }) => session === undefined && name === `@${kind}`);
 }
 
-/** The name to accept damage by. */
-export function nameOf({ session, kind }: Damage): string {
+/** Returns the name by which damage is accepted. */
+export function damageNameOf({ session, kind }: Damage): string {
   return session ?? `@${kind}`;
 }
 
-export interface Acceptance {
+/** The user and reason to record with an acceptance. */
+export interface Attribution {
   readonly by: string;
   readonly reason?: string;
 }
 
-/** Accepts the damage of each name; a name without any is a usage error, and then nothing is accepted. */
+/** Accepts the damage with these names. If a name has no damage, throws a UsageError and accepts nothing. */
 export async function acceptDamage(
   names: readonly string[],
-  word: Acceptance,
+  attribution: Attribution,
   maintenance: Maintenance,
   terminal: Terminal,
 ): Promise<readonly Incident[]> {
-  const { damage } = await maintenance.record();
-  const meant = names.map((name) => [name, meantBy(name, damage)] as const);
-  const unknown = meant.find(([, incidents]) => incidents.length === 0)?.[0];
+  const { damage } = await maintenance.readLog();
+  const incidentsByName = names.map((name) => [name, damageNamed(name, damage)] as const);
+  const unknown = incidentsByName.find(([, incidents]) => incidents.length === 0)?.[0];
   if (unknown !== undefined) {
-    throw new UsageError(
-      `There is no damage on record under "${plain(unknown)}" that nobody has accepted. See: rondo doctor`,
-    );
+    throw new UsageError(`There is no recorded damage named "${sanitizeText(unknown)}" to accept. See: rondo doctor`);
   }
-  const ids = new Set(meant.flatMap(([, incidents]) => incidents.map(({ id }) => id)));
-  const accepted = await maintenance.accept([...ids], word);
-  for (const incident of accepted) terminal.say(`Accepted: ${describe(incident)}${consequenceOf(incident)}`);
+  const ids = new Set(incidentsByName.flatMap(([, incidents]) => incidents.map(({ id }) => id)));
+  const accepted = await maintenance.accept([...ids], attribution);
+  for (const incident of accepted)
+    terminal.printToStderr(`Accepted: ${describeDamage(incident)}${consequenceOf(incident)}`);
   return accepted;
 }
 
 function consequenceOf({ session, closed }: Incident): string {
   if (session === undefined) return '';
   if (closed?.as === 'continued') return ` The session can be used again.`;
-  return ` The session stays refused: what is left cannot be read. Remove it with: rondo remove ${plain(session)}`;
+  return ` The session stays refused: its remaining data cannot be read. Remove it with: rondo remove ${sanitizeText(session)}`;
 }
 
-/** One damage in a sentence or two. */
-export function describe(damage: Damage): string {
+/** Describes damage for the terminal. */
+export function describeDamage(damage: Damage): string {
   const { session, kind, note } = damage;
-  const what = session === undefined ? note : `session "${session}": ${kind}: ${note}`;
-  return plain(`${what}.`);
+  return sanitizeText(session === undefined ? `${note}.` : `session "${session}": ${kind}: ${note}.`);
 }
 
-/** What to do about it. */
-export function adviceOn(damage: Damage): string {
-  const name = plain(nameOf(damage));
-  if (damage.kind === 'file') return 'Restore the file from a backup; until then it can only be read.';
-  const accept = `rondo doctor --accept ${name}`;
-  if (damage.session === undefined) return `Restore a backup, or accept it: ${accept}`;
-  return `Restore a backup, accept the loss: ${accept}, or remove the session: rondo remove ${name}`;
+/** Returns how to deal with damage. */
+export function damageAdvice(damage: Damage): string {
+  const name = sanitizeText(damageNameOf(damage));
+  if (damage.kind === 'file') return 'Restore the file from a backup; until then it is read-only.';
+  const acceptCommand = `rondo doctor --accept ${name}`;
+  if (damage.session === undefined) return `Restore a backup, or accept it: ${acceptCommand}`;
+  return `Restore a backup, accept the loss: ${acceptCommand}, or remove the session: rondo remove ${name}`;
 }
 
-/** The sessions that damage is about, each once. */
-export function affected(damage: readonly Damage[]): readonly string[] {
+/** Returns the distinct sessions of damage. */
+export function affectedSessions(damage: readonly Damage[]): readonly string[] {
   return [...new Set(damage.flatMap(({ session }) => session ?? []))];
 }
 
-/** What was accepted, for the record. */
-export function acceptedOf({ closed }: StoreRecord): readonly string[] {
+/** Describes each damage that was accepted or removed, with user, time and reason. */
+export function acceptedDamageLines({ closed }: MaintenanceLog): readonly string[] {
   return closed.flatMap((incident) => {
-    const word = incident.closed;
-    if (word === undefined) return [];
-    const why = word.reason === undefined ? '' : ` (${word.reason})`;
-    const how = word.as === 'removed' ? 'removed with its session' : 'accepted';
-    const by = word.by === '' ? '' : ` by ${word.by}`;
-    return [plain(`${how}${by} at ${new Date(word.at).toISOString()}${why}: ${describe(incident)}`)];
+    const closing = incident.closed;
+    if (closing === undefined) return [];
+    const reason = closing.reason === undefined ? '' : ` (${closing.reason})`;
+    const action = closing.as === 'removed' ? 'removed with its session' : 'accepted';
+    const user = closing.by === '' ? '' : ` by ${closing.by}`;
+    const time = new Date(closing.at).toISOString();
+    return [sanitizeText(`${action}${user} at ${time}${reason}: ${describeDamage(incident)}`)];
   });
 }

@@ -1,24 +1,24 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { widthOf } from './paint.js';
-import { table } from './table.js';
+import { renderTable } from './table.js';
+import { widthOf } from './terminal-text.js';
 
 const rows = [
-  ['hello', '1.0.0', 'prompt', 'Greets somebody by name'],
+  ['hello', '1.0.0', 'prompt', 'Greets a person by name'],
   ['retrieve-passages', '10.2.0', 'tool', 'Finds passages'],
 ];
 
-verifies('cli.tree', 'columns do not line up, or lines end in blanks', () => {
+verifies('cli.tree', 'columns are aligned, and lines have no trailing spaces', () => {
   const head = ['LOOP', 'VERSION', 'KIND', 'ABOUT'];
-  expect(table(rows, { width: 80, head, align: ['left', 'right'] })).toBe(
+  expect(renderTable(rows, { width: 80, head, align: ['left', 'right'] })).toBe(
     [
       'LOOP               VERSION  KIND    ABOUT',
-      'hello                1.0.0  prompt  Greets somebody by name',
+      'hello                1.0.0  prompt  Greets a person by name',
       'retrieve-passages   10.2.0  tool    Finds passages',
     ].join('\n'),
   );
   expect(
-    table(
+    renderTable(
       [
         ['a', ''],
         ['bc', '1'],
@@ -27,7 +27,7 @@ verifies('cli.tree', 'columns do not line up, or lines end in blanks', () => {
     ),
   ).toBe('a\nbc  1');
   expect(
-    table(
+    renderTable(
       [
         ['東京', '1'],
         ['abcde', '2'],
@@ -35,19 +35,20 @@ verifies('cli.tree', 'columns do not line up, or lines end in blanks', () => {
       { width: 80 },
     ),
   ).toBe('東京   1\nabcde  2');
-  expect(table([], { width: 80 })).toBe('');
+  expect(renderTable([], { width: 80 })).toBe('');
 });
 
-verifies('cli.tree', 'a table is wider than the terminal', () => {
-  expect(table(rows, { width: 44 }).split('\n')[0]).toBe('hello              1.0.0   prompt  Greets s…');
+verifies('cli.tree', 'a table is never wider than the terminal', () => {
+  expect(renderTable(rows, { width: 44 }).split('\n')[0]).toBe('hello              1.0.0   prompt  Greets a…');
   const long = ['x'.repeat(500), 'y'.repeat(500), 'z'];
   for (const width of [1, 5, 20, 60]) {
-    for (const line of table([...rows, long], { width }).split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(width);
+    for (const line of renderTable([...rows, long], { width }).split('\n'))
+      expect(widthOf(line)).toBeLessThanOrEqual(width);
   }
 });
 
-verifies('cli.tree', 'a cell steers the terminal, or its colour counts as width', () => {
-  const colored = table(
+verifies('cli.tree', 'a cell cannot control the terminal, and its colour does not count as width', () => {
+  const colored = renderTable(
     [
       [['ok', 'green'], 'a\u001b[2J\nb'],
       ['error', 'c'],

@@ -1,50 +1,63 @@
-/** Rows of text in columns: no borders, a dim head, and no line wider than the terminal. */
-import { cut, drawn, paint, plain, type Span, trimmed, widthOf, within } from './paint.js';
+/** Renders tables: aligned columns without borders, a dim head, and no line wider than the terminal. */
+import {
+  createColors,
+  renderSpans,
+  sanitizeText,
+  type TextSpan,
+  trimSpansEnd,
+  truncate,
+  truncateSpans,
+  widthOf,
+} from './terminal-text.js';
 
-/** A text, or a text with a look; either is made safe to print. */
-export type Cell = string | Span;
+/** The text of a cell, with an optional style. It is sanitised before it is printed. */
+type TableCell = string | TextSpan;
 
-export interface TableOptions {
+/** Options of `renderTable`. */
+interface TableOptions {
   readonly width: number;
   readonly color?: boolean;
   readonly head?: readonly string[];
-  /** By column; left unless told. */
+  /**
+   * The alignment of each column.
+   * @default left
+   */
   readonly align?: readonly ('left' | 'right')[];
 }
 
-const GAP = '  ';
+const COLUMN_GAP = '  ';
 
-/** The lines of a table, without a line end at the end; cells that are too long are cut, most of all in the last column. */
-export function table(rows: readonly (readonly Cell[])[], options: TableOptions): string {
+/** Renders a table without a trailing newline. Long cells are truncated. */
+export function renderTable(rows: readonly (readonly TableCell[])[], options: TableOptions): string {
   const { width, head, align = [] } = options;
-  const body = rows.map((row) => row.map(safe));
-  const all = head === undefined ? body : [head.map((text) => safe([text, 'dim'])), ...body];
-  const widths = widthsOf(all, Math.max(12, Math.floor(width / 2)));
-  const colors = paint(options.color === true);
-  const lines = all.map((row) => {
-    const spans = row.flatMap(([text, style], column): Span[] => {
-      const last = column === row.length - 1;
-      const room = widths[column] ?? 0;
-      const shown = last ? text : cut(text, room);
-      const pad = ' '.repeat(Math.max(0, room - widthOf(shown)));
-      const gap = column === 0 ? '' : GAP;
-      if (align[column] === 'right') return [[`${gap}${pad}`], [shown, style]];
-      return [[gap], [shown, style], [last ? '' : pad]];
+  const body = rows.map((row) => row.map(sanitizeCell));
+  const allRows = head === undefined ? body : [head.map((text) => sanitizeCell([text, 'dim'])), ...body];
+  const widths = columnWidths(allRows, Math.max(12, Math.floor(width / 2)));
+  const colors = createColors(options.color === true);
+  const lines = allRows.map((row) => {
+    const spans = row.flatMap(([text, style], column): TextSpan[] => {
+      const isLast = column === row.length - 1;
+      const columnWidth = widths[column] ?? 0;
+      const content = isLast ? text : truncate(text, columnWidth);
+      const padding = ' '.repeat(Math.max(0, columnWidth - widthOf(content)));
+      const gap = column === 0 ? '' : COLUMN_GAP;
+      if (align[column] === 'right') return [[`${gap}${padding}`], [content, style]];
+      return [[gap], [content, style], [isLast ? '' : padding]];
     });
-    return drawn(trimmed(within(spans, width)), colors);
+    return renderSpans(trimSpansEnd(truncateSpans(spans, width)), colors);
   });
   return lines.join('\n');
 }
 
-function safe(cell: Cell): Span {
-  return typeof cell === 'string' ? [plain(cell)] : [plain(cell[0]), cell[1]];
+function sanitizeCell(cell: TableCell): TextSpan {
+  return typeof cell === 'string' ? [sanitizeText(cell)] : [sanitizeText(cell[0]), cell[1]];
 }
 
-/** How wide each column is; only the last may take more than `most`. */
-function widthsOf(rows: readonly (readonly Span[])[], most: number): number[] {
+/** Returns the width of each column, at most `maxWidth`. The last column is not padded, so it may be wider. */
+function columnWidths(rows: readonly (readonly TextSpan[])[], maxWidth: number): number[] {
   const widths: number[] = [];
   for (const row of rows)
     for (const [column, [text]] of row.entries())
-      widths[column] = Math.max(widths[column] ?? 0, Math.min(widthOf(text), most));
+      widths[column] = Math.max(widths[column] ?? 0, Math.min(widthOf(text), maxWidth));
   return widths;
 }

@@ -1,13 +1,14 @@
 /**
- * The two streams: answers go to stdout, everything for people to stderr. Everything that a verb writes passes here, so that no
- * text can control the terminal and no failed write goes unnoticed.
+ * The output of the command line: results go to stdout, messages to stderr. All output passes through this class, so that
+ * untrusted text cannot control the terminal and failed writes are detected.
  */
-import { escapeJson } from '../../base/shown.js';
+import { escapeInvisibleInJson } from '../../base/escape-text.js';
 import type { Environment } from '../settings.js';
 import type { Output } from './output.js';
-import { cut, printable, wantsColor } from './paint.js';
-import { exit } from './verb.js';
+import { isColorEnabled, sanitizeOutput, truncate } from './terminal-text.js';
+import { exitCodes } from './verb.js';
 
+/** The streams and the environment of a process. */
 export interface Streams {
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: Output;
@@ -20,109 +21,114 @@ type StreamName = 'stdout' | 'stderr';
 
 const ERASE_LINE = '\u001b[2K';
 
-/** The reader has closed its end: it has read what it wanted. */
-const READER_GONE: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET']);
+/** Write errors that only mean that the reader closed the pipe. */
+const CLOSED_PIPE_CODES: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET']);
 
+/** Writes to stdout and stderr of one process. */
 export class Terminal {
   readonly streams: Streams;
-  /** What is to be said, and tidied up, when somebody presses Ctrl-C. */
-  interrupted: (() => string) | undefined;
+  /** Called on Ctrl-C. Cleans up and returns the message to print. */
+  onInterrupt: (() => string) | undefined;
   /** The first error of each stream. */
-  private readonly failures = new Map<StreamName, NodeJS.ErrnoException>();
+  private readonly writeErrors = new Map<StreamName, NodeJS.ErrnoException>();
 
   constructor(streams: Streams) {
     this.streams = streams;
     for (const name of ['stdout', 'stderr'] as const) {
       streams[name].on('error', (error: NodeJS.ErrnoException) => {
-        if (!this.failures.has(name)) this.failures.set(name, error);
+        if (!this.writeErrors.has(name)) this.writeErrors.set(name, error);
       });
     }
   }
 
-  /** True once stdout takes nothing more. */
-  get isCut(): boolean {
-    return this.failures.has('stdout');
+  /** True if a write to stdout has failed. */
+  get isStdoutClosed(): boolean {
+    return this.writeErrors.has('stdout');
   }
 
-  /** Writes an answer; resolves when it has been handed over, or could not be. */
+  /** Writes text to stdout. Resolves when the write succeeded or failed. */
   print(text: string): Promise<void> {
     const { stdout } = this.streams;
-    return handOver(stdout, /* guard: printed-text-escaped */ printable(text, this.look(stdout).color));
+    return writeFully(stdout, /* guard: printed-text-escaped */ sanitizeOutput(text, this.displayOf(stdout).color));
   }
 
-  /** Writes an answer for a program: one document. */
-  json(value: unknown): Promise<void> {
-    return this.print(`${jsonOf(value)}\n`);
+  /** Writes one JSON document to stdout. */
+  printJson(value: unknown): Promise<void> {
+    return this.print(`${terminalJson(value)}\n`);
   }
 
-  /** Writes an answer for a program: one document a line. */
-  jsonLines(values: readonly unknown[]): Promise<void> {
-    return this.print(values.map((value) => `${jsonOf(value)}\n`).join(''));
+  /** Writes JSON documents to stdout, one per line. */
+  printJsonLines(values: readonly unknown[]): Promise<void> {
+    return this.print(values.map((value) => `${terminalJson(value)}\n`).join(''));
   }
 
-  /** Writes a value for a person, as JSON in several lines. */
-  pretty(value: unknown): Promise<void> {
-    return this.print(`${jsonOf(value, 2)}\n`);
+  /** Writes indented JSON to stdout. */
+  printPrettyJson(value: unknown): Promise<void> {
+    return this.print(`${terminalJson(value, 2)}\n`);
   }
 
-  /** Says a line to the person. */
-  say(line: string): void {
+  /** Writes a line to stderr. */
+  printToStderr(line: string): void {
     const { stderr } = this.streams;
-    stderr.write(/* guard: message-escaped */ printable(`${line}\n`, this.look(stderr).color));
+    stderr.write(/* guard: message-escaped */ sanitizeOutput(`${line}\n`, this.displayOf(stderr).color));
   }
 
-  /** Shows how far something is: in place on a terminal, else as a line. Undefined takes the display away. */
-  progress(text: string | undefined): void {
+  /** Shows progress on stderr: in place on a terminal, otherwise as a line. Undefined removes the display. */
+  showProgress(text: string | undefined): void {
     const { stderr } = this.streams;
     if (stderr.isTTY !== true) {
-      if (text !== undefined) this.say(text);
+      if (text !== undefined) this.printToStderr(text);
       return;
     }
     const line =
-      text === undefined ? '' : cut(/* guard: progress-escaped */ printable(text, false), this.width(stderr) - 1);
+      text === undefined
+        ? ''
+        : truncate(/* guard: progress-escaped */ sanitizeOutput(text, false), this.lineWidth(stderr) - 1);
     stderr.write(`\r${ERASE_LINE}${line}`);
   }
 
-  /** Lets everything that was written get out. */
+  /** Waits until all pending writes are done. */
   async flush(): Promise<void> {
-    await Promise.all([handOver(this.streams.stdout, ''), handOver(this.streams.stderr, '')]);
+    await Promise.all([writeFully(this.streams.stdout, ''), writeFully(this.streams.stderr, '')]);
   }
 
   /**
-   * The exit code of the process. A verb that did not succeed keeps its own code, whatever became of its output. A verb that
-   * succeeded and whose output is lost ends with that of a fault; a reader that closed the pipe loses nothing it wanted.
+   * Flushes the output and returns the exit code of the process. A failed verb keeps its code. A successful verb whose output
+   * could not be written gets the code of a fault, except if the reader closed the pipe.
    */
-  async end(code: number): Promise<number> {
+  async finish(code: number): Promise<number> {
     await this.flush();
-    const lost = [...this.failures].find(
-      ([, error]) => /* guard: closed-reader-is-no-failure */ !READER_GONE.has(error.code),
+    const lost = [...this.writeErrors].find(
+      ([, error]) => /* guard: closed-reader-is-no-failure */ !CLOSED_PIPE_CODES.has(error.code),
     );
     if (lost === undefined) return code;
     const [name, error] = lost;
-    this.say(`rondo: The output could not be written to ${name}: ${error.message}. What the verb did is recorded.`);
+    this.printToStderr(
+      `rondo: The output could not be written to ${name}: ${error.message}. What the verb did is recorded.`,
+    );
     await this.flush();
     // guard: lost-output-fails-a-success
-    return code === exit.ok ? exit.fault : code;
+    return code === exitCodes.ok ? exitCodes.fault : code;
   }
 
-  /** How things look on a stream: in colour or not, and how wide. */
-  look(stream: Output = this.streams.stdout): { readonly color: boolean; readonly width: number } {
-    return { color: wantsColor(stream, this.streams.env), width: this.width(stream) };
+  /** Returns the display properties of a stream. */
+  displayOf(stream: Output = this.streams.stdout): { readonly color: boolean; readonly width: number } {
+    return { color: isColorEnabled(stream, this.streams.env), width: this.lineWidth(stream) };
   }
 
-  /** How wide a line may be. */
-  width(stream: Output): number {
+  /** Returns the maximum line width of a stream. */
+  lineWidth(stream: Output): number {
     return stream.isTTY === true ? stream.columns || 80 : 100;
   }
 }
 
-/** JSON that is safe on a terminal: what cannot be seen is escaped, and the value stays the same. */
-function jsonOf(value: unknown, indent?: number): string {
+/** Returns JSON that is safe on a terminal: invisible characters are escaped, which does not change the value. */
+function terminalJson(value: unknown, indent?: number): string {
   // guard: json-escaped
-  return escapeJson(JSON.stringify(value, null, indent) ?? 'null');
+  return escapeInvisibleInJson(JSON.stringify(value, null, indent) ?? 'null');
 }
 
-function handOver(stream: Output, text: string): Promise<void> {
+function writeFully(stream: Output, text: string): Promise<void> {
   return new Promise((resolve) => {
     stream.write(text, () => resolve());
   });

@@ -1,31 +1,32 @@
-/** Processes of the command line itself, as the demo starts them. */
+/** Starts verbs of the command line as child processes, for the demo. */
 import { execFile, spawn } from 'node:child_process';
 
-/** The command line that runs this demo. */
-const PROGRAM = process.argv[1] ?? '';
+/** The path of the running command line. */
+const CLI_PATH = process.argv[1] ?? '';
 
-export interface Started {
+/** A verb that runs in a child process. */
+interface StartedVerb {
   readonly pid: number;
-  /** Its exit code; 1 for one that was killed. */
-  readonly ended: Promise<number>;
+  /** Resolves to the exit code; 1 if the process was killed. */
+  readonly exitCode: Promise<number>;
   kill(): void;
 }
 
-/** Starts a verb that shows itself to whoever looks on. */
-export function start(args: readonly string[]): Started {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['ignore', 'inherit', 'inherit'] });
-  const ended = new Promise<number>((resolve) => {
+/** Starts a verb that prints to this terminal. */
+export function startVerb(args: readonly string[]): StartedVerb {
+  const child = spawn(process.execPath, [CLI_PATH, ...args], { stdio: ['ignore', 'inherit', 'inherit'] });
+  const exitCode = new Promise<number>((resolve) => {
     child.once('close', (code) => resolve(code ?? 1));
     child.once('error', () => resolve(1));
   });
-  return { pid: child.pid ?? 0, ended, kill: () => void child.kill('SIGKILL') };
+  return { pid: child.pid ?? 0, exitCode, kill: () => void child.kill('SIGKILL') };
 }
 
-/** What a verb prints, read; undefined if it failed. */
-export function ask<T>(args: readonly string[], read: (text: string) => T): Promise<T | undefined> {
+/** Runs a verb and returns its parsed output; undefined if the verb failed. */
+export function readVerbOutput<T>(args: readonly string[], parse: (text: string) => T): Promise<T | undefined> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [PROGRAM, ...args], (failure, stdout) => {
-      resolve(failure === null ? read(stdout) : undefined);
+    execFile(process.execPath, [CLI_PATH, ...args], (failure, stdout) => {
+      resolve(failure === null ? parse(stdout) : undefined);
     });
   });
 }

@@ -1,49 +1,49 @@
-/** What envelopes are filled with, read from inputs, replies and results that may hold anything. */
+/** The contents of envelopes, read from untrusted inputs, replies and results. */
+import { ownProperty, ownText } from '../../base/own-property.js';
 import type { ToolCallContent, TriggerContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
-import { argumentsOf } from '../messages.js';
-import { memberOf, textOf } from './member.js';
+import { parseArgumentsOrText } from '../messages.js';
 
-/** How much of what a child said is told to its parent's readers. */
-const SUMMARY = 500;
+/** The length of the summary of a child generation. */
+const MAX_SUMMARY_CHARS = 500;
 
-/** A message of the user: its text, or all of it as JSON. */
-export function messageOf(value: Json | undefined): string {
-  const text = memberOf(value, 'text');
+/** Returns the text of a user message; a value without text as JSON. */
+export function userTextOf(value: Json | undefined): string {
+  const text = ownProperty(value, 'text');
   if (typeof text === 'string') return text;
   return value === undefined ? '' : JSON.stringify(value);
 }
 
-/** What outside the session began a turn; undefined if a person did. */
+/** Returns the trigger that started a turn; undefined if a user started it. */
 export function triggerOf(input: Json | undefined): TriggerContent | undefined {
-  const trigger = memberOf(input, 'trigger');
-  const triggerName = memberOf(trigger, 'name');
+  const trigger = ownProperty(input, 'trigger');
+  const triggerName = ownProperty(trigger, 'name');
   if (typeof triggerName !== 'string') return undefined;
-  const payload = memberOf(trigger, 'payload');
+  const payload = ownProperty(trigger, 'payload');
   return payload === undefined ? { triggerName } : { triggerName, payload };
 }
 
-/** The tools that a reply asks for. */
+/** Returns the tool calls of a model's reply. */
 export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[] {
-  const calls = memberOf(reply, 'toolCalls');
+  const calls = ownProperty(reply, 'toolCalls');
   if (!Array.isArray(calls)) return [];
   return (calls as readonly Json[]).map((call) => ({
-    toolCallId: textOf(call, 'id'),
-    toolName: textOf(call, 'name'),
-    args: argumentsOf(textOf(call, 'input')),
-    readOnly: memberOf(call, 'readOnly') === true,
+    toolCallId: ownText(call, 'id'),
+    toolName: ownText(call, 'name'),
+    args: parseArgumentsOrText(ownText(call, 'input')),
+    readOnly: ownProperty(call, 'readOnly') === true,
   }));
 }
 
-/** The beginning of what a child answered, or else of what it said last. */
-export function summaryOf(output: Json | undefined, said: string): string {
-  const text = typeof output === 'string' ? output : textOf(output, 'text');
-  return beginning(text === '' ? said : text);
+/** Returns the start of a child's output text, or of its last message if the output has no text. */
+export function summaryOf(output: Json | undefined, lastText: string): string {
+  const text = typeof output === 'string' ? output : ownText(output, 'text');
+  return truncateToSummary(text === '' ? lastText : text);
 }
 
-/** As much of a text as a summary holds, never half a character. */
-export function beginning(text: string): string {
-  if (text.length <= SUMMARY) return text;
-  const last = text.charCodeAt(SUMMARY - 1);
-  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? SUMMARY - 1 : SUMMARY);
+/** Truncates a text to the length of a summary without splitting a surrogate pair. */
+export function truncateToSummary(text: string): string {
+  if (text.length <= MAX_SUMMARY_CHARS) return text;
+  const lastUnit = text.charCodeAt(MAX_SUMMARY_CHARS - 1);
+  return text.slice(0, lastUnit >= 0xd800 && lastUnit < 0xdc00 ? MAX_SUMMARY_CHARS - 1 : MAX_SUMMARY_CHARS);
 }

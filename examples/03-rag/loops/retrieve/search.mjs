@@ -1,4 +1,4 @@
-// The notes are looked through word by word: how many of the keywords stand in them is their score.
+// Searches the notes. The score of a note is the number of keywords that it contains.
 
 import { readFile } from 'node:fs/promises';
 
@@ -9,10 +9,10 @@ import { readFile } from 'node:fs/promises';
 export async function search({ keywords }, { config, log }) {
   /** @type {Doc[]} */
   const corpus = JSON.parse(await readFile(new URL(config.corpus, import.meta.url), 'utf8'));
-  const wanted = keywords.map((word) => word.toLowerCase());
+  const lowerCased = keywords.map((word) => word.toLowerCase());
   const scored = corpus.map((document) => {
     const words = new Set(document.text.toLowerCase().match(/\p{L}+/gu));
-    return { ...document, score: wanted.filter((word) => words.has(word)).length };
+    return { ...document, score: lowerCased.filter((word) => words.has(word)).length };
   });
   const documents = scored.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);
   log('info', `${documents.length} of ${corpus.length} notes fit`);

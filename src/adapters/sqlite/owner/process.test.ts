@@ -1,40 +1,40 @@
-/** What is known of a process by its pid and its start. */
+/** The identity and the state of a process, by its pid and its start. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../../spec/verifies.js';
-import { stateOf, thisProcess } from './process.js';
+import { processStateOf, thisProcess } from './process.js';
 
 const PRINT =
   "process.stdout.write(require('node:fs').readFileSync('/proc/self/stat','latin1').split(') ')[1].split(' ')[19]); setInterval(() => {}, 1000)";
 
-/** A child process with its start, as its owner record would name it. */
-async function child() {
-  const started = spawn(process.execPath, ['-e', PRINT], { stdio: ['ignore', 'pipe', 'inherit'] });
-  onTestFinished(() => void started.kill('SIGKILL'));
-  const [ticks] = await once(started.stdout, 'data');
+/** Starts a child process and returns it with the identity that its owner file would contain. */
+async function startChild() {
+  const child = spawn(process.execPath, ['-e', PRINT], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [ticks] = await once(child.stdout, 'data');
   const [boot, namespace] = thisProcess().start.split(' ');
-  return { started, id: { pid: started.pid ?? 0, start: `${boot} ${namespace} ${ticks}` } };
+  return { child, id: { pid: child.pid ?? 0, start: `${boot} ${namespace} ${ticks}` } };
 }
 
-verifies('sqlite.owner', 'a process is known by its pid and start: running, stopped, gone', async () => {
-  const { started, id } = await child();
-  expect(stateOf(thisProcess())).toBe('running');
-  expect(stateOf(id)).toBe('running');
-  started.kill('SIGSTOP');
-  await expect.poll(() => stateOf(id)).toBe('stopped');
-  started.kill('SIGCONT');
-  await expect.poll(() => stateOf(id)).toBe('running');
-  started.kill('SIGKILL');
-  // Until its parent has collected it, the system keeps a killed process as a zombie.
-  await expect.poll(() => stateOf(id)).toBe('gone');
+verifies('sqlite.owner', 'the state of a process is running, stopped or gone', async () => {
+  const { child, id } = await startChild();
+  expect(processStateOf(thisProcess())).toBe('running');
+  expect(processStateOf(id)).toBe('running');
+  child.kill('SIGSTOP');
+  await expect.poll(() => processStateOf(id)).toBe('stopped');
+  child.kill('SIGCONT');
+  await expect.poll(() => processStateOf(id)).toBe('running');
+  child.kill('SIGKILL');
+  // A killed process stays a zombie until its parent reaps it.
+  await expect.poll(() => processStateOf(id)).toBe('gone');
 });
 
-verifies('sqlite.owner', 'another process that got the same pid is not taken for it', async () => {
+verifies('sqlite.owner', 'another process with a reused pid is not mistaken for it', async () => {
   const { pid, start } = thisProcess();
   const [boot = '', namespace = '', ticks = ''] = start.split(' ');
-  expect(stateOf({ pid, start: `${boot} ${namespace} ${Number(ticks) + 1}` })).toBe('gone');
-  expect(stateOf({ pid, start: `another-boot ${namespace} ${ticks}` })).toBe('gone');
-  expect(stateOf({ pid, start: `${boot} pid:[1] ${ticks}` })).toBe('unknown');
-  expect(stateOf({ pid: 2 ** 30, start })).toBe('gone');
+  expect(processStateOf({ pid, start: `${boot} ${namespace} ${Number(ticks) + 1}` })).toBe('gone');
+  expect(processStateOf({ pid, start: `another-boot ${namespace} ${ticks}` })).toBe('gone');
+  expect(processStateOf({ pid, start: `${boot} pid:[1] ${ticks}` })).toBe('unknown');
+  expect(processStateOf({ pid: 2 ** 30, start })).toBe('gone');
 });

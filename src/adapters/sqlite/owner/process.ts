@@ -1,55 +1,58 @@
 /**
- * Identity and state of processes on this machine. A pid alone is reused; together with the time at which the process
- * started, and the boot and pid namespace in which that was, it names one process.
+ * Identity and state of processes on this machine. A pid alone can be reused. Together with its start time, the boot
+ * and the pid namespace, it identifies one process.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readlinkSync } from 'node:fs';
 
+/** The identity of a process. */
 export interface ProcessId {
   readonly pid: number;
-  /** When and where it started, in the system's own terms; empty where the system does not tell. */
+  /** Boot id, pid namespace and start time, separated by spaces; parts that the platform does not provide are empty. */
   readonly start: string;
 }
 
-/** `unknown`: a process of another container, which cannot be seen from here. */
+/** The state of a process. `unknown`: the process is in another pid namespace, such as another container. */
 export type ProcessState = 'gone' | 'stopped' | 'running' | 'unknown';
 
-interface Status {
+interface ProcessStatus {
   readonly state: string;
-  readonly started: string;
+  readonly startTime: string;
 }
 
-/** Fields of /proc/PID/stat behind the name of the program, which may itself hold spaces and parentheses. */
-function linuxStatus(pid: number): Status | undefined {
+/** Reads the fields of /proc/PID/stat after the program name, which may itself contain spaces and parentheses. */
+function linuxStatus(pid: number): ProcessStatus | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    return { state: fields[0] ?? '', started: fields[19] ?? '' };
+    return { state: fields[0] ?? '', startTime: fields[19] ?? '' };
   } catch {
     return undefined;
   }
 }
 
-function psStatus(pid: number): Status | undefined {
+/** Reads the status with `ps`, on platforms without /proc. */
+function psStatus(pid: number): ProcessStatus | undefined {
   const { stdout, status } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' });
   const [state = '', ...started] = (stdout ?? '').trim().split(/\s+/);
-  return status === 0 && state !== '' ? { state, started: started.join(' ') } : undefined;
+  return status === 0 && state !== '' ? { state, startTime: started.join(' ') } : undefined;
 }
 
-function signalStatus(pid: number): Status | undefined {
+/** Tests whether a process exists, on Windows, which offers neither its state nor its start time here. */
+function signalStatus(pid: number): ProcessStatus | undefined {
   try {
     process.kill(pid, 0);
-    return { state: '', started: '' };
+    return { state: '', startTime: '' };
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM' ? { state: '', started: '' } : undefined;
+    return (error as NodeJS.ErrnoException).code === 'EPERM' ? { state: '', startTime: '' } : undefined;
   }
 }
 
-const statusOf: (pid: number) => Status | undefined =
+const processStatusOf: (pid: number) => ProcessStatus | undefined =
   process.platform === 'linux' ? linuxStatus : process.platform === 'win32' ? signalStatus : psStatus;
 
-/** The boot and the pid namespace, in which alone pids and start times can be compared. */
-function surroundings(): readonly [boot: string, namespace: string] {
+/** Returns the boot id and the pid namespace. Pids and start times are comparable only within the same two. */
+function bootAndNamespace(): readonly [boot: string, namespace: string] {
   if (process.platform !== 'linux') return ['', ''];
   try {
     return [readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(), readlinkSync('/proc/self/ns/pid')];
@@ -58,28 +61,28 @@ function surroundings(): readonly [boot: string, namespace: string] {
   }
 }
 
-let own: ProcessId | undefined;
+let cachedThisProcess: ProcessId | undefined;
 
-/** The identity of this process. */
+/** Returns the identity of this process. */
 export function thisProcess(): ProcessId {
-  if (own?.pid !== process.pid) own = processOf(process.pid);
-  return own;
+  if (cachedThisProcess?.pid !== process.pid) cachedThisProcess = processIdOf(process.pid);
+  return cachedThisProcess;
 }
 
-/** The identity of the process that has this pid now. */
-export function processOf(pid: number): ProcessId {
-  return { pid, start: [...surroundings(), statusOf(pid)?.started ?? ''].join(' ') };
+/** Returns the identity of the process that has this pid now. */
+export function processIdOf(pid: number): ProcessId {
+  return { pid, start: [...bootAndNamespace(), processStatusOf(pid)?.startTime ?? ''].join(' ') };
 }
 
-/** What became of a process; a zombie has ended. */
-export function stateOf({ pid, start }: ProcessId): ProcessState {
+/** Returns the state of a process. A zombie counts as gone. */
+export function processStateOf({ pid, start }: ProcessId): ProcessState {
   const [boot = '', namespace = '', ...started] = start.split(' ');
-  const [ownBoot, ownNamespace] = surroundings();
+  const [ownBoot, ownNamespace] = bootAndNamespace();
   if (boot !== ownBoot) return 'gone';
   if (namespace !== ownNamespace) return 'unknown';
-  const status = statusOf(pid);
+  const status = processStatusOf(pid);
   if (status === undefined || /^[ZXx]/.test(status.state)) return 'gone';
   // guard: owner-process-identified
-  if (started.join(' ') !== status.started) return 'gone';
+  if (started.join(' ') !== status.startTime) return 'gone';
   return /^[Tt]/.test(status.state) ? 'stopped' : 'running';
 }

@@ -1,37 +1,39 @@
 /**
- * A channel between two processes: JSON documents, one a line, over a socket. What is sent in one turn of the event loop goes out
- * in one write, so that a group commit of many sessions costs few system calls. A body that is JSON text already travels behind its
- * document, after a tab, which no JSON text contains: it is neither escaped nor read twice.
+ * A message channel between two processes: JSON documents over a socket, one per line. All messages of one event loop
+ * iteration go out in one write, so that a group commit of many sessions costs few system calls. A body that is already
+ * JSON text follows its document after a tab, which JSON text never contains, so that it is neither escaped nor parsed
+ * twice.
  */
 import { connect, type Socket } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
-import { withBody } from './header.js';
+import { parseMessageWithBody } from './message-header.js';
 
-/** Longer than any append or value that the store accepts; JavaScript has no strings beyond it. */
+/** Longer than any append or blob that the store accepts, and close to the maximum length of a string in V8. */
 const MAX_LINE_CHARS = 500_000_000;
-/** What is read at a time. */
-const READ_BYTES = 64 * 1024;
+/** Size of the read buffer. */
+const READ_BUFFER_BYTES = 64 * 1024;
 /** Lines are joined into one write up to this size. */
-const JOIN_CHARS = 1024 * 1024;
-/** A reader that lags by so much gets no more of what it can do without. */
-const DROP_BYTES = 1024 * 1024;
-/** A reader that lags by so much has stopped reading. */
+const MAX_JOINED_WRITE_CHARS = 1024 * 1024;
+/** Backpressure: a reader that lags behind by this much receives no more droppable messages. */
+const DROP_ABOVE_BYTES = 1024 * 1024;
+/** Backpressure: a reader that lags behind by this much is disconnected. */
 const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
 
+/** Sends and receives messages over a socket. */
 export class Channel {
-  /** Receives each document; set it before anything can arrive. */
+  /** Receives each message. Set it before a message can arrive. */
   onMessage: (message: unknown) => void = () => {};
-  /** Called once, when nothing more can be sent or received. */
+  /** Called once, when the channel is closed. */
   onClose: () => void = () => {};
-  /** The longest line that is accepted. */
+  /** Maximum length of an accepted line. */
   maxLineChars: number = MAX_LINE_CHARS;
   private readonly socket: Socket;
   private queue: string[] = [];
-  private queued = 0;
-  private rest: string[] = [];
-  private restChars = 0;
-  private closed = false;
-  private ending = false;
+  private queuedChars = 0;
+  private partialLine: string[] = [];
+  private partialLineChars = 0;
+  private isClosed = false;
+  private isEnding = false;
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -42,7 +44,7 @@ export class Channel {
     socket.on('end', () => this.destroy());
   }
 
-  /** Connects to an address. What comes is read into one buffer: a stream would take a new one each time. */
+  /** Connects to an address. All reads share one buffer, whereas a plain stream allocates one per read. */
   static connect(path: string): Promise<Channel> {
     return new Promise((resolve, reject) => {
       const decoder = new StringDecoder('utf8');
@@ -50,106 +52,110 @@ export class Channel {
         channel.receive(decoder.write(Buffer.from(buffer.buffer, buffer.byteOffset, bytes)));
         return true;
       };
-      const socket = connect({ path, onread: { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback } });
+      const socket = connect({ path, onread: { buffer: Buffer.allocUnsafeSlow(READ_BUFFER_BYTES), callback } });
       const channel = new Channel(socket);
       socket.once('error', reject);
       socket.once('connect', () => resolve(channel));
     });
   }
 
-  /** Sends a document; one that is droppable is left out for a reader that lags behind. False if it is too large or too deep. */
+  /**
+   * Sends a message; false if it is too large or nested too deeply. A droppable message is omitted if the reader lags
+   * behind.
+   */
   send(message: object, droppable = false): boolean {
-    if (this.closed || this.ending || (droppable && this.socket.writableLength > DROP_BYTES)) return true;
-    return this.enqueue(lineOf(message));
+    if (this.isClosed || this.isEnding || (droppable && this.socket.writableLength > DROP_ABOVE_BYTES)) return true;
+    return this.enqueue(toLine(message));
   }
 
-  /** Sends a document whose member `body` is JSON text, given apart from it. False if it is too large. */
+  /** Sends a message whose member `body` is JSON text; false if it is too large. */
   sendWithBody(message: object, body: string): boolean {
-    return this.closed || this.ending || this.enqueue(lineOf(message, body));
+    return this.isClosed || this.isEnding || this.enqueue(toLine(message, body));
   }
 
-  /** Acknowledges a request by its number alone: the answer that is sent most often. */
+  /** Acknowledges a request by its number alone, which is the most frequent message. */
   acknowledge(i: number): void {
-    if (!this.closed && !this.ending) this.enqueue(`${i}\n`);
+    if (!this.isClosed && !this.isEnding) this.enqueue(`${i}\n`);
   }
 
   private enqueue(line: string | undefined): boolean {
     if (line === undefined) return false;
     if (this.queue.push(line) === 1) process.nextTick(() => this.flush());
-    this.queued += line.length;
+    this.queuedChars += line.length;
     return true;
   }
 
-  /** Keeps the process alive, or no longer. */
-  hold(alive: boolean): void {
-    if (alive) this.socket.ref();
+  /** Sets whether this channel keeps the process alive. */
+  setKeepAlive(keepsAlive: boolean): void {
+    if (keepsAlive) this.socket.ref();
     else this.socket.unref();
   }
 
-  /** Sends what is queued, then closes; nothing more is received. */
+  /** Sends the queued messages, then closes. Messages that arrive later are ignored. */
   end(): void {
-    if (this.closed || this.ending) return;
+    if (this.isClosed || this.isEnding) return;
     this.flush();
-    this.ending = true;
+    this.isEnding = true;
     this.socket.end(() => this.destroy());
   }
 
+  /** Closes immediately and discards queued messages. */
   destroy(): void {
-    if (this.closed) return;
-    this.closed = true;
+    if (this.isClosed) return;
+    this.isClosed = true;
     this.queue = [];
-    this.rest = [];
+    this.partialLine = [];
     this.socket.destroy();
     this.onClose();
   }
 
-  /** Sends what is queued, at once. */
+  /** Sends the queued messages immediately. */
   flush(): void {
-    const { queue, queued } = this;
+    const { queue, queuedChars } = this;
     this.queue = [];
-    this.queued = 0;
-    if (this.closed || queue.length === 0) return;
+    this.queuedChars = 0;
+    if (this.isClosed || queue.length === 0) return;
     if (this.socket.writableLength > MAX_UNREAD_BYTES) return void this.destroy();
-    if (queued <= JOIN_CHARS) this.socket.write(queue.join(''));
+    if (queuedChars <= MAX_JOINED_WRITE_CHARS) this.socket.write(queue.join(''));
     else for (const line of queue) this.socket.write(line);
   }
 
   private receive(chunk: string): void {
     let from = 0;
     for (let end = chunk.indexOf('\n'); end !== -1; end = chunk.indexOf('\n', from)) {
-      if (this.closed || this.ending) return;
+      if (this.isClosed || this.isEnding) return;
       const line = chunk.slice(from, end);
       from = end + 1;
-      this.take(this.rest.length === 0 ? line : this.joined(line));
+      this.handleLine(this.partialLine.length === 0 ? line : this.completeLine(line));
     }
-    if (from === chunk.length || this.ending) return;
-    this.rest.push(chunk.slice(from));
-    this.restChars += chunk.length - from;
-    if (this.restChars > this.maxLineChars) this.destroy();
+    if (from === chunk.length || this.isEnding) return;
+    this.partialLine.push(chunk.slice(from));
+    this.partialLineChars += chunk.length - from;
+    if (this.partialLineChars > this.maxLineChars) this.destroy();
   }
 
-  /** A line whose beginning came before. */
-  private joined(end: string): string {
-    const line = this.rest.join('') + end;
-    this.rest = [];
-    this.restChars = 0;
+  /** Joins the end of a line with the parts that arrived before. */
+  private completeLine(end: string): string {
+    const line = this.partialLine.join('') + end;
+    this.partialLine = [];
+    this.partialLineChars = 0;
     return line;
   }
 
-  private take(line: string): void {
+  private handleLine(line: string): void {
     try {
       if (line.length > this.maxLineChars) throw new RangeError('too long');
       const end = line.indexOf('\t');
-      this.onMessage(end === -1 ? JSON.parse(line) : withBody(line.slice(0, end), line.slice(end + 1)));
+      this.onMessage(end === -1 ? JSON.parse(line) : parseMessageWithBody(line.slice(0, end), line.slice(end + 1)));
     } catch {
-      // Whoever sends this does not speak our protocol: it is cut off, and nothing else is affected.
+      // The sender does not follow the protocol. Only its own connection is closed.
       this.destroy();
     }
   }
 }
 
-/** A document as a line; undefined for one that is too deep or too large to be written. */
-function lineOf(message: object, body?: string): string | undefined {
+/** Serializes a message as a line; undefined if it is too large or nested too deeply. */
+function toLine(message: object, body?: string): string | undefined {
   try {
     const line = `${JSON.stringify(message)}${body === undefined ? '' : `\t${body}`}\n`;
     return line.length > MAX_LINE_CHARS ? undefined : line;

@@ -1,23 +1,25 @@
 /**
- * The handshake: owner and client prove to each other that they have read the owner's record, by a keyed hash over two random
- * numbers, before either sends anything else. The secret itself is never sent, so whatever listens at the address learns nothing.
+ * The handshake: before any other message, owner and client prove by an HMAC over two nonces that they have read the
+ * owner file. The secret itself is never sent, so an impostor at the address learns nothing.
  *
- *   owner  → client   { rondo: PROTOCOL, nonce }
+ *   owner  → client   { rondo: PROTOCOL_VERSION, nonce }
  *   client → owner    { nonce, proof }
  *   owner  → client   { proof }
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Channel } from './channel.js';
 
-/** Raised when what is sent changes its meaning: processes of different versions refuse each other. */
-export const PROTOCOL = 1;
+/**
+ * Version of the protocol, raised with every incompatible change. Processes with different versions refuse each other.
+ */
+export const PROTOCOL_VERSION = 1;
 
-const NONCE = /^[0-9a-f]{32}$/;
-const MAX_GREETING_CHARS = 1000;
-/** How long a connection may stay unproved. */
-const HANDSHAKE_MS = 10_000;
+const NONCE_PATTERN = /^[0-9a-f]{32}$/;
+const MAX_HANDSHAKE_LINE_CHARS = 1000;
+/** How long a connection may stay unauthenticated. */
+const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** Why a handshake failed. */
+/** Thrown if a handshake fails. */
 export class HandshakeError extends Error {
   override readonly name = 'HandshakeError';
   readonly reason: 'closed' | 'proof' | 'version';
@@ -28,52 +30,52 @@ export class HandshakeError extends Error {
   }
 }
 
-interface Greeting {
+interface HandshakeMessage {
   readonly rondo?: unknown;
   readonly nonce?: unknown;
   readonly proof?: unknown;
 }
 
-function freshNonce(): string {
+function createNonce(): string {
   return randomBytes(16).toString('hex');
 }
 
 function proofOf(secret: string, role: 'owner' | 'client', nonces: readonly [owner: string, client: string]): string {
   return createHmac('sha256', Buffer.from(secret, 'hex'))
-    .update(`rondo.store.v${PROTOCOL} ${role} ${nonces.join(' ')}`)
+    .update(`rondo.store.v${PROTOCOL_VERSION} ${role} ${nonces.join(' ')}`)
     .digest('hex');
 }
 
-function isProof(given: unknown, expected: string): boolean {
-  if (typeof given !== 'string' || given.length !== expected.length) return false;
-  return timingSafeEqual(Buffer.from(given), Buffer.from(expected));
+function isExpectedProof(proof: unknown, expected: string): boolean {
+  if (typeof proof !== 'string' || proof.length !== expected.length) return false;
+  return timingSafeEqual(Buffer.from(proof), Buffer.from(expected));
 }
 
-/** Hands out the messages of a handshake in order; `next` rejects once the channel closes. */
-function conversation(channel: Channel): { next(): Promise<Greeting>; end(): void } {
+/** Reads the messages of a handshake in order. `next` rejects once the channel closes; `end` restores the channel. */
+function readHandshakeMessages(channel: Channel): { next(): Promise<HandshakeMessage>; end(): void } {
   const { maxLineChars } = channel;
-  const arrived: Greeting[] = [];
-  let waiting: { resolve(greeting: Greeting): void; reject(error: Error): void } | undefined;
-  let closed = false;
-  channel.maxLineChars = MAX_GREETING_CHARS;
-  channel.onMessage = (message) => {
-    const greeting = (typeof message === 'object' && message !== null ? message : {}) as Greeting;
-    if (waiting === undefined) arrived.push(greeting);
-    else waiting.resolve(greeting);
-    waiting = undefined;
+  const arrived: HandshakeMessage[] = [];
+  let waiter: { resolve(message: HandshakeMessage): void; reject(error: Error): void } | undefined;
+  let isClosed = false;
+  channel.maxLineChars = MAX_HANDSHAKE_LINE_CHARS;
+  channel.onMessage = (received) => {
+    const message = (typeof received === 'object' && received !== null ? received : {}) as HandshakeMessage;
+    if (waiter === undefined) arrived.push(message);
+    else waiter.resolve(message);
+    waiter = undefined;
     if (arrived.length > 3) channel.destroy();
   };
   channel.onClose = () => {
-    closed = true;
-    waiting?.reject(new HandshakeError('closed', 'The connection was closed.'));
+    isClosed = true;
+    waiter?.reject(new HandshakeError('closed', 'The connection was closed.'));
   };
   return {
     next: () =>
       new Promise((resolve, reject) => {
         const first = arrived.shift();
         if (first !== undefined) resolve(first);
-        else if (closed) reject(new HandshakeError('closed', 'The connection was closed.'));
-        else waiting = { resolve, reject };
+        else if (isClosed) reject(new HandshakeError('closed', 'The connection was closed.'));
+        else waiter = { resolve, reject };
       }),
     end: () => {
       channel.maxLineChars = maxLineChars;
@@ -83,38 +85,48 @@ function conversation(channel: Channel): { next(): Promise<Greeting>; end(): voi
   };
 }
 
-/** The client's part; rejects unless the other side has proved that it is the owner. */
-export async function proveToOwner(channel: Channel, secret: string): Promise<void> {
-  const talk = conversation(channel);
-  const { rondo, nonce } = await talk.next();
-  if (rondo !== PROTOCOL) throw new HandshakeError('version', `It speaks version ${String(rondo).slice(0, 20)}.`);
-  if (typeof nonce !== 'string' || !NONCE.test(nonce)) throw new HandshakeError('proof', 'It is not an owner.');
-  const nonces = [nonce, freshNonce()] as const;
+/** Runs the client's side of the handshake. Rejects unless the other side proves that it knows the secret. */
+export async function authenticateAsClient(channel: Channel, secret: string): Promise<void> {
+  const messages = readHandshakeMessages(channel);
+  const { rondo, nonce } = await messages.next();
+  if (rondo !== PROTOCOL_VERSION)
+    throw new HandshakeError(
+      'version',
+      `Its protocol version is ${String(rondo).slice(0, 20)}, not ${PROTOCOL_VERSION}.`,
+    );
+  if (typeof nonce !== 'string' || !NONCE_PATTERN.test(nonce)) throw new HandshakeError('proof', 'It is not an owner.');
+  const nonces = [nonce, createNonce()] as const;
   channel.send({ nonce: nonces[1], proof: proofOf(secret, 'client', nonces) });
-  const { proof } = await talk.next();
+  const { proof } = await messages.next();
   // guard: owner-proves-secret
-  if (!isProof(proof, proofOf(secret, 'owner', nonces))) throw new HandshakeError('proof', 'It has another secret.');
-  talk.end();
+  if (!isExpectedProof(proof, proofOf(secret, 'owner', nonces)))
+    throw new HandshakeError('proof', 'It has another secret.');
+  messages.end();
 }
 
-/** The owner's part; rejects, with the channel closed, unless the other side has proved that it may connect. */
-export async function proveToClient(channel: Channel, secret: string): Promise<void> {
-  const talk = conversation(channel);
-  const tooLate = setTimeout(() => channel.destroy(), HANDSHAKE_MS).unref();
+/**
+ * Runs the owner's side of the handshake. Closes the channel and rejects unless the client proves that it knows the
+ * secret.
+ */
+export async function authenticateAsOwner(channel: Channel, secret: string): Promise<void> {
+  const messages = readHandshakeMessages(channel);
+  const timeout = setTimeout(() => channel.destroy(), HANDSHAKE_TIMEOUT_MS).unref();
   try {
-    const nonce = freshNonce();
-    channel.send({ rondo: PROTOCOL, nonce });
-    const answer = await talk.next();
-    if (typeof answer.nonce !== 'string' || !NONCE.test(answer.nonce)) throw new HandshakeError('proof', 'No nonce.');
+    const nonce = createNonce();
+    channel.send({ rondo: PROTOCOL_VERSION, nonce });
+    const answer = await messages.next();
+    if (typeof answer.nonce !== 'string' || !NONCE_PATTERN.test(answer.nonce))
+      throw new HandshakeError('proof', 'No nonce.');
     const nonces = [nonce, answer.nonce] as const;
     // guard: client-proves-secret
-    if (!isProof(answer.proof, proofOf(secret, 'client', nonces))) throw new HandshakeError('proof', 'Wrong proof.');
-    talk.end();
+    if (!isExpectedProof(answer.proof, proofOf(secret, 'client', nonces)))
+      throw new HandshakeError('proof', 'Wrong proof.');
+    messages.end();
     channel.send({ proof: proofOf(secret, 'owner', nonces) });
-  } catch (thrown) {
+  } catch (error) {
     channel.destroy();
-    throw thrown;
+    throw error;
   } finally {
-    clearTimeout(tooLate);
+    clearTimeout(timeout);
   }
 }

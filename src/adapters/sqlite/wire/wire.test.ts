@@ -1,62 +1,69 @@
-/** The socket against strangers: neither side is fooled, learns the secret, or can be brought down. */
+/**
+ * The socket under attack: an impostor on either side is not trusted, does not learn the secret, and cannot take down
+ * the other side.
+ */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, expect, onTestFinished } from 'vitest';
+import { appendEntry, cleanUp, expectFault, freshFile } from '../../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../../spec/verifies.js';
-import { Fault, LoopError } from '../../../journal/errors.js';
-import { add, cleanUp, faultOf, freshFile } from '../fixtures/stage.mjs';
+import { Fault, LoopError } from '../../../base/errors.js';
 import { openSqlite } from '../index.js';
+import { readOwnerFile, writeOwnerFile } from '../owner/owner-file.js';
 import { thisProcess } from '../owner/process.js';
-import { readOwner, writeOwner } from '../owner/record.js';
 import { Channel } from './channel.js';
-import { fromWire, toWire } from './errors.js';
-import { PROTOCOL, proveToOwner } from './handshake.js';
+import { authenticateAsClient, PROTOCOL_VERSION } from './handshake.js';
+import { fromWireError, toWireError } from './wire-errors.js';
 
 afterAll(cleanUp);
 
-/** Sends raw lines to an owner; all that it answered, once it has hung up or after a while. */
-async function say(path: string, lines: readonly (string | Buffer)[], ms = 500): Promise<string> {
+/** Sends raw lines to an owner and returns its output, once it has closed the connection or after this time. */
+async function sendRaw(path: string, lines: readonly (string | Buffer)[], ms = 500): Promise<string> {
   const socket: Socket = connect({ path });
-  let said = '';
-  socket.setEncoding('utf8').on('data', (piece: string) => {
-    said += piece;
+  let output = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk;
   });
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   for (const line of lines) socket.write(line);
   await Promise.race([once(socket, 'close'), new Promise((resolve) => setTimeout(resolve, ms))]);
   socket.destroy();
-  return said;
+  return output;
 }
 
-verifies('sqlite.socket', 'a stranger gets a random number and nothing else, whatever it sends', async () => {
-  const file = freshFile();
-  const store = await openSqlite(file);
-  const { socket, secret } = readOwner(file) ?? { socket: '', secret: '' };
-  const requests = [
-    '{"i":1,"op":"list"}\n',
-    '{"nonce":"00000000000000000000000000000000","proof":"0"}\n',
-    `{"nonce":"${'0'.repeat(32)}","proof":"${'0'.repeat(64)}"}\n{"i":1,"op":"list"}\n`,
-    `{"nonce":"${'0'.repeat(32)}","proof":"${secret}"}\n{"i":1,"op":"list"}\n`,
-    'null\n',
-    '[]\n',
-    'not JSON\n',
-    'x'.repeat(5000),
-    Buffer.alloc(2000, 0xff),
-  ];
-  for (const request of requests) {
-    const lines = (await say(socket, [request])).split('\n').filter((line) => line !== '');
-    expect(lines.map((line) => Object.keys(JSON.parse(line)))).toEqual([['rondo', 'nonce']]);
-  }
-  const nonces = await Promise.all([1, 2, 3].map(async () => JSON.parse(await say(socket, [], 100)).nonce));
-  expect(new Set(nonces).size).toBe(3);
-  expect(await store.journal.list()).toEqual([]);
-  await store.close();
-});
+verifies(
+  'sqlite.socket',
+  'an unauthenticated client receives a nonce and nothing else, whatever it sends',
+  async () => {
+    const file = freshFile();
+    const store = await openSqlite(file);
+    const { socket, secret } = readOwnerFile(file) ?? { socket: '', secret: '' };
+    const requests = [
+      '{"i":1,"op":"list"}\n',
+      '{"nonce":"00000000000000000000000000000000","proof":"0"}\n',
+      `{"nonce":"${'0'.repeat(32)}","proof":"${'0'.repeat(64)}"}\n{"i":1,"op":"list"}\n`,
+      `{"nonce":"${'0'.repeat(32)}","proof":"${secret}"}\n{"i":1,"op":"list"}\n`,
+      'null\n',
+      '[]\n',
+      'not JSON\n',
+      'x'.repeat(5000),
+      Buffer.alloc(2000, 0xff),
+    ];
+    for (const request of requests) {
+      const lines = (await sendRaw(socket, [request])).split('\n').filter((line) => line !== '');
+      expect(lines.map((line) => Object.keys(JSON.parse(line)))).toEqual([['rondo', 'nonce']]);
+    }
+    const nonces = await Promise.all([1, 2, 3].map(async () => JSON.parse(await sendRaw(socket, [], 100)).nonce));
+    expect(new Set(nonces).size).toBe(3);
+    expect(await store.journal.list()).toEqual([]);
+    await store.close();
+  },
+);
 
-/** Requests that no client of ours would send, after a handshake that was right. */
-const ODD: readonly unknown[] = [
+/** Messages that no client sends after a successful handshake. */
+const INVALID_MESSAGES: readonly unknown[] = [
   null,
   [],
   'text',
@@ -67,7 +74,7 @@ const ODD: readonly unknown[] = [
   { op: 'claim', session: true, i: 1 },
   { op: 'remove', session: { x: 1 }, i: 1 },
   { op: 'save', session: 'evil', i: 1 },
-  { op: 'append', session: 'a', fence: 1, first: 0, count: 1, body: 5, i: 1 },
+  { op: 'append', session: 'a', fence: 1, firstSeq: 0, count: 1, body: 5, i: 1 },
   { op: 'read', session: 'a', from: -1, i: 1 },
   { op: 'read', session: 'a', from: 0.5, i: [[1]] },
   { op: 'hello', id: 'x', process: null, held: [], i: 1 },
@@ -75,48 +82,54 @@ const ODD: readonly unknown[] = [
   { a: 1, ok: JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`) },
 ];
 
-/** A client of our own making, after the handshake and its hello. */
-async function insider(file: string): Promise<{ readonly channel: Channel; readonly closed: Promise<void> }> {
-  const { socket, secret } = readOwner(file) ?? { socket: '', secret: '' };
-  const peer = connect({ path: socket });
-  await once(peer, 'connect');
-  const channel = new Channel(peer);
-  await proveToOwner(channel, secret);
+/** Connects as an authenticated client after its hello, with access to the raw channel. */
+async function connectAuthenticated(
+  file: string,
+): Promise<{ readonly channel: Channel; readonly closed: Promise<void> }> {
+  const { socket, secret } = readOwnerFile(file) ?? { socket: '', secret: '' };
+  const connection = connect({ path: socket });
+  await once(connection, 'connect');
+  const channel = new Channel(connection);
+  await authenticateAsClient(channel, secret);
   const closed = new Promise<void>((resolve) => {
     channel.onClose = resolve;
   });
   const greeted = new Promise((resolve) => {
     channel.onMessage = resolve;
   });
-  channel.send({ op: 'hello', id: 'insider', process: thisProcess(), held: [], i: 0 });
+  channel.send({ op: 'hello', id: 'test client', process: thisProcess(), held: [], i: 0 });
   await greeted;
   return { channel, closed };
 }
 
-verifies('sqlite.socket', 'a client that sends what is no request is cut off, and nobody else notices', async () => {
-  const file = freshFile();
-  const [owner, client] = [await openSqlite(file), await openSqlite(file)];
-  const { fence } = await client.journal.claim('a');
-  for (const [n, odd] of ODD.entries()) {
-    const { channel, closed } = await insider(file);
-    const beside = [add(client, 'a', fence, n), owner.journal.claim(`b${n}`)];
-    (channel as unknown as { socket: Socket }).socket.write(`${textOf(odd)}\n`);
+verifies(
+  'sqlite.socket',
+  'a client that sends an invalid message is disconnected, and other clients are unaffected',
+  async () => {
+    const file = freshFile();
+    const [owner, client] = [await openSqlite(file), await openSqlite(file)];
+    const { fence } = await client.journal.claim('a');
+    for (const [n, message] of INVALID_MESSAGES.entries()) {
+      const { channel, closed } = await connectAuthenticated(file);
+      const others = [appendEntry(client, 'a', fence, n), owner.journal.claim(`b${n}`)];
+      (channel as unknown as { socket: Socket }).socket.write(`${toJson(message)}\n`);
+      await closed;
+      await Promise.all(others);
+    }
+    const { channel, closed } = await connectAuthenticated(file);
+    channel.send({ op: 'hello', id: 'again', process: thisProcess(), held: [], i: 1 });
     await closed;
-    await Promise.all(beside);
-  }
-  const { channel, closed } = await insider(file);
-  channel.send({ op: 'hello', id: 'again', process: thisProcess(), held: [], i: 1 });
-  await closed;
-  expect((await owner.journal.list()).length).toBe(ODD.length + 1);
-  await client.close();
-  await owner.close();
-});
+    expect((await owner.journal.list()).length).toBe(INVALID_MESSAGES.length + 1);
+    await client.close();
+    await owner.close();
+  },
+);
 
-verifies('sqlite.socket', 'an append whose body is not what it says is refused', async () => {
+verifies('sqlite.socket', 'an append whose body does not have the declared entries is refused', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
   const { fence } = await store.journal.claim('a');
-  const { channel } = await insider(file);
+  const { channel } = await connectAuthenticated(file);
   const bodies = [
     'not JSON',
     '{}',
@@ -130,28 +143,28 @@ verifies('sqlite.socket', 'an append whose body is not what it says is refused',
     const answered = new Promise((resolve) => {
       channel.onMessage = resolve;
     });
-    channel.send({ op: 'append', session: 'a', fence, first: 0, count: 1, body, i });
+    channel.send({ op: 'append', session: 'a', fence, firstSeq: 0, count: 1, body, i });
     expect(await answered).toMatchObject({ i, error: { family: 'type' } });
   }
-  expect(await store.journal.list()).toEqual([{ session: 'a', next: 0 }]);
+  expect(await store.journal.list()).toEqual([{ session: 'a', nextSeq: 0 }]);
   channel.destroy();
   await store.close();
 });
 
-/** JSON of anything, however deep. */
-function textOf(value: unknown): string {
+/** Serializes a message, also the one that is too deep for JSON.stringify. */
+function toJson(value: unknown): string {
   const deep = (value as { ok?: unknown } | null)?.ok;
   if (!Array.isArray(deep)) return JSON.stringify(value);
   return `{"a":1,"ok":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
 }
 
-verifies('sqlite.socket', 'strangers that say nothing do not keep a client out', async () => {
+verifies('sqlite.socket', 'a hundred silent connections do not keep a client out', async () => {
   const file = freshFile();
   const store = await openSqlite(file);
-  const { socket } = readOwner(file) ?? { socket: '' };
-  const strangers = Array.from({ length: 100 }, () => connect({ path: socket }).on('error', () => undefined));
+  const { socket } = readOwnerFile(file) ?? { socket: '' };
+  const silent = Array.from({ length: 100 }, () => connect({ path: socket }).on('error', () => undefined));
   onTestFinished(() => {
-    for (const stranger of strangers) stranger.destroy();
+    for (const connection of silent) connection.destroy();
   });
   const client = await openSqlite(file);
   expect(client.owner).toEqual({ pid: process.pid, here: false });
@@ -159,48 +172,50 @@ verifies('sqlite.socket', 'strangers that say nothing do not keep a client out',
   await store.close();
 });
 
+verifies('sqlite.socket', 'a listener without the secret is not trusted and does not learn the secret', async () => {
+  const file = freshFile();
+  const secret = 'b'.repeat(64);
+  const received: string[] = [];
+  const server = createServer((connection) => {
+    connection.setEncoding('utf8').on('data', (chunk: string) => received.push(chunk));
+    connection.on('error', () => undefined);
+    connection.write(`{"rondo":${PROTOCOL_VERSION},"nonce":"${'1'.repeat(32)}"}\n`);
+    setTimeout(() => connection.write(`{"proof":"${'2'.repeat(64)}"}\n{"i":1,"ok":{"report":{"damage":[]}}}\n`), 20);
+  });
+  server.listen({ path: `${file}.sock` });
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  writeOwnerFile(file, { ...thisProcess(), socket: `${file}.sock`, secret });
+  const fault = await expectFault(openSqlite(file));
+  expect(fault).toMatchObject({ code: 'STORE_OWNED', data: { pid: process.pid } });
+  expect(received.length).toBeGreaterThan(0);
+  for (const line of received.join('').trim().split('\n')) {
+    expect(Object.keys(JSON.parse(line))).toEqual(['nonce', 'proof']);
+    expect(line).not.toContain(secret);
+  }
+  rmSync(`${file}.owner`);
+});
+
 verifies(
   'sqlite.socket',
-  'whatever listens at the address without the secret learns nothing, and is not believed',
+  'an owner with another protocol version is refused, and both versions are reported',
   async () => {
     const file = freshFile();
-    const secret = 'b'.repeat(64);
-    const heard: string[] = [];
-    const server = createServer((peer) => {
-      peer.setEncoding('utf8').on('data', (piece: string) => heard.push(piece));
-      peer.on('error', () => undefined);
-      peer.write(`{"rondo":${PROTOCOL},"nonce":"${'1'.repeat(32)}"}\n`);
-      setTimeout(() => peer.write(`{"proof":"${'2'.repeat(64)}"}\n{"i":1,"ok":{"report":{"damage":[]}}}\n`), 20);
-    });
+    const server = createServer((connection) => void connection.end('{"rondo":999,"nonce":"x"}\n'));
     server.listen({ path: `${file}.sock` });
     onTestFinished(() => void server.close());
     await once(server, 'listening');
-    writeOwner(file, { ...thisProcess(), socket: `${file}.sock`, secret });
-    const fault = await faultOf(openSqlite(file));
-    expect(fault).toMatchObject({ code: 'STORE_OWNED', data: { pid: process.pid } });
-    expect(heard.length).toBeGreaterThan(0);
-    for (const line of heard.join('').trim().split('\n')) {
-      expect(Object.keys(JSON.parse(line))).toEqual(['nonce', 'proof']);
-      expect(line).not.toContain(secret);
-    }
+    writeOwnerFile(file, { ...thisProcess(), socket: `${file}.sock`, secret: 'c'.repeat(64) });
+    const fault = await expectFault(openSqlite(file));
+    expect(fault.code).toBe('STORE_OWNED');
+    expect(fault.message).toContain(
+      `it runs another version of Rondo. Its protocol version is 999, not ${PROTOCOL_VERSION}`,
+    );
     rmSync(`${file}.owner`);
   },
 );
 
-verifies('sqlite.socket', 'an owner of another version is refused with what to do', async () => {
-  const file = freshFile();
-  const server = createServer((peer) => void peer.end('{"rondo":999,"nonce":"x"}\n'));
-  server.listen({ path: `${file}.sock` });
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  writeOwner(file, { ...thisProcess(), socket: `${file}.sock`, secret: 'c'.repeat(64) });
-  const fault = await faultOf(openSqlite(file));
-  expect(fault.code).toBe('STORE_OWNED');
-  expect(fault.message).toContain('it runs another version of Rondo. It speaks version 999');
-  rmSync(`${file}.owner`);
-});
-
-verifies('sqlite.socket', 'an error crosses the socket as the class that it was', async () => {
+verifies('sqlite.socket', 'an error keeps its class, code and data across the socket', async () => {
   const errors = [
     new LoopError('OWN_CODE', 'an outcome', { a: 1 }),
     new LoopError('CANCELLED', 'without data'),
@@ -208,19 +223,19 @@ verifies('sqlite.socket', 'an error crosses the socket as the class that it was'
     new TypeError('a wrong type'),
   ];
   for (const error of errors) {
-    const back = fromWire(JSON.parse(JSON.stringify(toWire(error))));
-    expect(back).toEqual(error);
-    expect(back.constructor).toBe(error.constructor);
+    const received = fromWireError(JSON.parse(JSON.stringify(toWireError(error))));
+    expect(received).toEqual(error);
+    expect(received.constructor).toBe(error.constructor);
   }
-  expect(fromWire({ family: 'fault', code: 'constructor', message: 'm' })).not.toBeInstanceOf(Fault);
-  expect(toWire('text')).toEqual({ family: 'other', message: 'text' });
+  expect(fromWireError({ family: 'fault', code: 'constructor', message: 'm' })).not.toBeInstanceOf(Fault);
+  expect(toWireError('text')).toEqual({ family: 'other', message: 'text' });
   const file = freshFile();
   const [owner, client] = [await openSqlite(file), await openSqlite(file)];
-  expect(await faultOf(add(client, 'nobody', 1, 0))).toMatchObject({
+  expect(await expectFault(appendEntry(client, 'absent', 1, 0))).toMatchObject({
     code: 'STALE_WRITER',
-    data: { session: 'nobody' },
+    data: { session: 'absent' },
   });
-  expect((await faultOf(client.journal.claim(''))).message).toContain('cannot name a session');
+  expect((await expectFault(client.journal.claim(''))).message).toContain('is not a valid session name');
   await client.close();
   await owner.close();
 });

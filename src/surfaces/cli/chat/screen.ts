@@ -1,196 +1,201 @@
 /**
- * The terminal of a chat: what is written above, and a line to type on below. While the agent works there is no line
- * until somebody types; from then on, what the agent says comes in whole rows above it.
+ * The terminal of a chat: output above, and an input line below. While the agent works, the input line is hidden until the
+ * user types; from then on, output is inserted above it in complete rows.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
 import type { Output } from '../output.js';
-import { printable } from '../paint.js';
+import { sanitizeOutput } from '../terminal-text.js';
 
-/** What came of asking for a line: the line, Ctrl-C, or Ctrl-D. */
-export type Reading = { readonly line: string } | 'interrupted' | 'ended';
+/** The result of reading a line: the line, Ctrl-C or Ctrl-D. */
+type LineResult = { readonly line: string } | 'interrupted' | 'ended';
 
-/** Who hears what is typed while the agent works. */
-export interface Working {
-  line(text: string): void;
-  interrupted(): void;
-  ended(): void;
+/** Receives the input that is typed while the agent works. */
+interface InputListener {
+  onLine(text: string): void;
+  /** Called on Ctrl-C. */
+  onInterrupt(): void;
+  /** Called on Ctrl-D. */
+  onEnd(): void;
 }
 
-export interface ScreenParts {
+/** Dependencies of `Screen`. */
+interface ScreenDeps {
   readonly input: NodeJS.ReadStream;
   readonly output: Output;
-  /** Ends the row that is being written, so that a line of ours can follow. */
-  rest(): string;
-  /** True if our own colours may be written. */
+  /** Returns the output that ends the open row. */
+  endRow(): string;
+  /** True if colour codes are written. */
   readonly color: boolean;
-  /** What stands before a line that is typed while the agent works. */
-  readonly aside: string;
+  /** The prompt of a line that is typed while the agent works. */
+  readonly sidePrompt: string;
 }
 
+/** Reads lines and writes output on one terminal. */
 export class Screen {
-  private readonly parts: ScreenParts;
-  private readonly line: Interface;
-  /** Whether the line to type on is to be seen. */
-  private visible = false;
-  /** A row that waits to be whole, while there is a line below it. */
-  private held = '';
-  private reading: ((reading: Reading) => void) | undefined;
-  private working: Working | undefined;
-  /** What came while nobody listened. */
-  private readonly early: Reading[] = [];
-  /** Who waits for somebody to finish typing. */
-  private readonly patient: (() => void)[] = [];
-  private closed = false;
+  private readonly deps: ScreenDeps;
+  private readonly readline: Interface;
+  /** True if the input line is visible. */
+  private isPromptVisible = false;
+  /** An incomplete row that is not written yet because the input line is visible. */
+  private pendingRow = '';
+  private resolveRead: ((result: LineResult) => void) | undefined;
+  private listener: InputListener | undefined;
+  /** Input that arrived without a reader or a listener. */
+  private readonly bufferedResults: LineResult[] = [];
+  /** Resolvers of reads that wait until the user has finished the current line. */
+  private readonly typingWaiters: (() => void)[] = [];
+  private isClosed = false;
 
-  constructor(parts: ScreenParts) {
-    const { input, output } = parts;
-    this.parts = parts;
-    this.line = createInterface({ input, output, terminal: true, historySize: 100, removeHistoryDuplicates: true });
-    this.line.on('line', (text) => this.typed(text));
-    this.line.on('SIGINT', () => this.interrupted());
-    this.line.on('close', () => this.ended());
-    // Before readline shows the key: it needs a line of its own.
-    input.prependListener('keypress', (text: string | undefined, key: Key) => this.pressed(text, key));
+  constructor(deps: ScreenDeps) {
+    const { input, output } = deps;
+    this.deps = deps;
+    this.readline = createInterface({ input, output, terminal: true, historySize: 100, removeHistoryDuplicates: true });
+    this.readline.on('line', (text) => this.onLine(text));
+    this.readline.on('SIGINT', () => this.onInterrupt());
+    this.readline.on('close', () => this.onClose());
+    // Must run before readline echoes the key, which needs the input line.
+    input.prependListener('keypress', (text: string | undefined, key: Key) => this.onKeypress(text, key));
   }
 
-  /** Writes above the line. */
+  /** Writes text above the input line. */
   write(text: string): void {
     if (text === '') return;
-    const checked = printable(text, this.parts.color);
-    if (!this.visible) {
-      this.parts.output.write(checked);
+    const sanitized = sanitizeOutput(text, this.deps.color);
+    if (!this.isPromptVisible) {
+      this.deps.output.write(sanitized);
       return;
     }
-    this.held += checked;
-    const end = this.held.lastIndexOf('\n') + 1;
+    this.pendingRow += sanitized;
+    const end = this.pendingRow.lastIndexOf('\n') + 1;
     if (end === 0) return;
-    this.insert(this.held.slice(0, end));
-    this.held = this.held.slice(end);
+    this.insertAbove(this.pendingRow.slice(0, end));
+    this.pendingRow = this.pendingRow.slice(end);
   }
 
-  /** Writes whole lines of ours. */
-  say(...lines: readonly string[]): void {
-    this.write(`${this.parts.rest()}${lines.map((line) => `${line}\n`).join('')}`);
+  /** Ends the open row and writes complete lines. */
+  printLines(...lines: readonly string[]): void {
+    this.write(`${this.deps.endRow()}${lines.map((line) => `${line}\n`).join('')}`);
   }
 
-  /** The next line that somebody types by themselves, be it already there. */
-  async next(prompt: string): Promise<Reading> {
-    return this.early.shift() ?? this.read(prompt);
+  /** Returns the next line of the user. A line that was typed earlier is returned first. */
+  async nextLine(prompt: string): Promise<LineResult> {
+    return this.bufferedResults.shift() ?? this.readLine(prompt);
   }
 
-  /** Asks for a line. What somebody is in the middle of typing was meant for something else, and is finished first. */
-  async read(prompt: string): Promise<Reading> {
-    while (this.visible && this.line.line !== '') await new Promise<void>((resolve) => this.patient.push(resolve));
-    if (this.closed) return 'ended';
-    this.show(prompt);
+  /** Prompts for a line. If the user is typing a line, it was meant for something else, so the prompt waits for its end. */
+  async readLine(prompt: string): Promise<LineResult> {
+    while (this.isPromptVisible && this.readline.line !== '')
+      await new Promise<void>((resolve) => this.typingWaiters.push(resolve));
+    if (this.isClosed) return 'ended';
+    this.showPrompt(prompt);
     return new Promise((resolve) => {
-      this.reading = resolve;
+      this.resolveRead = resolve;
     });
   }
 
-  /** From now on, until told otherwise, what is typed is for this. */
-  work(working: Working | undefined): void {
-    this.working = working;
-    if (working !== undefined) for (const reading of this.early.splice(0)) this.hand(working, reading);
+  /** Sets the listener for input without a prompt, and delivers buffered input to it. */
+  setListener(listener: InputListener | undefined): void {
+    this.listener = listener;
+    if (listener !== undefined) for (const result of this.bufferedResults.splice(0)) this.deliverTo(listener, result);
   }
 
-  private hand(working: Working, reading: Reading): void {
-    if (reading === 'interrupted') working.interrupted();
-    else if (reading === 'ended') working.ended();
-    else if (reading.line.trim() !== '') working.line(reading.line);
+  private deliverTo(listener: InputListener, result: LineResult): void {
+    if (result === 'interrupted') listener.onInterrupt();
+    else if (result === 'ended') listener.onEnd();
+    else if (result.line.trim() !== '') listener.onLine(result.line);
   }
 
-  /** Gives what came to whoever asked for it, or else to the work. */
-  private give(reading: Reading): void {
-    const { reading: asked, working } = this;
-    this.reading = undefined;
-    if (asked !== undefined) asked(reading);
-    else if (working !== undefined) this.hand(working, reading);
-    else this.early.push(reading);
-    for (const resolve of this.patient.splice(0)) resolve();
+  /** Delivers input to the pending read, or else to the listener. */
+  private deliver(result: LineResult): void {
+    const { resolveRead, listener } = this;
+    this.resolveRead = undefined;
+    if (resolveRead !== undefined) resolveRead(result);
+    else if (listener !== undefined) this.deliverTo(listener, result);
+    else this.bufferedResults.push(result);
+    for (const resolve of this.typingWaiters.splice(0)) resolve();
   }
 
   close(): void {
-    this.closed = true;
-    this.hide();
-    this.line.close();
+    this.isClosed = true;
+    this.hidePrompt();
+    this.readline.close();
   }
 
-  private show(prompt: string): void {
-    if (this.visible) this.hide();
-    this.parts.output.write(this.parts.rest());
-    this.line.setPrompt(prompt);
-    this.visible = true;
-    this.line.prompt(true);
+  private showPrompt(prompt: string): void {
+    if (this.isPromptVisible) this.hidePrompt();
+    this.deps.output.write(this.deps.endRow());
+    this.readline.setPrompt(prompt);
+    this.isPromptVisible = true;
+    this.readline.prompt(true);
   }
 
-  private hide(): void {
-    if (!this.visible) return;
-    this.wipe();
-    this.visible = false;
-    this.release();
+  private hidePrompt(): void {
+    if (!this.isPromptVisible) return;
+    this.erasePrompt();
+    this.isPromptVisible = false;
+    this.flushPendingRow();
   }
 
-  /** Puts text above the line that is being typed on. */
-  private insert(text: string): void {
-    const { output } = this.parts;
-    const rows = this.wipe();
-    // Readline goes up as many rows as its line had before it draws it again.
+  /** Inserts text above the input line. */
+  private insertAbove(text: string): void {
+    const { output } = this.deps;
+    const rows = this.erasePrompt();
+    // Before it redraws, readline moves up by the number of rows that its line had.
     output.write(`${text}${'\n'.repeat(rows)}`);
-    this.line.prompt(true);
+    this.readline.prompt(true);
   }
 
-  private wipe(): number {
-    const { output } = this.parts;
-    const { rows } = this.line.getCursorPos();
+  private erasePrompt(): number {
+    const { output } = this.deps;
+    const { rows } = this.readline.getCursorPos();
     moveCursor(output, 0, -rows);
     cursorTo(output, 0);
     clearScreenDown(output);
     return rows;
   }
 
-  private release(): void {
-    const { held } = this;
-    this.held = '';
-    if (held !== '') this.parts.output.write(held);
+  private flushPendingRow(): void {
+    const { pendingRow } = this;
+    this.pendingRow = '';
+    if (pendingRow !== '') this.deps.output.write(pendingRow);
   }
 
-  private pressed(text: string | undefined, key: Key): void {
-    const types = text !== undefined && text >= ' ' && key.ctrl !== true && key.meta !== true;
-    if (!this.visible && !this.closed && types) this.show(this.parts.aside);
+  private onKeypress(text: string | undefined, key: Key): void {
+    const isPrintable = text !== undefined && text >= ' ' && key.ctrl !== true && key.meta !== true;
+    if (!this.isPromptVisible && !this.isClosed && isPrintable) this.showPrompt(this.deps.sidePrompt);
   }
 
-  private typed(line: string): void {
-    this.visible = false;
-    this.release();
-    this.give({ line });
+  private onLine(line: string): void {
+    this.isPromptVisible = false;
+    this.flushPendingRow();
+    this.deliver({ line });
   }
 
-  private interrupted(): void {
-    const asked = this.reading !== undefined;
-    const typing = asked && this.line.line !== '';
-    this.forget();
-    if (typing) return;
-    if (asked) {
-      this.visible = false;
-      this.parts.output.write('\n');
+  private onInterrupt(): void {
+    const isReading = this.resolveRead !== undefined;
+    const hasInput = isReading && this.readline.line !== '';
+    this.clearTyped();
+    if (hasInput) return;
+    if (isReading) {
+      this.isPromptVisible = false;
+      this.deps.output.write('\n');
     }
-    this.give('interrupted');
+    this.deliver('interrupted');
   }
 
-  /** Takes back what was typed and not sent. */
-  private forget(): void {
-    if (!this.visible) return;
-    this.line.write(null, { ctrl: true, name: 'e' });
-    this.line.write(null, { ctrl: true, name: 'u' });
-    if (this.reading === undefined) this.hide();
+  /** Deletes the text on the input line. */
+  private clearTyped(): void {
+    if (!this.isPromptVisible) return;
+    this.readline.write(null, { ctrl: true, name: 'e' });
+    this.readline.write(null, { ctrl: true, name: 'u' });
+    if (this.resolveRead === undefined) this.hidePrompt();
   }
 
-  private ended(): void {
-    if (this.closed) return;
-    this.closed = true;
-    this.parts.output.write('\n');
-    this.visible = false;
-    this.give('ended');
+  private onClose(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.deps.output.write('\n');
+    this.isPromptVisible = false;
+    this.deliver('ended');
   }
 }

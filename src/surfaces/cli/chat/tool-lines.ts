@@ -1,41 +1,56 @@
-/** What is told of a call of a tool: a line when it begins, and what came of it; diffs are shown as such. */
+/** Renders tool calls in a chat: the lines for a call, its approval, its result or error, and for agents that it runs. */
 import type { ApprovalStatus, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../../protocol/events.js';
 import type { Json } from '../../../protocol/json.js';
-import { drawn, duration, type Paint, type Span, widthOf, widthOfSpans, within } from '../paint.js';
-import { block, fittedLine, inLine, isDiff, jsonLine, safe } from '../untrusted.js';
+import {
+  type Colors,
+  formatDuration,
+  renderSpans,
+  type TextSpan,
+  truncateSpans,
+  widthOf,
+  widthOfSpans,
+} from '../terminal-text.js';
+import {
+  escapeJsonLine,
+  escapeLine,
+  escapeLineToWidth,
+  escapeMultiline,
+  isUnifiedDiff,
+  renderBlock,
+} from '../untrusted-text.js';
 
-/** The most characters of a name, and of a value that has one line. */
-const NAME = 64;
-const VALUE = 1000;
-const ROWS = 20;
-const DIFF_ROWS = 100;
-const BLOCK = 20_000;
+const MAX_NAME_CHARS = 64;
+const MAX_VALUE_CHARS = 1000;
+const MAX_BLOCK_ROWS = 20;
+const MAX_DIFF_ROWS = 100;
+const MAX_BLOCK_CHARS = 20_000;
 
-/** Name and arguments in one line. */
-export function callLine({ toolName, args }: ToolCallContent, colors: Paint, width: number): string {
-  const name = inLine(toolName, NAME);
-  const given = fittedLine(JSON.stringify(args) ?? 'null', width - widthOf(name) - 4);
-  return fitted(
+/** Returns the line of a tool call: its name and arguments. */
+export function toolCallLine({ toolName, args }: ToolCallContent, colors: Colors, width: number): string {
+  const name = escapeLine(toolName, MAX_NAME_CHARS);
+  const argsText = escapeLineToWidth(JSON.stringify(args) ?? 'null', width - widthOf(name) - 4);
+  return renderFitted(
     [
       ['● ', 'cyan'],
       [name, 'bold'],
-      [` ${given}`, 'dim'],
+      [` ${argsText}`, 'dim'],
     ],
     colors,
     width,
   );
 }
 
-/** How its approval stands. */
-export function statusLine(
+/** Returns the line for the state of an approval. A rejected call has the lines of a tool error instead. */
+export function approvalStatusLine(
   { toolName }: ToolCallContent,
   status: Exclude<ApprovalStatus, 'rejected'>,
-  colors: Paint,
+  colors: Colors,
   width: number,
 ): string {
-  const name = inLine(toolName, NAME);
-  if (status === 'pending_approval') return fitted([['? ', 'yellow'], [`${name} waits for approval`]], colors, width);
-  return fitted(
+  const name = escapeLine(toolName, MAX_NAME_CHARS);
+  if (status === 'pending_approval')
+    return renderFitted([['? ', 'yellow'], [`${name} waits for approval`]], colors, width);
+  return renderFitted(
     [
       ['✓ ', 'green'],
       [`${name} was approved`, 'dim'],
@@ -45,64 +60,86 @@ export function statusLine(
   );
 }
 
-/** Which agent speaks from here on. */
-export function nameLine(name: string, colors: Paint, width: number): string {
-  return fitted(
+/** Returns the heading of an agent's output. */
+export function agentHeading(name: string, colors: Colors, width: number): string {
+  return renderFitted(
     [
       ['▸ ', 'dim'],
-      [name === '' ? 'an agent' : inLine(name, NAME), 'bold'],
+      [name === '' ? 'an agent' : escapeLine(name, MAX_NAME_CHARS), 'bold'],
     ],
     colors,
     width,
   );
 }
 
-/** An agent that was a tool has answered. */
-export function doneLine(name: string, durationMs: number, colors: Paint, width: number): string {
-  return fitted([['✓ ', 'green'], [inLine(name, NAME)], [` ${duration(durationMs)}`, 'dim']], colors, width);
+/** Returns the line for a sub-agent that has succeeded. */
+export function agentDoneLine(name: string, durationMs: number, colors: Colors, width: number): string {
+  return renderFitted(
+    [['✓ ', 'green'], [escapeLine(name, MAX_NAME_CHARS)], [` ${formatDuration(durationMs)}`, 'dim']],
+    colors,
+    width,
+  );
 }
 
-/** What a tool gave back: in one line, or as a block below it, but for what it has shown already. */
-export function resultLines(
+/**
+ * Returns the lines of a tool result: one line, and blocks for multi-line strings. `shownOutput` is the streamed output of
+ * the call that is already on the screen; a string that it contains is not repeated.
+ */
+export function toolResultLines(
   { toolName, result }: ToolResultContent,
-  colors: Paint,
+  colors: Colors,
   width: number,
-  shown: string,
+  shownOutput: string,
 ): string[] {
-  const { line, texts } = partsOf(result);
-  const head: Span[] = [['✓ ', 'green'], [inLine(toolName, NAME)], [line === '' ? '' : ` ${line}`, 'dim']];
+  const { line, texts } = splitValue(result);
+  const head: TextSpan[] = [
+    ['✓ ', 'green'],
+    [escapeLine(toolName, MAX_NAME_CHARS)],
+    [line === '' ? '' : ` ${line}`, 'dim'],
+  ];
   const blocks = texts.flatMap((text) => {
-    if (shown.includes(text.trimEnd())) return [];
-    const rows = isDiff(text) ? DIFF_ROWS : ROWS;
-    return block(safe(text, BLOCK).trimEnd(), { colors, width, indent: '  ', style: 'dim', rows });
+    if (shownOutput.includes(text.trimEnd())) return [];
+    const maxRows = isUnifiedDiff(text) ? MAX_DIFF_ROWS : MAX_BLOCK_ROWS;
+    return renderBlock(escapeMultiline(text, MAX_BLOCK_CHARS).trimEnd(), {
+      colors,
+      width,
+      indent: '  ',
+      style: 'dim',
+      maxRows,
+    });
   });
-  return [fitted(head, colors, width), ...blocks];
+  return [renderFitted(head, colors, width), ...blocks];
 }
 
-/** Why there is no result. */
-export function errorLines(content: ToolErrorContent, colors: Paint, width: number): string[] {
+/** Returns the lines of a tool error or a denied approval. */
+export function toolErrorLines(content: ToolErrorContent, colors: Colors, width: number): string[] {
   const { toolName, error, isUserRejection } = content;
-  const name = inLine(toolName, NAME);
+  const name = escapeLine(toolName, MAX_NAME_CHARS);
   const head = isUserRejection === true ? `${name} was not approved` : `${name} failed`;
-  const text = safe(error, BLOCK).trimEnd();
-  const line: readonly Span[] = [['✗ ', 'red'], [`${head}: `], [text, 'red']];
-  if (!text.includes('\n') && widthOfSpans(line) < width) return [drawn(line, colors)];
-  return [fitted([['✗ ', 'red'], [head]], colors, width), ...block(text, { colors, width, indent: '  ', rows: ROWS })];
+  const text = escapeMultiline(error, MAX_BLOCK_CHARS).trimEnd();
+  const line: readonly TextSpan[] = [['✗ ', 'red'], [`${head}: `], [text, 'red']];
+  if (!text.includes('\n') && widthOfSpans(line) < width) return [renderSpans(line, colors)];
+  return [
+    renderFitted([['✗ ', 'red'], [head]], colors, width),
+    ...renderBlock(text, { colors, width, indent: '  ', maxRows: MAX_BLOCK_ROWS }),
+  ];
 }
 
-function fitted(spans: readonly Span[], colors: Paint, width: number): string {
-  return drawn(within(spans, width - 1), colors);
+function renderFitted(spans: readonly TextSpan[], colors: Colors, width: number): string {
+  return renderSpans(truncateSpans(spans, width - 1), colors);
 }
 
-/** A value as what fits into a line, and the texts in it that need more. */
-function partsOf(value: Json): { readonly line: string; readonly texts: readonly string[] } {
+/** Splits a value into a one-line text and its multi-line texts. */
+function splitValue(value: Json): { readonly line: string; readonly texts: readonly string[] } {
   if (typeof value === 'string')
-    return value.includes('\n') ? { line: '', texts: [value] } : { line: inLine(value, VALUE), texts: [] };
+    return value.includes('\n')
+      ? { line: '', texts: [value] }
+      : { line: escapeLine(value, MAX_VALUE_CHARS), texts: [] };
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return { line: jsonLine(value, VALUE), texts: [] };
+    return { line: escapeJsonLine(value, MAX_VALUE_CHARS), texts: [] };
   const members = Object.entries(value);
   const long = members.filter(([, member]) => typeof member === 'string' && member.includes('\n'));
   const short = members.filter((member) => !long.includes(member));
-  const line = short.length === 0 ? '' : jsonLine(Object.fromEntries(short), VALUE);
+  const line = short.length === 0 ? '' : escapeJsonLine(Object.fromEntries(short), MAX_VALUE_CHARS);
   return { line, texts: long.map(([, member]) => String(member)) };
 }

@@ -1,253 +1,286 @@
 /**
- * A session as text on a terminal: takes envelopes and pieces as they come, and gives back what is to be written. What a
- * model or a tool wrote is escaped and stands behind a bar; sub-agents are indented, and named when the speaker changes.
- * Reads no clock, writes nothing.
+ * Renders a session as terminal text: receives envelopes and live deltas and returns the text to print. Text of models and
+ * tools is escaped and gets a quote bar. Sub-agents are indented, with a heading when the speaker changes. The class has no
+ * side effects.
  */
 import type { EventContents, EventEnvelope, ToolCallContent } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';
-import { BAR, type Paint, paint, type Style } from '../paint.js';
-import { block, safe } from '../untrusted.js';
-import { Cast, type Speaker } from './cast.js';
-import { Flow } from './flow.js';
-import { callLine, doneLine, errorLines, nameLine, resultLines, statusLine } from './tool-lines.js';
+import { type Colors, createColors, QUOTE_BAR, type TextStyle } from '../terminal-text.js';
+import { escapeMultiline, renderBlock } from '../untrusted-text.js';
+import { type Speaker, Speakers } from './speakers.js';
+import { TextWrapper } from './text-wrapper.js';
+import {
+  agentDoneLine,
+  agentHeading,
+  approvalStatusLine,
+  toolCallLine,
+  toolErrorLines,
+  toolResultLines,
+} from './tool-lines.js';
 
-export interface TranscriptLook {
+/** Options of `Transcript`. */
+export interface TranscriptOptions {
   readonly color: boolean;
+  /** Returns the width of the terminal. */
   width(): number;
-  /** Whether to leave out a message of the user: who typed it has seen it. */
-  silent?(text: string): boolean;
-  /** Whether whoever reads this is asked about approvals; then that one waits need not be told. */
-  readonly asks?: boolean;
+  /**
+   * Returns true if a user message is not rendered, because the user has typed it on this screen.
+   * @default all messages are rendered
+   */
+  hidesUserMessage?(text: string): boolean;
+  /**
+   * True if the user is prompted for approvals. Pending approvals are not rendered then.
+   * @default false
+   */
+  readonly promptsForApprovals?: boolean;
 }
 
-/** Something that comes in pieces. */
-type Piece = Pick<LiveDelta, 'kind' | 'generationId' | 'toolCallId'>;
+/** The source of streamed text. */
+type StreamSource = Pick<LiveDelta, 'kind' | 'generationId' | 'toolCallId'>;
 
 const INDENT = '  ';
-const DEEPEST = 8;
-const OUTPUT_ROWS = 20;
-const LONGEST = 4000;
+const MAX_INDENT_DEPTH = 8;
+const MAX_OUTPUT_ROWS = 20;
+const MAX_TEXT_CHARS = 4000;
 
+/** The text of one session. */
 export class Transcript {
-  private readonly look: TranscriptLook;
-  private readonly colors: Paint;
-  private readonly cast = new Cast();
-  private open: { readonly source: string; readonly flow: Flow } | undefined;
-  /** What has been written of messages that are not finished, and the half of a character that waits for the other. */
+  private readonly options: TranscriptOptions;
+  private readonly colors: Colors;
+  private readonly speakers = new Speakers();
+  private openStream: { readonly source: string; readonly wrapper: TextWrapper } | undefined;
+  /** Streamed text of unfinished messages, and the first half of a split character or line end. */
   private readonly streamed = new Map<string, { text: string; half: string }>();
-  /** Calls of tools by their envelopes, as they were told last. */
-  private readonly calls = new Map<string, ToolCallContent['approvalStatus']>();
-  private readonly told = new Set<string>();
-  /** Calls of tools that were agents, whose answers have been told. */
-  private readonly answered = new Set<string>();
-  private spoke = '';
-  /** The turn that was stopped last. */
-  private stopped = '';
-  /** The call of a tool that the last line was about. */
-  private above: string | undefined;
+  /** The last rendered approval status of tool calls, by envelope id. */
+  private readonly approvalStatuses = new Map<string, ToolCallContent['approvalStatus']>();
+  private readonly renderedIds = new Set<string>();
+  /** Tool calls of sub-agents whose answers have been rendered. */
+  private readonly answeredToolCalls = new Set<string>();
+  private lastSpeakerId = '';
+  /** The generation that was stopped last. */
+  private stoppedGenerationId = '';
+  /** The tool call of the last line. */
+  private lastToolCallId: string | undefined;
 
-  constructor(look: TranscriptLook) {
-    this.look = look;
-    this.colors = paint(look.color);
+  constructor(options: TranscriptOptions) {
+    this.options = options;
+    this.colors = createColors(options.color);
   }
 
-  /** Whether an envelope has been told, in some version of it. */
-  knows({ id }: EventEnvelope): boolean {
-    return this.told.has(id);
+  /** Returns true if some version of an envelope has been rendered. */
+  hasRendered({ id }: EventEnvelope): boolean {
+    return this.renderedIds.has(id);
   }
 
-  /** Takes note of something that is not to be told. */
-  learn(envelope: EventEnvelope): void {
-    this.told.add(envelope.id);
-    this.cast.hear(envelope);
-    if (envelope.type === 'tool-call') this.calls.set(envelope.id, envelope.content.approvalStatus);
+  /** Records an envelope without rendering it. */
+  markRendered(envelope: EventEnvelope): void {
+    this.renderedIds.add(envelope.id);
+    this.speakers.addEnvelope(envelope);
+    if (envelope.type === 'tool-call') this.approvalStatuses.set(envelope.id, envelope.content.approvalStatus);
   }
 
-  /** What to write for a piece. */
-  delta(delta: LiveDelta): string {
-    const { kind, text, generationId, again } = delta;
-    const before = again === true ? this.takeBack(generationId) : '';
-    return before + (kind === 'tool-input' || text === '' ? '' : this.pour(delta, text));
+  /** Returns the text for a live delta. */
+  renderDelta(delta: LiveDelta): string {
+    const { kind, text, generationId, isRestart } = delta;
+    const prefix = isRestart === true ? this.discardStreamed(generationId) : '';
+    return prefix + (kind === 'tool-input' || text === '' ? '' : this.renderText(delta, text));
   }
 
-  /** What to write for an envelope. */
-  envelope(envelope: EventEnvelope): string {
-    const told = this.tell(envelope);
-    this.learn(envelope);
-    return told;
+  /** Returns the text for an envelope. */
+  renderEnvelope(envelope: EventEnvelope): string {
+    const text = this.renderNew(envelope);
+    this.markRendered(envelope);
+    return text;
   }
 
-  /** Ends the row that is open, so that something else can be written. */
-  rest(): string {
-    const { open } = this;
-    this.open = undefined;
-    return open?.flow.rest() ?? '';
+  /** Returns the text that ends the open row. */
+  endRow(): string {
+    const { openStream } = this;
+    this.openStream = undefined;
+    return openStream?.wrapper.endRow() ?? '';
   }
 
-  private tell(envelope: EventEnvelope): string {
+  private renderNew(envelope: EventEnvelope): string {
     const { type, generationId, content } = envelope;
     const { yellow, red, dim } = this.colors;
-    const speaker = this.cast.speaker(generationId);
+    const speaker = this.speakers.speakerOf(generationId);
     if (type === 'assistant-message' || type === 'other-agent-message')
-      return this.whole({ kind: 'text', generationId }, content.text);
-    if (type === 'reasoning') return this.whole({ kind: 'reasoning', generationId }, content.text);
-    if (type === 'user-message') return this.user(content.text);
-    if (type === 'tool-call') return this.call(envelope.id, generationId, content, speaker);
-    if (type === 'tool-result') return this.result(generationId, content, speaker);
-    if (type === 'tool-error') return this.error(generationId, content, speaker);
-    if (type === 'child-generation') return this.child(generationId, content, speaker);
+      return this.renderFinishedMessage({ kind: 'text', generationId }, content.text);
+    if (type === 'reasoning') return this.renderFinishedMessage({ kind: 'reasoning', generationId }, content.text);
+    if (type === 'user-message') return this.renderUserMessage(content.text);
+    if (type === 'tool-call') return this.renderToolCall(envelope.id, generationId, content, speaker);
+    if (type === 'tool-result') return this.renderToolResult(generationId, content, speaker);
+    if (type === 'tool-error') return this.renderToolError(generationId, content, speaker);
+    if (type === 'child-generation') return this.renderChildEnd(generationId, content, speaker);
     if (type === 'user-abort') {
-      this.stopped = generationId;
-      return this.own(yellow('■ Stopped.'));
+      this.stoppedGenerationId = generationId;
+      return this.renderOwnLine(yellow('■ Stopped.'));
     }
-    if (type === 'generation-failure') return this.own(red('✗ It failed:'), content.error);
-    if (type === 'trigger') return this.own(dim('▸ Triggered by:'), content.triggerName);
+    if (type === 'generation-failure') return this.renderOwnLine(red('✗ Failed:'), content.error);
+    if (type === 'trigger') return this.renderOwnLine(dim('▸ Triggered by:'), content.triggerName);
     return '';
   }
 
-  /** A line of ours, and what others have to say about it. */
-  private own(line: string, text?: string): string {
-    this.above = undefined;
-    const rows = text === undefined ? [] : this.block(text);
-    return `${this.rest()}${[line, ...rows].join('\n')}\n`;
+  /** Renders a line of Rondo, followed by quoted text. */
+  private renderOwnLine(line: string, text?: string): string {
+    this.lastToolCallId = undefined;
+    const rows = text === undefined ? [] : this.quote(text);
+    return `${this.endRow()}${[line, ...rows].join('\n')}\n`;
   }
 
-  private block(text: string): readonly string[] {
-    return block(safe(text, LONGEST).trimEnd(), { colors: this.colors, width: this.look.width() });
+  private quote(text: string): readonly string[] {
+    return renderBlock(escapeMultiline(text, MAX_TEXT_CHARS).trimEnd(), {
+      colors: this.colors,
+      width: this.options.width(),
+    });
   }
 
-  private user(text: string): string {
-    if (this.look.silent?.(text) === true) return '';
-    const width = this.look.width();
-    const rows = block(safe(text, LONGEST), { colors: this.colors, width, bar: '› ', style: 'bold' });
-    this.spoke = '';
-    return rows.map((row) => this.own(row)).join('');
+  private renderUserMessage(text: string): string {
+    if (this.options.hidesUserMessage?.(text) === true) return '';
+    const width = this.options.width();
+    const rows = renderBlock(escapeMultiline(text, MAX_TEXT_CHARS), {
+      colors: this.colors,
+      width,
+      bar: '› ',
+      style: 'bold',
+    });
+    this.lastSpeakerId = '';
+    return rows.map((row) => this.renderOwnLine(row)).join('');
   }
 
-  /** Lines of an agent, where it stands. */
-  private lines(generationId: string, lines: readonly string[], speaker: Speaker): string {
-    const before = this.rest() + this.enter(generationId, speaker);
-    this.above = undefined;
+  /** Renders lines of an agent with its indentation. */
+  private renderAgentLines(generationId: string, lines: readonly string[], speaker: Speaker): string {
+    const prefix = this.endRow() + this.renderSpeakerChange(generationId, speaker);
+    this.lastToolCallId = undefined;
     const indent = indentOf(speaker);
-    return before + lines.map((line) => `${indent}${line}\n`).join('');
+    return prefix + lines.map((line) => `${indent}${line}\n`).join('');
   }
 
-  /** Says who speaks now, unless that is plain to see. */
-  private enter(generationId: string, { depth, name, toolCallId }: Speaker): string {
-    const before = this.spoke;
-    this.spoke = generationId;
-    // Back to whoever it was begun by, or to the same.
-    if (`${before}/`.startsWith(`${generationId}/`)) return '';
-    if (depth === 0 || (toolCallId !== undefined && toolCallId === this.above)) return '';
-    return `${indentOf({ depth })}${nameLine(name, this.colors, this.room({ depth }))}\n`;
+  /** Renders a heading if the speaker changes and the new one is not evident from the lines above. */
+  private renderSpeakerChange(generationId: string, { depth, name, toolCallId }: Speaker): string {
+    const previousId = this.lastSpeakerId;
+    this.lastSpeakerId = generationId;
+    // The same agent, or an ancestor of the previous one.
+    if (`${previousId}/`.startsWith(`${generationId}/`)) return '';
+    if (depth === 0 || (toolCallId !== undefined && toolCallId === this.lastToolCallId)) return '';
+    return `${indentOf({ depth })}${agentHeading(name, this.colors, this.columnsFor({ depth }))}\n`;
   }
 
-  private call(id: string, generationId: string, content: ToolCallContent, speaker: Speaker): string {
+  private renderToolCall(id: string, generationId: string, content: ToolCallContent, speaker: Speaker): string {
     const { toolCallId, approvalStatus: status } = content;
-    const width = this.room(speaker);
-    const first = !this.calls.has(id);
-    const lines = first ? [callLine(content, this.colors, width)] : [];
-    // A call that was not approved is told as one that failed.
-    const news = status !== undefined && status !== 'rejected' && this.calls.get(id) !== status;
-    if (news && !(this.look.asks === true && status === 'pending_approval'))
-      lines.push(statusLine(content, status, this.colors, width));
-    const out = lines.length === 0 ? '' : this.lines(generationId, lines, speaker);
-    if (first && status === undefined) this.above = toolCallId;
-    return out;
+    const width = this.columnsFor(speaker);
+    const isFirst = !this.approvalStatuses.has(id);
+    const lines = isFirst ? [toolCallLine(content, this.colors, width)] : [];
+    // A denied call is rendered with its tool error.
+    const isNewStatus = status !== undefined && status !== 'rejected' && this.approvalStatuses.get(id) !== status;
+    if (isNewStatus && !(this.options.promptsForApprovals === true && status === 'pending_approval'))
+      lines.push(approvalStatusLine(content, status, this.colors, width));
+    const text = lines.length === 0 ? '' : this.renderAgentLines(generationId, lines, speaker);
+    if (isFirst && status === undefined) this.lastToolCallId = toolCallId;
+    return text;
   }
 
-  private result(generationId: string, content: EventContents['tool-result'], speaker: Speaker): string {
+  private renderToolResult(generationId: string, content: EventContents['tool-result'], speaker: Speaker): string {
     const { toolCallId, output } = content;
-    // An agent that was a tool has said its answer itself.
-    if (this.answered.delete(`${generationId} ${toolCallId}`)) return '';
-    const source = sourceOf({ kind: 'tool-output', generationId, toolCallId });
+    // The answer of a sub-agent has been rendered as its own message.
+    if (this.answeredToolCalls.delete(`${generationId} ${toolCallId}`)) return '';
+    const source = sourceKeyOf({ kind: 'tool-output', generationId, toolCallId });
     const { colors } = this;
-    const width = this.room(speaker);
+    const width = this.columnsFor(speaker);
     const streamed = this.streamed.get(source);
     this.streamed.delete(source);
-    const said = output === undefined || streamed !== undefined ? '' : safe(output).trimEnd();
-    const lines = said === '' ? [] : block(said, { colors, width, indent: INDENT, style: 'dim', rows: OUTPUT_ROWS });
+    const unshown = output === undefined || streamed !== undefined ? '' : escapeMultiline(output).trimEnd();
+    const lines =
+      unshown === ''
+        ? []
+        : renderBlock(unshown, { colors, width, indent: INDENT, style: 'dim', maxRows: MAX_OUTPUT_ROWS });
     const shown = streamed?.text ?? output ?? '';
-    return this.lines(generationId, [...lines, ...resultLines(content, colors, width, shown)], speaker);
+    return this.renderAgentLines(generationId, [...lines, ...toolResultLines(content, colors, width, shown)], speaker);
   }
 
-  private error(generationId: string, content: EventContents['tool-error'], speaker: Speaker): string {
-    // What was stopped has no result: that goes without saying.
-    if (`${generationId}/`.startsWith(`${this.stopped}/`)) return '';
-    return this.lines(generationId, errorLines(content, this.colors, this.room(speaker)), speaker);
+  private renderToolError(generationId: string, content: EventContents['tool-error'], speaker: Speaker): string {
+    // The errors of a stopped generation are evident.
+    if (`${generationId}/`.startsWith(`${this.stoppedGenerationId}/`)) return '';
+    return this.renderAgentLines(generationId, toolErrorLines(content, this.colors, this.columnsFor(speaker)), speaker);
   }
 
-  private child(generationId: string, content: EventContents['child-generation'], speaker: Speaker): string {
+  private renderChildEnd(generationId: string, content: EventContents['child-generation'], speaker: Speaker): string {
     const { childGenerationId, status, item, durationMs } = content;
-    const { toolCallId } = this.cast.speaker(childGenerationId);
-    if (toolCallId !== undefined && status === 'ok') this.answered.add(`${generationId} ${toolCallId}`);
-    // What failed is told with its reason, as what a tool came to.
+    const { toolCallId } = this.speakers.speakerOf(childGenerationId);
+    if (toolCallId !== undefined && status === 'ok') this.answeredToolCalls.add(`${generationId} ${toolCallId}`);
+    // A failed sub-agent is rendered with its tool error, which has the reason.
     if (status !== 'ok') return '';
-    return this.lines(generationId, [doneLine(item, durationMs, this.colors, this.room(speaker))], speaker);
+    return this.renderAgentLines(
+      generationId,
+      [agentDoneLine(item, durationMs, this.colors, this.columnsFor(speaker))],
+      speaker,
+    );
   }
 
-  /** A finished message: what was not written yet of it. */
-  private whole(piece: Piece, text: string): string {
-    const source = sourceOf(piece);
-    const { text: written = '' } = this.streamed.get(source) ?? {};
-    if (!text.startsWith(written)) {
-      this.streamed.delete(source);
-      const note = this.rest() + this.colors.dim(`${indentOf(this.cast.speaker(piece.generationId))}(in full)\n`);
-      return note + this.pour(piece, text) + this.finish(source);
+  /** Renders the part of a finished message that was not streamed. */
+  private renderFinishedMessage(streamSource: StreamSource, text: string): string {
+    const key = sourceKeyOf(streamSource);
+    const { text: streamedText = '' } = this.streamed.get(key) ?? {};
+    if (!text.startsWith(streamedText)) {
+      this.streamed.delete(key);
+      const note =
+        this.endRow() + this.colors.dim(`${indentOf(this.speakers.speakerOf(streamSource.generationId))}(in full)\n`);
+      return note + this.renderText(streamSource, text) + this.finishSource(key);
     }
-    return this.pour(piece, text.slice(written.length)) + this.finish(source);
+    return this.renderText(streamSource, text.slice(streamedText.length)) + this.finishSource(key);
   }
 
-  /** What was written of a message does not hold: the model is asked again. */
-  private takeBack(generationId: string): string {
-    const sources = (['text', 'reasoning'] as const).map((kind) => sourceOf({ kind, generationId }));
-    const written = sources.filter((source) => this.streamed.delete(source));
-    if (written.length === 0) return '';
-    return this.rest() + this.colors.dim(`${indentOf(this.cast.speaker(generationId))}(once more)\n`);
+  /** Discards the streamed text of a message when the model call is retried. */
+  private discardStreamed(generationId: string): string {
+    const sources = (['text', 'reasoning'] as const).map((kind) => sourceKeyOf({ kind, generationId }));
+    const discarded = sources.filter((source) => this.streamed.delete(source));
+    if (discarded.length === 0) return '';
+    return this.endRow() + this.colors.dim(`${indentOf(this.speakers.speakerOf(generationId))}(retry)\n`);
   }
 
-  private finish(source: string): string {
+  private finishSource(source: string): string {
     this.streamed.delete(source);
-    return this.open?.source === source ? this.rest() : '';
+    return this.openStream?.source === source ? this.endRow() : '';
   }
 
-  private pour(piece: Piece, text: string): string {
-    const source = sourceOf(piece);
-    const known = this.streamed.get(source) ?? { text: '', half: '' };
-    if (text === '' && known.half === '') return '';
-    const before = this.open?.source === source ? '' : this.begin(source, piece);
-    const all = known.half + text;
-    // Half a character, or half a line end, is nothing yet.
-    const half = /[\r\ud800-\udbff]$/.exec(all)?.[0] ?? '';
-    this.streamed.set(source, { text: known.text + text, half });
-    return before + (this.open?.flow.feed(safe(all.slice(0, all.length - half.length))) ?? '');
+  private renderText(streamSource: StreamSource, text: string): string {
+    const key = sourceKeyOf(streamSource);
+    const streamed = this.streamed.get(key) ?? { text: '', half: '' };
+    if (text === '' && streamed.half === '') return '';
+    const prefix = this.openStream?.source === key ? '' : this.beginStream(key, streamSource);
+    const pending = streamed.half + text;
+    // A surrogate pair or a CRLF may be split between two deltas.
+    const half = /[\r\ud800-\udbff]$/.exec(pending)?.[0] ?? '';
+    this.streamed.set(key, { text: streamed.text + text, half });
+    const complete = escapeMultiline(pending.slice(0, pending.length - half.length));
+    return prefix + (this.openStream?.wrapper.feed(complete) ?? '');
   }
 
-  private begin(source: string, { kind, generationId }: Piece): string {
-    const speaker = this.cast.speaker(generationId);
-    const before = this.rest() + this.enter(generationId, speaker);
-    this.above = undefined;
+  private beginStream(source: string, { kind, generationId }: StreamSource): string {
+    const speaker = this.speakers.speakerOf(generationId);
+    const prefix = this.endRow() + this.renderSpeakerChange(generationId, speaker);
+    this.lastToolCallId = undefined;
     const indent = indentOf(speaker) + (kind === 'tool-output' ? INDENT : '');
     const { colors } = this;
-    const style: Style | undefined = kind === 'text' ? undefined : 'dim';
-    const flow = new Flow({
-      bar: `${indent}${kind === 'text' ? colors.cyan(BAR) : colors.dim(BAR)}`,
-      room: () => Math.max(8, this.look.width() - indent.length - BAR.length - 1),
-      style: (words) => (style === undefined ? words : colors[style](words)),
+    const style: TextStyle | undefined = kind === 'text' ? undefined : 'dim';
+    const wrapper = new TextWrapper({
+      bar: `${indent}${kind === 'text' ? colors.cyan(QUOTE_BAR) : colors.dim(QUOTE_BAR)}`,
+      maxColumns: () => Math.max(8, this.options.width() - indent.length - QUOTE_BAR.length - 1),
+      style: (text) => (style === undefined ? text : colors[style](text)),
     });
-    this.open = { source, flow };
-    return before;
+    this.openStream = { source, wrapper };
+    return prefix;
   }
 
-  private room(speaker: Pick<Speaker, 'depth'>): number {
-    return Math.max(20, this.look.width() - indentOf(speaker).length);
+  private columnsFor(speaker: Pick<Speaker, 'depth'>): number {
+    return Math.max(20, this.options.width() - indentOf(speaker).length);
   }
 }
 
 function indentOf({ depth }: Pick<Speaker, 'depth'>): string {
-  return INDENT.repeat(Math.min(DEEPEST, depth));
+  return INDENT.repeat(Math.min(MAX_INDENT_DEPTH, depth));
 }
 
-function sourceOf({ kind, generationId, toolCallId = '' }: Piece): string {
+function sourceKeyOf({ kind, generationId, toolCallId = '' }: StreamSource): string {
   return `${kind} ${generationId} ${toolCallId}`;
 }

@@ -1,27 +1,27 @@
-/** What the process of a driver and the one that watches it say to each other. */
-import type { JudgeOptions } from '../../../testing/conformance/judge.js';
-import type { CheckResult, ConformanceReport } from '../../../testing/conformance/report.js';
+/** The messages between the child process of a driver and its parent process. */
+import type { CheckResult, ConformanceReport } from '../../../conformance/report.js';
+import type { ConformanceOptions } from '../../../conformance/run-suite.js';
 
-/** Set for the process that a driver runs in. */
-export const DRIVER_PROCESS = 'RONDO_DRIVER_PROCESS';
+/** The environment variable that marks the child process of a driver. */
+export const DRIVER_PROCESS_ENV = 'RONDO_DRIVER_PROCESS';
 
-/** Sent to the process once. */
-export interface Assignment {
+/** The message to the child process, sent once. */
+export interface DriverAssignment {
   readonly file: string;
-  readonly options: JudgeOptions;
-  /** What earlier processes found out. */
+  readonly options: ConformanceOptions;
+  /** The results of earlier processes. */
   readonly decided: readonly CheckResult[];
 }
 
-/** Sent by the process, each time with one member. */
-export interface Progress {
+/** A message from the child process. It has exactly one member. */
+export interface DriverProgress {
   readonly ready?: true;
   /** The name of the driver, once it is loaded. */
   readonly loaded?: string;
-  /** The check that is made now. */
+  /** The check that starts now. */
   readonly check?: string;
   readonly result?: CheckResult;
   readonly report?: ConformanceReport;
-  /** Why there is nothing to judge. */
+  /** The reason why the driver cannot be used. */
   readonly refused?: string;
 }

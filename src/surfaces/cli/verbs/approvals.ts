@@ -1,54 +1,60 @@
-/** `approvals`: all that waits for an answer, with what it is about. */
+/** `rondo approvals`: lists the pending approvals. */
 import type { Approval } from '../../../protocol/approval.js';
-import { settingsOf } from '../../compose.js';
+import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { cardOf, isExpired, pathOf } from '../card.js';
-import { hostToLook } from '../host.js';
-import { answersOf } from '../outcome.js';
-import { paint } from '../paint.js';
-import { inLine } from '../untrusted.js';
-import { type Act, exit, textOf } from '../verb.js';
-import { approvalsNamed } from './decide.js';
+import { openHostForReading } from '../open-host.js';
+import { answerCommands } from '../outcome.js';
+import { isExpired, loopPathOf, renderApproval } from '../render-approval.js';
+import { createColors } from '../terminal-text.js';
+import { escapeLine } from '../untrusted-text.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
+import { matchApprovals } from './answer.js';
 
-export const approvals: Act = async ({ options, asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
-  const { host, close } = await hostToLook(settings, terminal);
+/** Handles `rondo approvals`. */
+export const approvals: VerbHandler = async ({ options, settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForReading(settings, terminal);
   try {
-    const full = textOf(options.full);
-    const waiting = await host.archive.approvals(textOf(options.session));
-    const all = full === undefined ? waiting : [oneOf(waiting, full)];
-    if (json) await terminal.json(all);
-    else if (all.length > 0) {
-      const { table } = await import('../table.js');
-      const { color, width } = terminal.look();
-      const now = settings.now ?? Date.now();
-      const rows = all.map((approval) => rowOf(approval, now));
-      const cards = all.map((approval) => {
-        const lines = cardOf(approval, { colors: paint(color), width, now, full: full !== undefined });
-        const answers = isExpired(approval, now) ? ['  Nobody can answer it any more.'] : answersOf(approval.id);
-        return [...lines, ...answers].map((line) => `${line}\n`).join('');
+    const full = textOption(options.full);
+    const pending = await host.archive.approvals(textOption(options.session));
+    const listed = full === undefined ? pending : [requireSingleApproval(pending, full)];
+    if (json) await terminal.printJson(listed);
+    else if (listed.length > 0) {
+      const { renderTable } = await import('../table.js');
+      const { color, width } = terminal.displayOf();
+      const now = settings.clockStartAt ?? Date.now();
+      const rows = listed.map((approval) => rowOf(approval, now));
+      const cards = listed.map((approval) => {
+        const lines = renderApproval(approval, {
+          colors: createColors(color),
+          width,
+          now,
+          full: full !== undefined,
+        });
+        const commands = isExpired(approval, now) ? ['  It can no longer be answered.'] : answerCommands(approval.id);
+        return [...lines, ...commands].map((line) => `${line}\n`).join('');
       });
-      await terminal.print([`${table(rows, { color, width, head: HEAD })}\n`, ...cards].join('\n'));
+      await terminal.print([`${renderTable(rows, { color, width, head: TABLE_HEAD })}\n`, ...cards].join('\n'));
     }
-    if (all.length === 0) terminal.say('Nothing waits for an approval.');
-    return exit.ok;
+    if (listed.length === 0) terminal.printToStderr('There are no pending approvals.');
+    return exitCodes.ok;
   } finally {
     await close();
   }
 };
 
-/** The one approval that is meant. */
-function oneOf(waiting: readonly Approval[], given: string): Approval {
-  const meant = approvalsNamed(waiting, given);
-  const [only] = meant;
-  if (only !== undefined && meant.length === 1) return only;
-  const why = only === undefined ? 'waits for nobody' : `could be any of ${meant.length} approvals`;
-  throw new UsageError(`"${inLine(given, 100)}" ${why}. See: rondo approvals`);
+/** Returns the approval that the reference matches. Throws a UsageError if it matches none or several. */
+function requireSingleApproval(pending: readonly Approval[], reference: string): Approval {
+  const matches = matchApprovals(pending, reference);
+  const [only] = matches;
+  if (only !== undefined && matches.length === 1) return only;
+  const problem = only === undefined ? 'matches no pending approval' : `matches ${matches.length} approvals`;
+  throw new UsageError(`"${escapeLine(reference, 100)}" ${problem}. See: rondo approvals`);
 }
 
-const HEAD = ['APPROVAL', 'TOOL', 'EXPIRES', 'PATH'];
+const TABLE_HEAD = ['APPROVAL', 'TOOL', 'EXPIRES', 'PATH'];
 
 function rowOf(approval: Approval, now: number): string[] {
   const { id, tool, expiresAt } = approval;
-  return [id, tool, isExpired(approval, now) ? 'expired' : expiresAt, pathOf(approval)];
+  return [id, tool, isExpired(approval, now) ? 'expired' : expiresAt, loopPathOf(approval)];
 }

@@ -1,20 +1,21 @@
-/** `cancel`: asks a turn to stop. */
-import { settingsOf } from '../../compose.js';
-import { hostToContinue } from '../host.js';
-import { findTurn } from '../turn.js';
-import { type Act, exit, textOf } from '../verb.js';
+/** `rondo cancel`: cancels a turn. */
+import { loadSettings } from '../../compose.js';
+import { findTurn } from '../find-turn.js';
+import { openHostForRunning } from '../open-host.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
-export const cancel: Act = async ({ args, options, asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
-  const { host, close } = await hostToContinue(settings, terminal);
+/** Handles `rondo cancel`. */
+export const cancel: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForRunning(settings, terminal);
   try {
     const { turnId } = await findTurn(host, String(args[0]));
-    const reason = textOf(options.reason) ?? 'cancelled from the command line';
+    const reason = textOption(options.reason) ?? 'cancelled from the command line';
     const cancelled = await host.cancel(turnId, reason);
     const [status] = await host.archive.status(turnId);
-    if (json) await terminal.json({ turnId, cancelled, status });
-    terminal.say(cancelled ? `Cancelled ${turnId}.` : `${turnId} had ended already (${status?.status}).`);
-    return cancelled ? exit.ok : exit.failed;
+    if (json) await terminal.printJson({ turnId, cancelled, status });
+    terminal.printToStderr(cancelled ? `Cancelled ${turnId}.` : `${turnId} has already ended (${status?.status}).`);
+    return cancelled ? exitCodes.ok : exitCodes.failed;
   } finally {
     await close();
   }

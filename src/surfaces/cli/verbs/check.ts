@@ -1,87 +1,90 @@
-/** `check`: validates definitions without running them, and names the turns in flight that a change would break. */
+/** `rondo check`: validates definitions without running them, and lists the turns in flight that a change would break. */
 import { resolve } from 'node:path';
-import type { InFlight } from '../../../host/host.js';
+import type { InFlightTurn } from '../../../host/host.js';
 import {
   type BadFile,
   type Definitions,
+  findUnknownBackends,
   loadLoops,
+  loadSettings,
   type ProjectSettings,
-  settingsOf,
-  unknownBackends,
 } from '../../compose.js';
-import { describeBad } from '../definitions.js';
-import { openHost } from '../host.js';
-import { type Paint, paint, plain } from '../paint.js';
+import { describeBadFile } from '../definitions.js';
+import { openHost } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
-import { type Act, exit } from '../verb.js';
+import { type Colors, createColors, sanitizeText } from '../terminal-text.js';
+import { exitCodes, type VerbHandler } from '../verb.js';
 
-interface Checked {
+interface CheckedFile {
   readonly file: string;
   readonly ok: boolean;
   readonly errors: readonly Omit<BadFile, 'file'>[];
   readonly warnings: readonly Omit<BadFile, 'file'>[];
 }
 
-/** The whole of what is told. */
-interface Findings {
+/** The JSON document of the verb. */
+interface CheckReport {
   readonly ok: boolean;
-  readonly files: readonly Checked[];
+  readonly files: readonly CheckedFile[];
   readonly dangling: readonly { readonly loop: string; readonly stepIndex: number; readonly missing: string }[];
-  readonly inFlight: readonly Flying[];
+  readonly inFlight: readonly AffectedTurn[];
 }
 
-interface Flying {
+interface AffectedTurn {
   readonly turnId: string;
   readonly loop: string;
-  readonly changed: InFlight['changed'];
+  readonly changed: InFlightTurn['changed'];
   readonly breaks: boolean;
 }
 
-export const check: Act = async ({ args, asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
-  const named = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
-  const definitions = await loadLoops(settings, named);
-  const lost = await unknownBackends(settings, definitions);
-  const files = filesOf({ ...definitions, bad: [...definitions.bad, ...lost] }, named);
-  const own = new Set(files.map(({ file }) => file));
-  const dangling = danglingIn(definitions, own);
-  const inFlight = await inFlightOf(settings, definitions, terminal);
+/** Handles `rondo check`. */
+export const check: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
+  const paths = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
+  const definitions = await loadLoops(settings, paths);
+  const unknownBackends = await findUnknownBackends(settings, definitions);
+  const files = checkedFilesOf({ ...definitions, badFiles: [...definitions.badFiles, ...unknownBackends] }, paths);
+  const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
+  const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
-  const findings = { ok, files, dangling, inFlight };
-  if (json) await terminal.json(findings);
-  else await terminal.print(forPeople(findings, paint(terminal.look().color)));
-  return ok ? exit.ok : exit.failed;
+  const report = { ok, files, dangling, inFlight };
+  if (json) await terminal.printJson(report);
+  else await terminal.print(renderCheckReport(report, createColors(terminal.displayOf().color)));
+  return ok ? exitCodes.ok : exitCodes.failed;
 };
 
-function filesOf({ found, bad, warnings: odd }: Definitions, named: readonly string[]): readonly Checked[] {
-  const all = [...found, ...bad].map(({ file }) => file);
-  const files = named.length > 0 ? named : [...new Set(all)].sort();
+function checkedFilesOf(
+  { loops, badFiles, warnings: allWarnings }: Definitions,
+  paths: readonly string[],
+): readonly CheckedFile[] {
+  const loaded = [...loops, ...badFiles].map(({ file }) => file);
+  const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
-    const errors = bad.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
-    const warnings = odd.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
+    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
+    const warnings = allWarnings.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }
 
-/** Steps that lead nowhere, of the loops that these files hold. */
-function danglingIn({ registry, found }: Definitions, files: ReadonlySet<string>): Findings['dangling'] {
-  const ours = new Set(
-    found
+/** Returns the steps of the loops in these files that call a loop which does not exist. */
+function danglingStepsIn({ registry, loops }: Definitions, files: ReadonlySet<string>): CheckReport['dangling'] {
+  const checkedLoops = new Set(
+    loops
       .filter(({ file }) => files.has(file))
       .map(({ registered: { definition } }) => `${definition.id}@${definition.version}`),
   );
-  return registry.dangling().filter(({ loop }) => ours.has(loop));
+  return registry.missingReferences().filter(({ loop }) => checkedLoops.has(loop));
 }
 
-async function inFlightOf(
+async function findInFlightTurns(
   settings: ProjectSettings,
   definitions: Definitions,
   terminal: Terminal,
-): Promise<readonly Flying[]> {
-  const { host, close } = await openHost(settings, { definitions, make: false }, terminal);
+): Promise<readonly AffectedTurn[]> {
+  const { host, close } = await openHost(settings, { definitions, createIfMissing: false }, terminal);
   try {
-    const flying = await host.inFlight();
-    return flying.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
+    const turns = await host.inFlightTurns();
+    return turns.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
       turnId,
       loop: `${loopId}@${loopVersion}`,
       changed,
@@ -92,23 +95,23 @@ async function inFlightOf(
   }
 }
 
-function forPeople({ ok, files, dangling, inFlight }: Findings, colors: Paint): string {
-  const lines = files.flatMap(({ file, ok: good, errors, warnings }) => [
-    `${good ? colors.green('ok') : colors.red('bad')}  ${plain(file)}`,
-    ...errors.map((item) => `     ${describeBad({ file, ...item })}`),
-    ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBad({ file, ...item })}`),
+function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, colors: Colors): string {
+  const fileLines = files.flatMap(({ file, ok: isValid, errors, warnings }) => [
+    `${isValid ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
+    ...errors.map((item) => `     ${describeBadFile({ file, ...item })}`),
+    ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBadFile({ file, ...item })}`),
   ]);
-  const lost = dangling.map(
+  const danglingLines = dangling.map(
     ({ loop, stepIndex, missing }) =>
-      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${plain(missing)}", which is not here`,
+      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
   );
-  const broken = inFlight.flatMap(({ turnId, loop, changed }) =>
+  const turnLines = inFlight.flatMap(({ turnId, loop, changed }) =>
     changed.map(({ loop: part, now, breaks, why = '' }) => {
       const mark = breaks ? colors.red('bad') : colors.yellow('warning');
-      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${plain(why)}` : ''}`;
+      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(why)}` : ''}`;
     }),
   );
-  const none = files.length === 0 ? ['There is nothing to check.'] : [];
-  const end = ok ? colors.green('All is well.') : colors.red('Something is wrong.');
-  return `${[...lines, ...lost, ...broken, ...none, end].join('\n')}\n`;
+  const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];
+  const verdict = ok ? colors.green('No problems found.') : colors.red('Problems found.');
+  return `${[...fileLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
 }

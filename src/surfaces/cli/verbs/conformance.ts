@@ -1,70 +1,77 @@
-/** `conformance`: holds this runtime against LSEM, or with --driver any other. */
+/** `rondo conformance`: checks this runtime, or with --driver another one, against LSEM. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { JudgeOptions } from '../../../testing/conformance/judge.js';
-import type { ConformanceReport } from '../../../testing/conformance/report.js';
-import { suiteParts } from '../../compose.js';
+import type { ConformanceReport } from '../../../conformance/report.js';
+import type { ConformanceOptions } from '../../../conformance/run-suite.js';
+import { conformanceDeps } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { DRIVER_PROCESS } from '../driver/messages.js';
+import { DRIVER_PROCESS_ENV } from '../driver/messages.js';
 import type { Terminal } from '../terminal.js';
-import { type Act, exit, type Options, textOf } from '../verb.js';
+import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
-export const conformance: Act = async ({ options, terminal, json, asked }) => {
-  if (terminal.streams.env[DRIVER_PROCESS] === '1' && process.send !== undefined) {
-    return (await import('../driver/judging.js')).judgeAsTold();
+/** Handles `rondo conformance`. */
+export const conformance: VerbHandler = async ({ options, terminal, json, settingsInput }) => {
+  if (terminal.streams.env[DRIVER_PROCESS_ENV] === '1' && process.send !== undefined) {
+    return (await import('../driver/driver-process.js')).runDriverProcess();
   }
-  const judging = optionsOf(options);
-  const driver = textOf(options.driver);
+  const suiteOptions = suiteOptionsOf(options);
+  const driver = textOption(options.driver);
   const report =
-    driver === undefined ? await ofRondo(judging) : await ofDriver(resolve(asked.cwd, driver), judging, terminal);
-  const [{ renderConformance }, { verdictOf }] = await Promise.all([
-    import('../../../testing/conformance/render.js'),
-    import('../../../testing/conformance/report.js'),
+    driver === undefined
+      ? await judgeRondo(suiteOptions)
+      : await judgeExternalDriver(resolve(settingsInput.cwd, driver), suiteOptions, terminal);
+  const [{ renderConformance }, { conformanceVerdict }] = await Promise.all([
+    import('../../../conformance/render.js'),
+    import('../../../conformance/report.js'),
   ]);
-  if (json) await terminal.json(report);
-  else await terminal.print(renderConformance(report, terminal.look()));
-  const good = judging.only === undefined ? verdictOf(report).good : report.summary.failed === 0;
-  return good ? exit.ok : exit.unverified;
+  if (json) await terminal.printJson(report);
+  else await terminal.print(renderConformance(report, terminal.displayOf()));
+  const isConformant = suiteOptions.only === undefined ? conformanceVerdict(report).good : report.summary.failed === 0;
+  return isConformant ? exitCodes.ok : exitCodes.unverified;
 };
 
-function optionsOf(options: Options): JudgeOptions {
-  const only = textOf(options.only)
+function suiteOptionsOf(options: VerbOptions): ConformanceOptions {
+  const only = textOption(options.only)
     ?.split(/[\s,]+/)
     .filter((id) => id !== '');
-  const timeout = textOf(options.timeout);
+  const timeout = textOption(options.timeout);
   const timeoutMs = Number(timeout ?? 10_000);
   if (!/^\d+$/.test(timeout ?? '1') || timeoutMs < 1 || timeoutMs > 86_400_000) {
-    throw new UsageError(`--timeout is ${timeout}; give whole milliseconds, from 1 to 86400000.`);
+    throw new UsageError(`--timeout ${timeout}: must be a whole number of milliseconds from 1 to 86400000.`);
   }
   return { timeoutMs, ...(only !== undefined && { only }) };
 }
 
-async function ofRondo(options: JudgeOptions): Promise<ConformanceReport> {
-  const [{ judge }, { rondoDriver }] = await Promise.all([
-    import('../../../testing/conformance/judge.js'),
-    import('../../../testing/conformance/rondo.js'),
+async function judgeRondo(options: ConformanceOptions): Promise<ConformanceReport> {
+  const [{ checkConformance }, { rondoDriver }] = await Promise.all([
+    import('../../../conformance/run-suite.js'),
+    import('../../../conformance/rondo.js'),
   ]);
-  return judge(rondoDriver(await suiteParts()), options).catch((thrown) => {
+  return checkConformance(rondoDriver(await conformanceDeps()), options).catch((thrown) => {
     throw thrown instanceof TypeError ? new UsageError(thrown.message) : thrown;
   });
 }
 
-/** The file runs as code: whoever names it on the command line trusts it, as a program that is started. */
-async function ofDriver(file: string, options: JudgeOptions, terminal: Terminal): Promise<ConformanceReport> {
-  if (!existsSync(file)) throw new UsageError(`There is no driver at ${file}; --driver names an ES module.`);
-  const { judgeDriver } = await import('../driver/watch.js');
+/** Judges the driver in a file. The file runs as code: naming it on the command line is consent, as for any program. */
+async function judgeExternalDriver(
+  file: string,
+  options: ConformanceOptions,
+  terminal: Terminal,
+): Promise<ConformanceReport> {
+  if (!existsSync(file)) throw new UsageError(`There is no driver ${file}; --driver must be the path of an ES module.`);
+  const { checkDriver } = await import('../driver/check-driver.js');
   try {
-    return await judgeDriver({
+    return await checkDriver({
       file,
       options,
       onStart: (stop) => {
-        terminal.interrupted = () => {
+        terminal.onInterrupt = () => {
           stop();
-          return 'Interrupted: nothing was reported.';
+          return 'Interrupted. There is no report.';
         };
       },
     });
   } finally {
-    terminal.interrupted = undefined;
+    terminal.onInterrupt = undefined;
   }
 }

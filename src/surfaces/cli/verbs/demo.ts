@@ -1,7 +1,8 @@
-/** `demo`: kills a run in the middle and finishes it, before your eyes. */
-import type { Act } from '../verb.js';
+/** `rondo demo`: kills a running turn and finishes it in another process. */
+import type { VerbHandler } from '../verb.js';
 
-export const demo: Act = async ({ terminal }) => {
-  const { demo: play } = await import('../../demo/run.js');
-  return play((line) => terminal.say(line), terminal.look(terminal.streams.stderr).color);
+/** Handles `rondo demo`. */
+export const demo: VerbHandler = async ({ terminal }) => {
+  const { runDemo } = await import('../../demo/run.js');
+  return runDemo((line) => terminal.printToStderr(line), terminal.displayOf(terminal.streams.stderr).color);
 };

@@ -1,39 +1,39 @@
-/** `diff`: where two turns differ. */
-
+/** `rondo diff`: shows the differences between two turns. */
 import type { Host } from '../../../host/host.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TraceEvent } from '../../../protocol/trace.js';
-import { diffTurns, type TurnEnd } from '../../../views/diff.js';
-import { settingsOf } from '../../compose.js';
-import { hostToLook } from '../host.js';
-import { findTurn } from '../turn.js';
-import { type Act, exit } from '../verb.js';
+import { diffTurns, type TurnEnd } from '../../../views/turn-diff.js';
+import { loadSettings } from '../../compose.js';
+import { findTurn } from '../find-turn.js';
+import { openHostForReading } from '../open-host.js';
+import { exitCodes, type VerbHandler } from '../verb.js';
 
-interface Side {
+interface DiffSide {
   readonly turnId: string;
   readonly events: readonly TraceEvent[];
   readonly end: TurnEnd;
 }
 
-export const diff: Act = async ({ args, asked, terminal, json }) => {
-  const { host, close } = await hostToLook(await settingsOf(asked), terminal);
+/** Handles `rondo diff`. */
+export const diff: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
+  const { host, close } = await openHostForReading(await loadSettings(settingsInput), terminal);
   try {
-    const a = await sideOf(host, String(args[0]));
-    const b = await sideOf(host, String(args[1]));
-    const found = diffTurns(a.events, b.events, { a: a.end, b: b.end });
-    if (json) await terminal.json({ a: a.turnId, b: b.turnId, ...found });
+    const a = await loadSide(host, String(args[0]));
+    const b = await loadSide(host, String(args[1]));
+    const turnDiff = diffTurns(a.events, b.events, { a: a.end, b: b.end });
+    if (json) await terminal.printJson({ a: a.turnId, b: b.turnId, ...turnDiff });
     else {
-      const { renderDiff } = await import('../diff.js');
-      await terminal.print(`${renderDiff(found, terminal.look())}\n`);
+      const { renderDiff } = await import('../render-diff.js');
+      await terminal.print(`${renderDiff(turnDiff, terminal.displayOf())}\n`);
     }
-    return exit.ok;
+    return exitCodes.ok;
   } finally {
     await close();
   }
 };
 
-async function sideOf(host: Host, given: string): Promise<Side> {
-  const { turnId, status } = await findTurn(host, given);
+async function loadSide(host: Host, reference: string): Promise<DiffSide> {
+  const { turnId, status } = await findTurn(host, reference);
   const events = await host.archive.trace(turnId);
   const { output, error } = (await host.archive.result(turnId)) ?? {};
   const end = {

@@ -1,54 +1,55 @@
-/** `doctor`: looks at everything that a run needs, and says what to do about what is wrong. */
+/** `rondo doctor`: checks everything that a turn needs, and explains how to fix problems. */
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { Fault } from '../../../base/errors.js';
 import { permitsOf, sendRefusal } from '../../../base/permits.js';
-import { Fault } from '../../../journal/errors.js';
 import {
-  type Composed,
-  compose,
+  type ComposedHost,
+  composeHost,
   type Damage,
+  emptyDefinitions,
   type Incident,
   loadLoops,
-  noDefinitions,
+  loadSettings,
   type ProjectSettings,
-  sandboxFlaw,
-  settingsOf,
+  sandboxUnavailableReason,
 } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { describeBad } from '../definitions.js';
-import { exact, paint, plain } from '../paint.js';
+import { describeBadFile } from '../definitions.js';
 import {
   acceptDamage,
-  acceptedOf,
-  adviceOn,
-  affected,
-  describe,
-  nameOf,
-  type Verified,
+  acceptedDamageLines,
+  affectedSessions,
+  damageAdvice,
+  damageNameOf,
+  describeDamage,
+  type StoreVerification,
   verifyStore,
 } from '../store-check.js';
-import { type Act, exit, type Invocation, listOf, textOf } from '../verb.js';
-import { whoOf } from '../who.js';
+import { createColors, formatInteger, sanitizeText } from '../terminal-text.js';
+import { userNameOf } from '../user-name.js';
+import { exitCodes, type Invocation, listOption, textOption, type VerbHandler } from '../verb.js';
 
-type Mark = 'ok' | 'warn' | 'fail';
+type FindingStatus = 'ok' | 'warn' | 'fail';
 
 interface Finding {
   readonly name: string;
-  readonly status: Mark;
+  readonly status: FindingStatus;
   readonly message: string;
-  /** What to do about it. */
+  /** How to fix the problem. */
   readonly advice?: string;
 }
 
-const NODE = { major: 20, minor: 19 };
+const MIN_NODE_VERSION = { major: 20, minor: 19 };
 
-/** What is told of the store beside the findings. */
+/** The facts about the store in the JSON document. */
 interface StoreFacts {
   readonly checked: 'heads' | 'full';
   readonly sessions?: number;
   readonly entries?: number;
-  /** Damage that nobody has accepted, and the sessions that it is about. */
+  /** Damage that has not been accepted. */
   readonly damage: readonly Damage[];
+  /** The sessions with such damage. */
   readonly affected: readonly string[];
   readonly accepted: readonly Incident[];
   readonly removed: readonly unknown[];
@@ -57,199 +58,212 @@ interface StoreFacts {
 interface StoreFindings {
   readonly findings: readonly Finding[];
   readonly facts?: StoreFacts;
-  /** True if stored data is not what was written, or may not be. */
+  /** True if stored data differs, or may differ, from what was written. */
   readonly isDamaged: boolean;
 }
 
-export const doctor: Act = async (invocation) => {
-  const { asked, terminal, json } = invocation;
+/** Handles `rondo doctor`. */
+export const doctor: VerbHandler = async (invocation) => {
+  const { settingsInput, terminal, json } = invocation;
   const findings: Finding[] = [nodeFinding(process.versions.node)];
   let store: StoreFindings = { findings: [], isDamaged: false };
   try {
-    const settings = await settingsOf(asked);
-    findings.push(configFinding(settings), ...(await dataFindings(settings)));
+    const settings = await loadSettings(settingsInput);
+    findings.push(configFinding(settings), ...(await dataDirectoryFindings(settings)));
     store = await storeFindings(settings, invocation);
     findings.push(...store.findings);
-    for (const look of [loopFindings, sandboxFindings, backendFindings]) findings.push(...(await look(settings)));
+    for (const check of [loopFindings, sandboxFindings, backendFindings]) findings.push(...(await check(settings)));
   } catch (thrown) {
-    if (thrown instanceof UsageError && listOf(invocation.options.accept).length > 0) throw thrown;
-    const usage = thrown instanceof UsageError;
-    findings.push(finding('config', 'fail', messageOf(thrown), usage ? 'Change the setting.' : 'Mend the file.'));
+    if (thrown instanceof UsageError && listOption(invocation.options.accept).length > 0) throw thrown;
+    const advice = thrown instanceof UsageError ? 'Change the setting.' : 'Fix the file.';
+    findings.push(createFinding('config', 'fail', thrownMessage(thrown), advice));
   }
   const ok = findings.every(({ status }) => status !== 'fail');
-  if (json) await terminal.json({ ok, checks: findings, ...(store.facts && { store: store.facts }) });
+  if (json) await terminal.printJson({ ok, checks: findings, ...(store.facts && { store: store.facts }) });
   else {
-    const colors = paint(terminal.look().color);
+    const colors = createColors(terminal.displayOf().color);
     const mark = { ok: colors.green('ok  '), warn: colors.yellow('warn'), fail: colors.red('fail') };
     const lines = findings.flatMap(({ name, status, message, advice }) => [
-      `${mark[status]}  ${name.padEnd(9)} ${plain(message)}`,
-      ...(advice === undefined ? [] : [`${' '.repeat(16)}${plain(advice)}`]),
+      `${mark[status]}  ${name.padEnd(9)} ${sanitizeText(message)}`,
+      ...(advice === undefined ? [] : [`${' '.repeat(16)}${sanitizeText(advice)}`]),
     ]);
     await terminal.print(`${lines.join('\n')}\n`);
   }
-  if (store.isDamaged) return exit.unverified;
-  return ok ? exit.ok : exit.failed;
+  if (store.isDamaged) return exitCodes.unverified;
+  return ok ? exitCodes.ok : exitCodes.failed;
 };
 
-function finding(name: string, status: Mark, message: string, advice?: string): Finding {
+function createFinding(name: string, status: FindingStatus, message: string, advice?: string): Finding {
   return { name, status, message, ...(advice !== undefined && { advice }) };
 }
 
-const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+const thrownMessage = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
-/** Whether this Node is new enough. */
-export function nodeFinding(version: string): Finding {
+/** Checks that this Node version is supported. */
+function nodeFinding(version: string): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  const fits = major > NODE.major || (major === NODE.major && minor >= NODE.minor);
-  if (fits) return finding('node', 'ok', `Node ${version}`);
-  return finding('node', 'fail', `Node ${version} is too old.`, `Install Node ${NODE.major}.${NODE.minor} or newer.`);
+  const isSupported =
+    major > MIN_NODE_VERSION.major || (major === MIN_NODE_VERSION.major && minor >= MIN_NODE_VERSION.minor);
+  if (isSupported) return createFinding('node', 'ok', `Node ${version}`);
+  return createFinding(
+    'node',
+    'fail',
+    `Node ${version} is too old.`,
+    `Install Node ${MIN_NODE_VERSION.major}.${MIN_NODE_VERSION.minor} or newer.`,
+  );
 }
 
 function configFinding({ config }: ProjectSettings): Finding {
-  return finding('config', 'ok', config.file ?? 'no rondo.toml; the defaults hold');
+  return createFinding('config', 'ok', config.file ?? 'no rondo.toml; the defaults apply');
 }
 
-async function dataFindings({ data }: ProjectSettings): Promise<Finding[]> {
-  for (let place = data; ; place = dirname(place)) {
-    const found = await stat(place).catch(() => undefined);
-    if (found === undefined && dirname(place) !== place) continue;
-    const usable =
-      found?.isDirectory() &&
-      (await access(place, constants.W_OK | constants.X_OK).then(
+/** Checks that the data directory, or its nearest existing parent, is writable. */
+async function dataDirectoryFindings({ dataDirectory }: ProjectSettings): Promise<Finding[]> {
+  for (let directory = dataDirectory; ; directory = dirname(directory)) {
+    const stats = await stat(directory).catch(() => undefined);
+    if (stats === undefined && dirname(directory) !== directory) continue;
+    const isWritable =
+      stats?.isDirectory() &&
+      (await access(directory, constants.W_OK | constants.X_OK).then(
         () => true,
         () => false,
       ));
-    if (!usable) return [finding('data', 'fail', `${place} cannot be written to.`, 'Choose another with --data.')];
-    return [finding('data', 'ok', place === data ? data : `${data} will be made by the first run`)];
+    if (!isWritable)
+      return [createFinding('data', 'fail', `${directory} is not writable.`, 'Choose another directory with --data.')];
+    const message = directory === dataDirectory ? dataDirectory : `${dataDirectory} will be created by the first run`;
+    return [createFinding('data', 'ok', message)];
   }
 }
 
-/** Opens the store as any verb would: its owner, if there is one, is asked first. */
+/** Opens the store like any other verb, through its owner if another process owns it. */
 async function storeFindings(settings: ProjectSettings, invocation: Invocation): Promise<StoreFindings> {
   const { store } = settings;
-  const one = (found: Finding, isDamaged = false): StoreFindings => ({ findings: [found], isDamaged });
-  if (store.kind === 'memory') return one(finding('store', 'warn', 'memory: nothing outlives the process.'));
+  const single = (finding: Finding, isDamaged = false): StoreFindings => ({ findings: [finding], isDamaged });
+  if (store.kind === 'memory')
+    return single(createFinding('store', 'warn', 'memory: nothing is kept when the process ends.'));
   try {
-    const composed = await compose(settings, { make: false, definitions: await noDefinitions() });
+    const composed = await composeHost(settings, { createIfMissing: false, definitions: await emptyDefinitions() });
     try {
-      return await reportOf(composed, store.path, invocation);
+      return await inspectStore(composed, store.path, invocation);
     } finally {
       await composed.close();
     }
   } catch (thrown) {
     if (thrown instanceof UsageError) throw thrown;
     const code = thrown instanceof Fault ? thrown.code : undefined;
-    const waits = 'Verbs cannot use the store until that process answers.';
-    if (code === 'STORE_OWNED') return one(finding('store', 'warn', messageOf(thrown), waits));
-    const advice = 'Mend or restore the file, or choose another with --store.';
-    return one(finding('store', 'fail', messageOf(thrown), advice), code === 'STORE_DAMAGED');
+    const ownedAdvice = 'Verbs cannot use the store until that process answers.';
+    if (code === 'STORE_OWNED') return single(createFinding('store', 'warn', thrownMessage(thrown), ownedAdvice));
+    const advice = 'Repair or restore the file, or choose another with --store.';
+    return single(createFinding('store', 'fail', thrownMessage(thrown), advice), code === 'STORE_DAMAGED');
   }
 }
 
-/** What opening the store has found, what is on its record, and with --full what a full check finds. */
-async function reportOf(composed: Composed, path: string, invocation: Invocation): Promise<StoreFindings> {
+/** Returns the damage that opening the store detected, that its log records and, with --full, that a full check finds. */
+async function inspectStore(composed: ComposedHost, path: string, invocation: Invocation): Promise<StoreFindings> {
   const { terminal, options } = invocation;
   const { maintenance } = composed;
   if (maintenance === undefined) {
-    return { findings: [finding('store', 'ok', `${path} will be made by the first run`)], isDamaged: false };
+    return { findings: [createFinding('store', 'ok', `${path} will be created by the first run`)], isDamaged: false };
   }
-  const { report, owner } = composed.store as Examined;
-  const shared = owner === undefined || owner.here ? '' : `: process ${owner.pid} owns it, and answers`;
-  const verified = options.full === true ? await verifyStore(maintenance, terminal) : undefined;
-  const names = listOf(options.accept);
-  const reason = textOf(options.reason);
-  const word = { by: whoOf(options), ...(reason !== undefined && { reason }) };
-  if (names.length > 0) await acceptDamage(names, word, maintenance, terminal);
-  const record = await maintenance.record();
-  // A broken structure cannot be recorded in the file that is broken.
-  const unrecorded = [...(report?.damage ?? []), ...(verified?.damage ?? [])].filter(({ kind }) => kind === 'file');
-  const damage = [...unrecorded.slice(0, 1), ...record.damage];
+  const { report, owner } = composed.store as StoreInspection;
+  const ownerNote = owner === undefined || owner.here ? '' : `: process ${owner.pid} owns it and responds`;
+  const verification = options.full === true ? await verifyStore(maintenance, terminal) : undefined;
+  const names = listOption(options.accept);
+  const reason = textOption(options.reason);
+  const attribution = { by: userNameOf(options), ...(reason !== undefined && { reason }) };
+  if (names.length > 0) await acceptDamage(names, attribution, maintenance, terminal);
+  const log = await maintenance.readLog();
+  // A file with a damaged structure cannot record its own damage.
+  const unrecorded = [...(report?.damage ?? []), ...(verification?.damage ?? [])].filter(({ kind }) => kind === 'file');
+  const damage = [...unrecorded.slice(0, 1), ...log.damage];
   const facts: StoreFacts = {
-    checked: verified === undefined ? (report?.checked ?? 'heads') : 'full',
-    ...(verified && { sessions: verified.sessions, entries: verified.entries }),
+    checked: verification === undefined ? (report?.checked ?? 'heads') : 'full',
+    ...(verification && { sessions: verification.sessions, entries: verification.entries }),
     damage,
-    affected: affected(damage),
-    accepted: record.closed,
-    removed: record.removals,
+    affected: affectedSessions(damage),
+    accepted: log.closed,
+    removed: log.removals,
   };
   const findings = [
-    ...damage.map((item) => finding('store', 'fail', describe(item), adviceOn(item))),
+    ...damage.map((item) => createFinding('store', 'fail', describeDamage(item), damageAdvice(item))),
     ...(damage.length === 0
-      ? [finding('store', 'ok', `${path}${shared}${checkedOf(verified)}`)]
+      ? [createFinding('store', 'ok', `${path}${ownerNote}${verificationNote(verification)}`)]
       : affectedFinding(facts)),
-    ...structureFindings(verified, owner?.pid),
-    ...acceptedOf(record).map((line) => finding('store', 'ok', line)),
+    ...structureFindings(verification, owner?.pid),
+    ...acceptedDamageLines(log).map((line) => createFinding('store', 'ok', line)),
   ];
   return { findings, facts, isDamaged: damage.length > 0 };
 }
 
-function checkedOf(verified: Verified | undefined): string {
-  if (verified === undefined) return '';
-  const { sessions, entries } = verified;
-  return `: all of it was verified (${sessions === 1 ? 'one session' : `${exact(sessions)} sessions`}, ${exact(entries)} entries)`;
+function verificationNote(verification: StoreVerification | undefined): string {
+  if (verification === undefined) return '';
+  const { sessions, entries } = verification;
+  return `: verified completely (${sessions === 1 ? 'one session' : `${formatInteger(sessions)} sessions`}, ${formatInteger(entries)} entries)`;
 }
 
 function affectedFinding({ affected: sessions, damage }: StoreFacts): readonly Finding[] {
-  const names = [...new Set(damage.map(nameOf))].map((name) => plain(name));
-  const which = `${exact(sessions.length)} ${sessions.length === 1 ? 'session is' : 'sessions are'} affected`;
-  return [finding('store', 'fail', `${which}; on record until each is accepted by name: ${names.join(', ')}`)];
+  const names = [...new Set(damage.map(damageNameOf))].map((name) => sanitizeText(name));
+  const count = `${formatInteger(sessions.length)} ${sessions.length === 1 ? 'session is' : 'sessions are'} affected`;
+  return [createFinding('store', 'fail', `${count}; recorded until each is accepted by name: ${names.join(', ')}`)];
 }
 
-function structureFindings(verified: Verified | undefined, pid: number | undefined): readonly Finding[] {
-  if (verified?.skippedStructure !== true) return [];
-  const message = `The pages of the file were not checked by SQLite: process ${pid} serves it, and would stand still meanwhile.`;
-  return [finding('store', 'warn', message, 'End that process, then run rondo doctor --full again.')];
+function structureFindings(verification: StoreVerification | undefined, pid: number | undefined): readonly Finding[] {
+  if (verification?.skippedStructure !== true) return [];
+  const message = `SQLite's check of the file structure was skipped, because it would block process ${pid}, which serves the file.`;
+  return [createFinding('store', 'warn', message, 'End that process, then run rondo doctor --full again.')];
 }
 
-/** What is said of a store beside its port. */
-interface Examined {
+/** Members of a SQLite store beyond the `Store` interface. */
+interface StoreInspection {
   readonly report?: { readonly checked: 'heads' | 'full'; readonly damage: readonly Damage[] };
   readonly owner?: { readonly pid: number; readonly here: boolean };
 }
 
 async function loopFindings(settings: ProjectSettings): Promise<Finding[]> {
-  const { registry, bad } = await loadLoops(settings);
+  const { registry, badFiles } = await loadLoops(settings);
   const count = registry.list().length;
-  const flaws = bad.map((item) => finding('loops', 'fail', describeBad(item), 'See: rondo check'));
-  if (count > 0) return [finding('loops', 'ok', `${count} in ${settings.loops}`), ...flaws];
+  const failures = badFiles.map((item) => createFinding('loops', 'fail', describeBadFile(item), 'See: rondo check'));
+  if (count > 0) return [createFinding('loops', 'ok', `${count} in ${settings.loopsDirectory}`), ...failures];
   const advice = 'Put definitions there, or choose another directory with --loops.';
-  return flaws.length > 0 ? flaws : [finding('loops', 'warn', `There are none in ${settings.loops}.`, advice)];
+  return failures.length > 0
+    ? failures
+    : [createFinding('loops', 'warn', `There are no loops in ${settings.loopsDirectory}.`, advice)];
 }
 
-/** Whether `run_command` of the toolbox can confine a command. */
+/** Checks that `run_command` of the toolbox can sandbox commands. */
 async function sandboxFindings(): Promise<Finding[]> {
-  const flaw = await sandboxFlaw();
-  if (flaw === undefined) return [finding('sandbox', 'ok', 'commands run confined and within limits')];
+  const reason = await sandboxUnavailableReason();
+  if (reason === undefined) return [createFinding('sandbox', 'ok', 'commands run in a sandbox with limits')];
   const advice = 'Without it toolbox commands are refused, unless commands.sandbox is "preferred" or "off".';
-  return [finding('sandbox', 'warn', `Commands cannot be sandboxed: ${flaw}.`, advice)];
+  return [createFinding('sandbox', 'warn', `Commands cannot be sandboxed: ${reason}.`, advice)];
 }
 
-const services = [
+const HOSTED_BACKENDS = [
   { id: 'openai', variable: 'OPENAI_API_KEY', packageName: '@ai-sdk/openai', url: undefined },
   { id: 'anthropic', variable: 'ANTHROPIC_API_KEY', packageName: '@ai-sdk/anthropic', url: undefined },
 ] as const;
 
-/** Which models could be asked. Of a key only whether it is set is told, never a letter of it. */
+/** Checks which backends can be used. API keys are never printed, only that they are set. */
 async function backendFindings({ env, config, authority }: ProjectSettings): Promise<Finding[]> {
   const permits = permitsOf(env, authority);
-  const own = [...config.backends].map(([id, { apiKeyEnv, baseURL }]) => ({
+  const configured = [...config.backends].map(([id, { apiKeyEnv, baseURL }]) => ({
     id,
     variable: apiKeyEnv,
     packageName: '@ai-sdk/openai-compatible',
     url: new URL(baseURL),
   }));
-  const found = [...services, ...own].map(({ id, variable, packageName, url }) => {
-    const refused = url && variable && !permits.maySend(variable, url);
-    if (refused) return finding('backend', 'warn', `${id} cannot be asked: it ${sendRefusal(variable, url)}.`);
-    const wants = [
+  const findings = [...HOSTED_BACKENDS, ...configured].map(({ id, variable, packageName, url }) => {
+    const isRefused = url && variable && !permits.canSend(variable, url);
+    if (isRefused) return createFinding('backend', 'warn', `${id} cannot be used: it ${sendRefusal(variable, url)}.`);
+    const steps = [
       ...(variable === undefined || env[variable] ? [] : [`set ${variable}`]),
       ...(isInstalled(packageName) ? [] : [`npm install ${packageName}`]),
     ];
-    if (wants.length === 0)
-      return finding('backend', 'ok', `${id}: ${variable ? `${variable} is set` : 'needs no key'}`);
-    return finding('backend', 'warn', `${id} cannot be asked.`, `To use it: ${wants.join(', and ')}`);
+    if (steps.length === 0)
+      return createFinding('backend', 'ok', `${id}: ${variable ? `${variable} is set` : 'needs no key'}`);
+    return createFinding('backend', 'warn', `${id} cannot be used.`, `To use it: ${steps.join(', and ')}`);
   });
-  return [finding('backend', 'ok', 'mock and scripted need nothing'), ...found];
+  return [createFinding('backend', 'ok', 'mock and scripted need no set-up'), ...findings];
 }
 
 function isInstalled(name: string): boolean {

@@ -1,25 +1,26 @@
-/** `events`: a session as front ends see it, for people or as envelopes for programs. */
-import { settingsOf } from '../../compose.js';
-import { hostToLook } from '../host.js';
-import { findTurns } from '../turn.js';
-import { type Act, exit } from '../verb.js';
+/** `rondo events`: shows the conversation of a session as text, or as one envelope per line. */
+import { loadSettings } from '../../compose.js';
+import { findTurns } from '../find-turn.js';
+import { openHostForReading } from '../open-host.js';
+import { exitCodes, type VerbHandler } from '../verb.js';
 
-export const events: Act = async ({ args, options, asked, terminal, json }) => {
-  const people = !json && (options.text === true || terminal.streams.stdout.isTTY === true);
-  const { host, close } = await hostToLook(await settingsOf(asked), terminal);
+/** Handles `rondo events`. */
+export const events: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const isText = !json && (options.text === true || terminal.streams.stdout.isTTY === true);
+  const { host, close } = await openHostForReading(await loadSettings(settingsInput), terminal);
   try {
     const [turn] = await findTurns(host, String(args[0]));
     const envelopes = await host.archive.events(turn?.sessionId ?? '');
-    if (!people) await terminal.jsonLines(envelopes);
+    if (!isText) await terminal.printJsonLines(envelopes);
     else {
       const { Transcript } = await import('../chat/transcript.js');
-      const { color, width } = terminal.look();
+      const { color, width } = terminal.displayOf();
       const transcript = new Transcript({ color, width: () => width });
-      const told = envelopes.map((envelope) => transcript.envelope(envelope)).join('');
-      await terminal.print(`${told}${transcript.rest()}`);
+      const text = envelopes.map((envelope) => transcript.renderEnvelope(envelope)).join('');
+      await terminal.print(`${text}${transcript.endRow()}`);
     }
-    if (envelopes.length === 0) terminal.say('No agent has spoken in this session.');
-    return exit.ok;
+    if (envelopes.length === 0) terminal.printToStderr('This session has no conversation.');
+    return exitCodes.ok;
   } finally {
     await close();
   }

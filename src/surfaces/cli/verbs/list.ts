@@ -1,12 +1,13 @@
-/** `list`: the loops of the project. */
-import { loadLoops, settingsOf } from '../../compose.js';
-import { warnBad, warnMistakes } from '../definitions.js';
-import { plain } from '../paint.js';
-import { type Act, exit } from '../verb.js';
+/** `rondo list`: lists the loops of the project. */
+import { loadLoops, loadSettings } from '../../compose.js';
+import { warnBadFiles, warnIgnoredKeys } from '../definitions.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, type VerbHandler } from '../verb.js';
 
-export const list: Act = async ({ asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
-  const { registry, bad, warnings } = await loadLoops(settings);
+/** Handles `rondo list`. */
+export const list: VerbHandler = async ({ settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
+  const { registry, badFiles, warnings } = await loadLoops(settings);
   const loops = registry.list().map(({ definition: { id, version, kind, name, description }, origin: { file } }) => ({
     id,
     version,
@@ -15,15 +16,15 @@ export const list: Act = async ({ asked, terminal, json }) => {
     ...(description !== undefined && { description }),
     ...(file !== undefined && { file }),
   }));
-  if (json) await terminal.json({ loops, bad });
+  if (json) await terminal.printJson({ loops, bad: badFiles });
   else if (loops.length > 0) {
-    const { table } = await import('../table.js');
+    const { renderTable } = await import('../table.js');
     const rows = loops.map(({ id, version, kind, name, description }) => [id, version, kind, description ?? name]);
-    const head = ['LOOP', 'VERSION', 'KIND', 'WHAT IT DOES'];
-    await terminal.print(`${table(rows, { ...terminal.look(), head })}\n`);
+    const head = ['LOOP', 'VERSION', 'KIND', 'DESCRIPTION'];
+    await terminal.print(`${renderTable(rows, { ...terminal.displayOf(), head })}\n`);
   }
-  if (loops.length === 0) terminal.say(`There are no loops in ${plain(settings.loops)}.`);
-  warnBad(bad, terminal);
-  warnMistakes(warnings, terminal);
-  return exit.ok;
+  if (loops.length === 0) terminal.printToStderr(`There are no loops in ${sanitizeText(settings.loopsDirectory)}.`);
+  warnBadFiles(badFiles, terminal);
+  warnIgnoredKeys(warnings, terminal);
+  return exitCodes.ok;
 };

@@ -1,23 +1,24 @@
-/** `replay`: runs a turn's bodies over its record, performing nothing. */
-import { settingsOf } from '../../compose.js';
-import { hostToContinue } from '../host.js';
-import { plain } from '../paint.js';
-import { findTurn } from '../turn.js';
-import { type Act, exit } from '../verb.js';
+/** `rondo replay`: replays a turn from its journal without performing effects. */
+import { loadSettings } from '../../compose.js';
+import { findTurn } from '../find-turn.js';
+import { openHostForRunning } from '../open-host.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, type VerbHandler } from '../verb.js';
 
-export const replay: Act = async ({ args, options, asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
-  const { host, close } = await hostToContinue(settings, terminal);
+/** Handles `rondo replay`. */
+export const replay: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForRunning(settings, terminal);
   try {
     const { turnId } = await findTurn(host, String(args[0]));
-    const shown = await host.replay(turnId, options.now === true ? 'now' : 'then');
-    if (json) await terminal.json(shown);
-    const { matches, calls, stoppedAt, difference } = shown;
-    const rest = stoppedAt === undefined ? '' : ` The record ends at ${stoppedAt}.`;
-    if (matches)
-      terminal.say(`It matches: ${calls === 1 ? 'one call' : `${calls} calls`} ran again and came to the same.${rest}`);
-    else terminal.say(`It does not match: ${plain(difference ?? '')}`);
-    return matches ? exit.ok : exit.unverified;
+    const report = await host.replay(turnId, options.now === true ? 'now' : 'then');
+    if (json) await terminal.printJson(report);
+    const { matches, calls, stoppedAt, difference } = report;
+    const ending = stoppedAt === undefined ? '' : ` The journal ends at ${stoppedAt}.`;
+    const count = calls === 1 ? 'one call' : `${calls} calls`;
+    if (matches) terminal.printToStderr(`The replay matches: ${count} ran again with the same results.${ending}`);
+    else terminal.printToStderr(`The replay does not match: ${sanitizeText(difference ?? '')}`);
+    return matches ? exitCodes.ok : exitCodes.unverified;
   } finally {
     await close();
   }

@@ -1,41 +1,41 @@
-/** `resume`: goes on with a turn whose process ended, or with all of them. */
-
+/** `rondo resume`: resumes a turn that is paused or interrupted, or all such turns. */
+import { Fault, LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
-import { Fault, LoopError } from '../../../journal/errors.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
-import { settingsOf } from '../../compose.js';
+import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { drive, printResult } from '../drive.js';
-import { hostToContinue } from '../host.js';
-import { exitOf, summaryOf, toldOf } from '../outcome.js';
-import { plain } from '../paint.js';
-import { priceOf } from '../price.js';
-import { exitOfCode } from '../report.js';
+import { exitCodeOfError } from '../error-report.js';
+import { findTurn } from '../find-turn.js';
+import { printResult, runWithLiveOutput } from '../live-run.js';
+import { openHostForRunning } from '../open-host.js';
+import { exitCodeOf, outcomeLines, summaryLineOf } from '../outcome.js';
+import { pricingOf } from '../pricing.js';
 import type { Terminal } from '../terminal.js';
-import { findTurn } from '../turn.js';
-import { type Act, exit, textOf } from '../verb.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
-/** How many turns go on side by side. */
-const AT_ONCE = 8;
+/** The number of turns that `--all` resumes concurrently. */
+const MAX_CONCURRENT_TURNS = 8;
 
-/** A turn that could not even be tried. */
-interface Unable {
+/** A turn that could not be resumed. */
+interface UnresumedTurn {
   readonly turnId: string;
   readonly error: { readonly code: string; readonly message: string };
 }
 
-export const resume: Act = async ({ args, options, asked, terminal, json }) => {
-  const given = textOf(args[0]);
-  if ((given === undefined) === (options.all !== true)) {
-    throw new UsageError('Name the turn to go on with, or say --all. See: rondo runs');
+/** Handles `rondo resume`. */
+export const resume: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const reference = textOption(args[0]);
+  if ((reference === undefined) === (options.all !== true)) {
+    throw new UsageError('Give either the turn to resume or --all. See: rondo runs');
   }
-  const settings = await settingsOf(asked);
-  const { host, close } = await hostToContinue(settings, terminal);
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForRunning(settings, terminal);
   try {
-    if (given === undefined) return await resumeAll(host, terminal, json);
-    const { turnId } = await findTurn(host, given);
-    const driving = { host, terminal, price: priceOf(settings.config), watch: options.watch === true };
-    const result = await drive(driving, (heard) => host.resume(turnId, heard));
+    if (reference === undefined) return await resumeAll(host, terminal, json);
+    const { turnId } = await findTurn(host, reference);
+    const live = { terminal, price: pricingOf(settings.config), watch: options.watch === true };
+    const result = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, turnOptions));
     return await printResult(result, terminal, json);
   } finally {
     await close();
@@ -44,25 +44,26 @@ export const resume: Act = async ({ args, options, asked, terminal, json }) => {
 
 async function resumeAll(host: Host, terminal: Terminal, json: boolean): Promise<number> {
   const turns = await host.archive.turns();
-  const open = turns.filter(({ status }) => status === 'interrupted' || status === 'paused');
-  terminal.interrupted = () => 'Interrupted. Go on with: rondo resume --all';
-  const ends: (TurnResult | Unable)[] = [];
-  const waiting = open.values();
+  const openTurns = turns.filter(({ status }) => status === 'interrupted' || status === 'paused');
+  terminal.onInterrupt = () => 'Interrupted. Continue with: rondo resume --all';
+  const results: (TurnResult | UnresumedTurn)[] = [];
+  // The workers share one iterator, so each turn is resumed once.
+  const queue = openTurns.values();
   const worker = async (): Promise<void> => {
-    for (const turn of waiting) {
-      const end = await attempt(host, turn);
-      ends.push(end);
-      for (const line of linesOf(end)) terminal.say(line);
+    for (const turn of queue) {
+      const result = await tryResume(host, turn);
+      results.push(result);
+      for (const line of resumeLines(result)) terminal.printToStderr(line);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  if (json) await terminal.json({ runs: ends });
-  if (open.length === 0) terminal.say('There is nothing to go on with.');
-  return worst(ends);
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_TURNS }, worker));
+  if (json) await terminal.printJson({ runs: results });
+  if (openTurns.length === 0) terminal.printToStderr('There are no turns to resume.');
+  return worstExitCode(results);
 }
 
-/** One turn that cannot go on keeps no other from it. */
-async function attempt(host: Host, { turnId }: TurnStatus): Promise<TurnResult | Unable> {
+/** Resumes a turn. A turn that cannot be resumed does not stop the others. */
+async function tryResume(host: Host, { turnId }: TurnStatus): Promise<TurnResult | UnresumedTurn> {
   try {
     return await host.resume(turnId);
   } catch (thrown) {
@@ -71,13 +72,13 @@ async function attempt(host: Host, { turnId }: TurnStatus): Promise<TurnResult |
   }
 }
 
-function linesOf(end: TurnResult | Unable): readonly string[] {
-  if ('status' in end) return [...toldOf(end), summaryOf(end)];
-  return [`${end.error.code}: ${plain(end.error.message)}`, `not resumed, turn ${end.turnId}`];
+function resumeLines(result: TurnResult | UnresumedTurn): readonly string[] {
+  if ('status' in result) return [...outcomeLines(result), summaryLineOf(result)];
+  return [`${result.error.code}: ${sanitizeText(result.error.message)}`, `not resumed, turn ${result.turnId}`];
 }
 
-function worst(ends: readonly (TurnResult | Unable)[]): number {
-  const codes = ends.map((end) => ('status' in end ? exitOf(end) : exitOfCode(end.error.code)));
-  const order = [exit.fault, exit.failed, exit.paused];
-  return order.find((code) => codes.includes(code)) ?? exit.ok;
+function worstExitCode(results: readonly (TurnResult | UnresumedTurn)[]): number {
+  const codes = results.map((result) => ('status' in result ? exitCodeOf(result) : exitCodeOfError(result.error.code)));
+  const order = [exitCodes.fault, exitCodes.failed, exitCodes.paused];
+  return order.find((code) => codes.includes(code)) ?? exitCodes.ok;
 }

@@ -1,51 +1,50 @@
-/** `run`: one turn of a loop. */
-
+/** `rondo run`: runs one turn of a loop. */
 import type { TurnRequest } from '../../../host/host.js';
-import { type Definitions, settingsOf } from '../../compose.js';
+import { type Definitions, loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findLoop, missing, type Wanted, warnBad, warnMistakes } from '../definitions.js';
-import { drive, printResult } from '../drive.js';
-import { openHost } from '../host.js';
-import { readInput } from '../input.js';
-import { priceOf } from '../price.js';
+import { findLoop, type LoopReference, missingLoopHints, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
+import { assertSessionId } from '../find-turn.js';
+import { readJsonInput } from '../input.js';
+import { printResult, runWithLiveOutput } from '../live-run.js';
+import { openHost } from '../open-host.js';
+import { pricingOf } from '../pricing.js';
 import type { Terminal } from '../terminal.js';
-import { assertSession } from '../turn.js';
-import { type Act, listOf, type Options, textOf } from '../verb.js';
+import { listOption, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
-export const run: Act = async ({ args, options, asked, terminal, json }) => {
+/** Handles `rondo run`. */
+export const run: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   assertOptions(options);
-  const settings = await settingsOf(asked);
-  const input = await readInput('--input', textOf(options.input) ?? '{}', terminal);
-  const { wanted, definitions } = await findLoop(String(args[0]), textOf(options.version), settings);
-  warnBad(definitions.bad, terminal);
-  warnMistakes(definitions.warnings, terminal);
-  const here = definitions.registry.find(wanted.id, wanted.version) !== undefined;
-  const { host, close } = await openHost(settings, { definitions, make: here }, terminal);
+  const settings = await loadSettings(settingsInput);
+  const input = await readJsonInput('--input', textOption(options.input) ?? '{}', terminal);
+  const { wanted, definitions } = await findLoop(String(args[0]), textOption(options.version), settings);
+  warnBadFiles(definitions.badFiles, terminal);
+  warnIgnoredKeys(definitions.warnings, terminal);
+  const isRegistered = definitions.registry.find(wanted.id, wanted.version) !== undefined;
+  const { host, close } = await openHost(settings, { definitions, createIfMissing: isRegistered }, terminal);
   try {
-    const request = { loop: wanted.id, input, ...chosen(wanted, options) };
-    const driving = { host, terminal, price: priceOf(settings.config), watch: options.watch === true };
-    const result = await drive(driving, (heard) => host.run(request, heard));
-    if (result.error?.code === 'LOOP_NOT_FOUND' && !here) tellMissing(wanted, definitions, terminal);
+    const request = { loop: wanted.id, input, ...turnRequestOptions(wanted, options) };
+    const live = { terminal, price: pricingOf(settings.config), watch: options.watch === true };
+    const result = await runWithLiveOutput(live, (turnOptions) => host.run(request, turnOptions));
+    if (result.error?.code === 'LOOP_NOT_FOUND' && !isRegistered) printMissingLoopHints(wanted, definitions, terminal);
     return await printResult(result, terminal, json);
   } finally {
     await close();
   }
 };
 
-function assertOptions({ grant, session, key, as, approver }: Options): void {
-  if (grant !== undefined)
-    throw new UsageError('--grant is not in this version: a turn runs without limits of its own.');
-  assertSession(textOf(session));
+function assertOptions({ grant, session, key, as, approver }: VerbOptions): void {
+  if (grant !== undefined) throw new UsageError('--grant is not supported in this version.');
+  assertSessionId(textOption(session));
   if (typeof key === 'string' && (key === '' || key.length > 1000)) {
     throw new UsageError('--key must be text of 1 to 1,000 characters.');
   }
-  if ([as, ...listOf(approver)].some((who) => typeof who === 'string' && who.trim() === ''))
-    throw new UsageError('--as and --approver must name somebody.');
+  if ([as, ...listOption(approver)].some((who) => typeof who === 'string' && who.trim() === ''))
+    throw new UsageError('--as and --approver must not be empty.');
 }
 
-function chosen({ version }: Wanted, options: Options): Omit<TurnRequest, 'loop' | 'input'> {
-  const [sessionId, key, principal] = [textOf(options.session), textOf(options.key), textOf(options.as)];
-  const approvers = listOf(options.approver);
+function turnRequestOptions({ version }: LoopReference, options: VerbOptions): Omit<TurnRequest, 'loop' | 'input'> {
+  const [sessionId, key, principal] = [textOption(options.session), textOption(options.key), textOption(options.as)];
+  const approvers = listOption(options.approver);
   return {
     ...(version !== undefined && { version }),
     ...(sessionId !== undefined && { sessionId }),
@@ -55,6 +54,6 @@ function chosen({ version }: Wanted, options: Options): Omit<TurnRequest, 'loop'
   };
 }
 
-function tellMissing(wanted: Wanted, definitions: Definitions, terminal: Terminal): void {
-  for (const line of missing(wanted, definitions)) terminal.say(line);
+function printMissingLoopHints(wanted: LoopReference, definitions: Definitions, terminal: Terminal): void {
+  for (const line of missingLoopHints(wanted, definitions)) terminal.printToStderr(line);
 }

@@ -1,59 +1,61 @@
-/** `runs`: all turns of the store, the newest first. */
+/** `rondo runs`: lists the turns of the store, the newest first. */
 import type { TurnStatus } from '../../../protocol/trace.js';
-import { settingsOf } from '../../compose.js';
+import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { hostToLook } from '../host.js';
-import { duration } from '../paint.js';
-import { type Act, exit, type Options, textOf } from '../verb.js';
+import { openHostForReading } from '../open-host.js';
+import { formatDuration } from '../terminal-text.js';
+import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
-const statuses: readonly string[] = ['ok', 'error', 'stopped', 'paused', 'running', 'interrupted'];
-/** How many a person is shown unless told. */
-const USUAL = 50;
+const STATUSES: readonly string[] = ['ok', 'error', 'stopped', 'paused', 'running', 'interrupted'];
+/** The default limit of the table. JSON output has none. */
+const DEFAULT_LIMIT = 50;
 
-export const runs: Act = async ({ options, asked, terminal, json }) => {
-  const [wanted, limit] = [statusOf(options), limitOf(options)];
-  const settings = await settingsOf(asked);
-  const { host, close } = await hostToLook(settings, terminal);
+/** Handles `rondo runs`. */
+export const runs: VerbHandler = async ({ options, settingsInput, terminal, json }) => {
+  const [statusFilter, limit] = [statusFilterOf(options), limitOf(options)];
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForReading(settings, terminal);
   try {
-    const all = (await host.archive.turns()).toReversed();
-    const meant = all.filter(({ status }) => wanted === undefined || status === wanted);
-    const shown = meant.slice(0, limit ?? (json ? undefined : USUAL));
-    if (json) await terminal.json({ runs: shown });
+    const turns = (await host.archive.turns()).toReversed();
+    const matching = turns.filter(({ status }) => statusFilter === undefined || status === statusFilter);
+    const shown = matching.slice(0, limit ?? (json ? undefined : DEFAULT_LIMIT));
+    if (json) await terminal.printJson({ runs: shown });
     else if (shown.length > 0) {
-      const { table } = await import('../table.js');
-      await terminal.print(`${table(shown.map(rowOf), { ...terminal.look(), head: HEAD })}\n`);
+      const { renderTable } = await import('../table.js');
+      await terminal.print(`${renderTable(shown.map(rowOf), { ...terminal.displayOf(), head: TABLE_HEAD })}\n`);
     }
-    if (meant.length > shown.length) terminal.say(`${meant.length - shown.length} older ones are not shown (--limit).`);
-    if (meant.length === 0) terminal.say('There are no runs.');
-    return exit.ok;
+    if (matching.length > shown.length)
+      terminal.printToStderr(`${matching.length - shown.length} older turns are not shown (see --limit).`);
+    if (matching.length === 0) terminal.printToStderr('There are no runs.');
+    return exitCodes.ok;
   } finally {
     await close();
   }
 };
 
-const HEAD = ['TURN', 'LOOP', 'STATUS', 'STARTED', 'TOOK', ''];
+const TABLE_HEAD = ['TURN', 'LOOP', 'STATUS', 'STARTED', 'TOOK', ''];
 
 function rowOf(turn: TurnStatus): string[] {
   const { turnId, loopId, loopVersion, status, startedAt, durationMs, error, reason } = turn;
-  const took = durationMs === undefined ? '' : duration(durationMs);
-  return [turnId, `${loopId}@${loopVersion}`, status, startedAt, took, error?.code ?? reason ?? waitsOf(turn)];
+  const took = durationMs === undefined ? '' : formatDuration(durationMs);
+  return [turnId, `${loopId}@${loopVersion}`, status, startedAt, took, error?.code ?? reason ?? pendingSummary(turn)];
 }
 
-function waitsOf({ pending = [] }: TurnStatus): string {
-  const asked = pending.filter(({ kind }) => kind === 'approval').length;
-  if (asked === 0) return '';
-  return asked === 1 ? 'waits for an approval' : `waits for ${asked} approvals`;
+function pendingSummary({ pending = [] }: TurnStatus): string {
+  const approvalCount = pending.filter(({ kind }) => kind === 'approval').length;
+  if (approvalCount === 0) return '';
+  return approvalCount === 1 ? 'waits for an approval' : `waits for ${approvalCount} approvals`;
 }
 
-function statusOf({ status }: Options): string | undefined {
-  const text = textOf(status);
-  if (text === undefined || statuses.includes(text)) return text;
-  throw new UsageError(`--status must be one of ${statuses.join(', ')}.`);
+function statusFilterOf({ status }: VerbOptions): string | undefined {
+  const text = textOption(status);
+  if (text === undefined || STATUSES.includes(text)) return text;
+  throw new UsageError(`--status must be one of ${STATUSES.join(', ')}.`);
 }
 
-function limitOf({ limit }: Options): number | undefined {
-  const text = textOf(limit);
+function limitOf({ limit }: VerbOptions): number | undefined {
+  const text = textOption(limit);
   if (text === undefined) return undefined;
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new UsageError('--limit must be a number from 0 up.');
+  throw new UsageError('--limit must be a whole number, 0 or greater.');
 }

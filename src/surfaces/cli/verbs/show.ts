@@ -1,49 +1,50 @@
-/** `show`: one definition, with what it is known by and who calls it. */
-import { callsOf, type Registered, type Registry } from '../../../loops/registry.js';
-import { settingsOf } from '../../compose.js';
-import { findLoop, notFound, warnBad, warnMistakes } from '../definitions.js';
-import { plain } from '../paint.js';
-import { type Act, exit, textOf } from '../verb.js';
+/** `rondo show`: shows a definition with its digest, versions and callers. */
+import { calleesOf, type RegisteredLoop, type Registry } from '../../../loops/registry.js';
+import { loadSettings } from '../../compose.js';
+import { findLoop, loopNotFoundError, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
-export const show: Act = async ({ args, options, asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
-  const given = String(args[0]);
-  const { wanted, definitions } = await findLoop(given, textOf(options.version), settings);
-  const { registry, bad } = definitions;
-  const found = registry.find(wanted.id, wanted.version);
-  if (found === undefined) {
-    warnBad(bad, terminal);
-    throw notFound(given, wanted, definitions);
+/** Handles `rondo show`. */
+export const show: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
+  const reference = String(args[0]);
+  const { wanted, definitions } = await findLoop(reference, textOption(options.version), settings);
+  const { registry, badFiles } = definitions;
+  const registered = registry.find(wanted.id, wanted.version);
+  if (registered === undefined) {
+    warnBadFiles(badFiles, terminal);
+    throw loopNotFoundError(reference, wanted, definitions);
   }
-  const shown = shownOf(found, registry);
-  if (json) await terminal.json(shown);
-  else await terminal.print(forPeople(shown));
-  warnMistakes(
-    definitions.warnings.filter(({ file }) => file === found.origin.file),
+  const description = describeLoop(registered, registry);
+  if (json) await terminal.printJson(description);
+  else await terminal.print(renderLoop(description));
+  warnIgnoredKeys(
+    definitions.warnings.filter(({ file }) => file === registered.origin.file),
     terminal,
   );
-  return exit.ok;
+  return exitCodes.ok;
 };
 
-function shownOf({ definition, digest, origin: { file }, code }: Registered, registry: Registry) {
+function describeLoop({ definition, digest, origin: { file }, definedLoop }: RegisteredLoop, registry: Registry) {
   const { id } = definition;
   const all = registry.list().map((registered) => registered.definition);
-  const calls = callsOf(definition.composite).map(({ loopId }) => loopId);
+  const calls = calleesOf(definition.composite).map(({ loopId }) => loopId);
   return {
     definition,
     digest,
     ...(file !== undefined && { file }),
-    code: code !== undefined,
+    code: definedLoop !== undefined,
     versions: all.filter((other) => other.id === id).map(({ version }) => version),
     calls: [...new Set(calls)],
     calledBy: all
-      .filter(({ composite }) => callsOf(composite).some(({ loopId }) => loopId === id))
+      .filter(({ composite }) => calleesOf(composite).some(({ loopId }) => loopId === id))
       .map((other) => `${other.id}@${other.version}`),
   };
 }
 
-function forPeople(shown: ReturnType<typeof shownOf>): string {
-  const { definition, digest, file, code, versions, calls, calledBy } = shown;
+function renderLoop(loop: ReturnType<typeof describeLoop>): string {
+  const { definition, digest, file, code, versions, calls, calledBy } = loop;
   const { id, version, kind, name, description, inputSchema, outputSchema } = definition;
   const facts = [
     ['file', file ?? '-'],
@@ -61,14 +62,14 @@ function forPeople(shown: ReturnType<typeof shownOf>): string {
     ...(definition.policy === undefined ? [] : [['policy', definition.policy] as const]),
   ];
   const lines = [
-    plain(`${id} ${version}  ${code ? `${kind}, in code` : kind}`),
-    plain(description ?? name),
+    sanitizeText(`${id} ${version}  ${code ? `${kind}, in code` : kind}`),
+    sanitizeText(description ?? name),
     '',
-    ...facts.map(([label = '', value]) => `${label.padEnd(10)} ${plain(value ?? '')}`),
+    ...facts.map(([label = '', value]) => `${label.padEnd(10)} ${sanitizeText(value ?? '')}`),
     ...parts.flatMap(([label, value]) => [
       '',
       `${String(label)}:`,
-      plain(JSON.stringify(value, null, 2), { lines: true, max: 100_000 }),
+      sanitizeText(JSON.stringify(value, null, 2), { lines: true, max: 100_000 }),
     ]),
   ];
   return `${lines.join('\n')}\n`;

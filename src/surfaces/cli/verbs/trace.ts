@@ -1,23 +1,24 @@
-/** `trace`: what happened in a turn, as a tree for people or as events for programs. */
-import { settingsOf } from '../../compose.js';
-import { hostToLook } from '../host.js';
-import { priceOf } from '../price.js';
-import { findTurn } from '../turn.js';
-import { type Act, exit } from '../verb.js';
+/** `rondo trace`: shows the trace of a turn as a tree, or with `--json` as one JSON event per line. */
+import { loadSettings } from '../../compose.js';
+import { findTurn } from '../find-turn.js';
+import { openHostForReading } from '../open-host.js';
+import { pricingOf } from '../pricing.js';
+import { exitCodes, type VerbHandler } from '../verb.js';
 
-export const trace: Act = async ({ args, asked, terminal, json }) => {
-  const settings = await settingsOf(asked);
-  const { host, close } = await hostToLook(settings, terminal);
+/** Handles `rondo trace`. */
+export const trace: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForReading(settings, terminal);
   try {
     const { turnId } = await findTurn(host, String(args[0]));
     const events = await host.archive.trace(turnId);
-    if (json) await terminal.jsonLines(events);
+    if (json) await terminal.printJsonLines(events);
     else {
-      const { renderTree } = await import('../tree.js');
-      const options = { ...terminal.look(), price: priceOf(settings.config) };
+      const { renderTree } = await import('../render-tree.js');
+      const options = { ...terminal.displayOf(), price: pricingOf(settings.config) };
       await terminal.print(`${renderTree(events, options)}\n`);
     }
-    return exit.ok;
+    return exitCodes.ok;
   } finally {
     await close();
   }

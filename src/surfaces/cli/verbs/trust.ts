@@ -1,105 +1,111 @@
-/** `trust`: what the operator allows. It reads and writes the operator's own file, and nothing of the project. */
+/** `rondo trust`: shows and changes the permissions in trust.toml. It reads nothing of the project. */
+
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { TrustSettings } from '../../../base/permits.js';
 import {
-  assertOutside,
+  assertOutsideProject,
   authorityOf,
   isInside,
-  operatorFileOf,
-  permitsIn,
-  type Remembered,
+  parsePermits,
   realPathOf,
-  recordedHome,
+  systemHomeDirectory,
+  trustFilePath,
 } from '../../authority.js';
-import { remember, rememberedFor } from '../../compose.js';
-import { type Asked, type Authority, UsageError } from '../../settings.js';
-import { plain } from '../paint.js';
-import { type Act, exit, textOf } from '../verb.js';
+import { readTrustFile, writeTrustFile } from '../../compose.js';
+import { type Authority, type SettingsInput, UsageError } from '../../settings.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
-/** What is to be remembered, or forgotten. */
-interface Change extends Remembered {
-  readonly remove: boolean;
+/** Permissions to add or to remove. */
+interface TrustChange extends TrustSettings {
+  readonly isRemoval: boolean;
 }
 
-export const trust: Act = async ({ args, options, asked, terminal, json }) => {
-  const file = operatorFileOf(asked.env);
-  const change = changeOf(textOf(args[0] as string | undefined), options.remove === true, asked);
-  let remembered = await rememberedFor(asked);
+/** Handles `rondo trust`. */
+export const trust: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const file = trustFilePath(settingsInput.env);
+  const change = parseChange(textOption(args[0] as string | undefined), options.remove === true, settingsInput);
+  let remembered = await readTrustFile(settingsInput);
   let changed = false;
   if (change !== undefined) {
-    if (file === undefined) throw new UsageError('There is no place to remember it: set HOME or XDG_CONFIG_HOME.');
-    // guard: operator-file-not-written-into-project
-    assertOutside(file, asked);
-    const next = change.remove ? without(remembered, change) : merged(remembered, change);
-    changed = countOf(next) !== countOf(remembered);
-    if (changed) await remember(file, next);
+    if (file === undefined)
+      throw new UsageError('Permissions cannot be saved without a home directory; set HOME or XDG_CONFIG_HOME.');
+    // guard: trust-file-not-written-into-project
+    assertOutsideProject(file, settingsInput);
+    const next = change.isRemoval ? removePermissions(remembered, change) : mergePermissions(remembered, change);
+    changed = permissionCount(next) !== permissionCount(remembered);
+    if (changed) await writeTrustFile(file, next);
     remembered = next;
   }
-  const { send, reach, ...rest } = asked.flags;
+  const { send, reach, ...rest } = settingsInput.flags;
   const flags = change === undefined ? { ...rest, ...(send && { send }), ...(reach && { reach }) } : rest;
-  const authority = authorityOf({ ...asked, flags }, remembered);
-  if (json) await terminal.json(documentOf(authority, file, changed));
-  else await terminal.print(`${described(authority, file)}\n`);
-  if (change !== undefined) terminal.say(plain(outcomeOf(change, changed)));
-  return exit.ok;
+  const authority = authorityOf({ ...settingsInput, flags }, remembered);
+  if (json) await terminal.printJson(jsonDocumentOf(authority, file, changed));
+  else await terminal.print(`${renderAuthority(authority, file)}\n`);
+  if (change !== undefined) terminal.printToStderr(sanitizeText(describeOutcome(change, changed)));
+  return exitCodes.ok;
 };
 
-function changeOf(directory: string | undefined, remove: boolean, asked: Asked): Change | undefined {
-  const { send = [], reach = [] } = asked.flags;
+function parseChange(directory: string | undefined, remove: boolean, input: SettingsInput): TrustChange | undefined {
+  const { send = [], reach = [] } = input.flags;
   if (directory === undefined && send.length + reach.length === 0) {
-    if (remove) throw new UsageError('Name what is to be taken back: a directory, --send or --reach.');
+    if (remove) throw new UsageError('--remove needs a directory, --send or --reach.');
     return undefined;
   }
-  const directories = directory === undefined ? [] : namedDirectories(directory, remove, asked);
-  return { remove, directories, ...permitsIn(send, reach) };
+  const directories = directory === undefined ? [] : resolveDirectories(directory, remove, input);
+  return { isRemoval: remove, directories, ...parsePermits(send, reach) };
 }
 
-/** The real path of a directory. One that is gone can still be taken back. */
-function namedDirectories(named: string, remove: boolean, { cwd, env }: Asked): readonly string[] {
-  const path = resolve(cwd, named);
+/** Returns the real path of a directory. Trust in a directory that no longer exists can still be removed. */
+function resolveDirectories(directory: string, remove: boolean, { cwd, env }: SettingsInput): readonly string[] {
+  const path = resolve(cwd, directory);
   // guard: real-directory-remembered
   const real = realPathOf(path);
   if (remove) return [...new Set([path, real ?? path])];
-  if (real === undefined || !statSync(real).isDirectory()) throw new UsageError(`There is no directory ${named}.`);
-  const homes = [env.HOME, recordedHome()].flatMap((home) => (home ? (realPathOf(home) ?? []) : []));
+  if (real === undefined || !statSync(real).isDirectory()) throw new UsageError(`There is no directory ${directory}.`);
+  const homes = [env.HOME, systemHomeDirectory()].flatMap((home) => (home ? (realPathOf(home) ?? []) : []));
   if (
     real === resolve('/') ||
     homes.some((home) => /* guard: directory-above-home-not-trusted */ isInside(real, home))
   ) {
     throw new UsageError(
-      `${real} holds everything you have, downloads and clones too: trust a directory in it instead.`,
+      `${real} contains your home directory, with downloads and clones; trust a directory inside it instead.`,
     );
   }
   return [real];
 }
 
 const union = (a: readonly string[], b: readonly string[]): readonly string[] => [...new Set([...a, ...b])];
-const minus = (a: readonly string[], b: readonly string[]): readonly string[] => a.filter((item) => !b.includes(item));
+const difference = (a: readonly string[], b: readonly string[]): readonly string[] =>
+  a.filter((item) => !b.includes(item));
 
-function merged(before: Remembered, change: Remembered): Remembered {
-  const variables = union([...before.send.keys()], [...change.send.keys()]);
-  const hosts = (name: string): readonly string[] => union(before.send.get(name) ?? [], change.send.get(name) ?? []);
+function mergePermissions(current: TrustSettings, change: TrustSettings): TrustSettings {
+  const variables = union([...current.send.keys()], [...change.send.keys()]);
+  const hosts = (name: string): readonly string[] => union(current.send.get(name) ?? [], change.send.get(name) ?? []);
   return {
-    directories: union(before.directories, change.directories),
-    destinations: union(before.destinations, change.destinations),
+    directories: union(current.directories, change.directories),
+    destinations: union(current.destinations, change.destinations),
     send: new Map(variables.map((name) => [name, hosts(name)])),
   };
 }
 
-function without(before: Remembered, change: Remembered): Remembered {
-  const left = [...before.send].map(([name, hosts]) => [name, minus(hosts, change.send.get(name) ?? [])] as const);
+function removePermissions(current: TrustSettings, change: TrustSettings): TrustSettings {
+  const remaining = [...current.send].map(
+    ([name, hosts]) => [name, difference(hosts, change.send.get(name) ?? [])] as const,
+  );
   return {
-    directories: minus(before.directories, change.directories),
-    destinations: minus(before.destinations, change.destinations),
-    send: new Map(left.filter(([, hosts]) => hosts.length > 0)),
+    directories: difference(current.directories, change.directories),
+    destinations: difference(current.destinations, change.destinations),
+    send: new Map(remaining.filter(([, hosts]) => hosts.length > 0)),
   };
 }
 
-function countOf({ directories, destinations, send }: Remembered): number {
+function permissionCount({ directories, destinations, send }: TrustSettings): number {
   return directories.length + destinations.length + [...send.values()].flat().length;
 }
 
-function documentOf({ directories, send, destinations }: Authority, file: string | undefined, changed: boolean) {
+function jsonDocumentOf({ directories, send, destinations }: Authority, file: string | undefined, changed: boolean) {
   return {
     file: file ?? null,
     changed,
@@ -109,33 +115,36 @@ function documentOf({ directories, send, destinations }: Authority, file: string
   };
 }
 
-function described({ directories, send, destinations }: Authority, file: string | undefined): string {
-  const from = (source: string): string => (source === 'file' ? '' : `  (${source})`);
-  const gone = (directory: string): string => (existsSync(directory) ? '' : '  (does not exist)');
-  const linked = (directory: string, source: string): string =>
+function renderAuthority({ directories, send, destinations }: Authority, file: string | undefined): string {
+  const sourceNote = (source: string): string => (source === 'file' ? '' : `  (${source})`);
+  const missingNote = (directory: string): string => (existsSync(directory) ? '' : '  (does not exist)');
+  const linkNote = (directory: string, source: string): string =>
     source === 'file' && existsSync(directory) && realpathSync(directory) !== directory
       ? '  (is a link now: trust it again)'
       : '';
   const lines = [
     ...directories.map(
-      ({ directory, source }) => `run   ${directory}${from(source)}${gone(directory)}${linked(directory, source)}`,
+      ({ directory, source }) =>
+        `run   ${directory}${sourceNote(source)}${missingNote(directory)}${linkNote(directory, source)}`,
     ),
     ...[...send].flatMap(([name, hosts]) => hosts.map((host) => `send  ${name} to ${host}`)),
     ...destinations.map((host) => `reach ${host}`),
   ];
-  const none = 'Nothing is allowed beyond the defaults: no directory runs code. See: rondo help trust';
-  return plain([...(lines.length > 0 ? lines : [none]), `kept in ${file ?? 'no file'}`].join('\n'), { lines: true });
+  const none = 'There are no permissions beyond the defaults: no code of a project may run. See: rondo help trust';
+  return sanitizeText([...(lines.length > 0 ? lines : [none]), `saved in ${file ?? 'no file'}`].join('\n'), {
+    lines: true,
+  });
 }
 
-function outcomeOf({ remove, directories, send, destinations }: Change, changed: boolean): string {
+function describeOutcome({ isRemoval, directories, send, destinations }: TrustChange, changed: boolean): string {
   if (!changed)
-    return remove ? 'It was not remembered: nothing changed.' : 'It was remembered before: nothing changed.';
-  if (remove) return 'Taken back.';
+    return isRemoval ? 'Nothing changed: there was no such permission.' : 'Nothing changed: the permission exists.';
+  if (isRemoval) return 'Removed.';
   const [directory] = directories;
   return [
     ...(directory ? [`Definitions in ${directory} and below may now run code as you, with your environment.`] : []),
-    ...[...send.keys()].map((name) => `Any project may now have ${name} sent to ${send.get(name)?.join(', ')}.`),
+    ...[...send.keys()].map((name) => `Any project may now send ${name} to ${send.get(name)?.join(', ')}.`),
     ...destinations.map((host) => `Any project may now reach ${host}.`),
-    'To take it back, add --remove.',
+    'To undo this, add --remove.',
   ].join(' ');
 }

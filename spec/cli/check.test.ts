@@ -1,0 +1,179 @@
+// The verbs that list, show and check definitions: their output and exit codes.
+
+import { rmSync } from 'node:fs';
+import { expect } from 'vitest';
+import type { TurnStatus } from '../../src/protocol/index.js';
+import { hello, Project, tool, until } from '../support/cli-project.js';
+import { verifies } from '../verifies.js';
+
+interface Failed {
+  readonly error: { readonly code: string; readonly message: string };
+}
+
+verifies('cli.contract', 'a bad file is reported, and the other loops are listed and run', async () => {
+  const project = new Project();
+  project.write('loops/broken.json', '{"id": ');
+  const listed = await project.json<{ loops: { id: string }[]; bad: { file: string; line: number }[] }>(['list']);
+  expect(listed.loops.map(({ id }) => id)).toEqual(['echo', 'fail', 'hello', 'pair', 'wait']);
+  expect(listed.loops[2]).toEqual({
+    id: 'hello',
+    version: '1.0.0',
+    kind: 'prompt',
+    name: 'Says hello',
+    file: project.path('loops/hello.json'),
+  });
+  expect(listed.bad).toMatchObject([{ file: project.path('loops/broken.json'), line: 1 }]);
+  const human = await project.run(['list']);
+  expect(human.code).toBe(0);
+  expect(human.stdout).toMatch(/^LOOP +VERSION +KIND +DESCRIPTION\necho +1\.0\.0 +tool/);
+  expect(human.stderr).toContain('One file could not be loaded');
+  expect((await project.run(['run', 'hello', '--input', '{"name": "A"}'])).code).toBe(0);
+});
+
+verifies('cli.contract', 'show prints a definition, its versions, calls and callers', async () => {
+  const project = new Project();
+  const shown = await project.json(['show', 'hello']);
+  expect(shown).toMatchObject({
+    definition: { id: 'hello', prompt: { template: 'Greet {{name}}.' } },
+    digest: expect.any(String),
+    versions: ['1.0.0'],
+    calls: [],
+    calledBy: ['pair@1.0.0'],
+  });
+  const human = await project.run(['show', 'pair']);
+  expect(human.code).toBe(0);
+  expect(human.stdout).toMatch(/calls +hello, wait/);
+  const missing = await project.run(['show', 'helo', '--json']);
+  expect(missing.code).toBe(1);
+  expect((JSON.parse(missing.stdout) as Failed).error.code).toBe('LOOP_NOT_FOUND');
+  expect(missing.stderr).toContain('Did you mean "hello"?');
+});
+
+verifies('cli.contract', 'check rejects a definition that cannot run', async () => {
+  const project = new Project({ hello });
+  expect(await project.json(['check'])).toEqual({
+    ok: true,
+    files: [{ file: project.path('loops/hello.json'), ok: true, errors: [], warnings: [] }],
+    dangling: [],
+    inFlight: [],
+  });
+  project.write('loops/strange.json', { ...hello, id: 'strange', colour: 'blue' });
+  project.write('loops/schema.json', { ...hello, id: 'schema', inputSchema: { type: 'objekt' } });
+  project.write('loops/caller.json', {
+    ...tool('caller', 'echo'),
+    kind: 'composite',
+    tool: undefined,
+    composite: { steps: [{ loopId: 'unknown', inputMapping: '$.input' }] },
+  });
+  const bad = await project.run(['check', '--json']);
+  expect(bad.code).toBe(1);
+  const findings = JSON.parse(bad.stdout);
+  expect(findings.dangling).toEqual([{ loop: 'caller@1.0.0', stepIndex: 0, missing: 'unknown' }]);
+  const resultOf = (name: string): unknown =>
+    findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
+  expect(resultOf('strange')).toMatchObject({ ok: true, warnings: [{ path: '/colour' }] });
+  expect(resultOf('schema')).toMatchObject({
+    ok: false,
+    errors: [{ path: expect.stringMatching(/^\/inputSchema/), line: expect.any(Number), reason: expect.any(String) }],
+  });
+  const human = await project.run(['check', 'loops/strange.json']);
+  expect(human.code).toBe(0);
+  expect(human.stdout).toContain('warning');
+  expect((await project.run(['check', 'loops/nowhere.json'])).code).toBe(1);
+});
+
+verifies('policy.backend', 'check reports each backend that does not exist, with its file, path and line', async () => {
+  const project = new Project({ hello });
+  project.write('rondo.toml', '[backends.house]\nkind = "openai-compatible"\nbaseURL = "http://127.0.0.1:9/v1"\n');
+  const fallback = [{ id: 'house' }, { id: 'unknown' }];
+  const routing = [{ when: { promptLengthOver: 9 }, backend: { id: 'long' } }];
+  project.write('loops/asks.json', { ...hello, id: 'asks', backend: { id: 'opnai' }, policy: { routing, fallback } });
+  project.write('loops/known.json', { ...hello, id: 'known', backend: { id: 'house' } });
+  const agent = { backend: { id: 'gone' }, tools: [] };
+  project.write('loops/boss.json', {
+    ...hello,
+    id: 'boss',
+    ...{ prompt: undefined, backend: undefined },
+    kind: 'composite',
+    composite: { agent },
+  });
+  const { code, stdout } = await project.run(['check', '--json']);
+  expect(code).toBe(1);
+  const findings = JSON.parse(stdout);
+  const resultOf = (name: string): { readonly ok: boolean; readonly errors: readonly { readonly path: string }[] } =>
+    findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
+  expect([resultOf('known').ok, resultOf('hello').ok]).toEqual([true, true]);
+  expect(
+    resultOf('asks')
+      .errors.map(({ path }) => path)
+      .sort(),
+  ).toEqual(['/backend/id', '/policy/fallback/1/id', '/policy/routing/0/backend/id']);
+  expect(resultOf('asks').errors).toContainEqual({
+    ...{ path: '/backend/id', line: expect.any(Number), column: expect.any(Number) },
+    reason: 'names the backend "opnai", which does not exist; did you mean "openai"?',
+  });
+  expect(resultOf('boss')).toMatchObject({ ok: false, errors: [{ path: '/composite/agent/backend/id' }] });
+  expect((await project.run(['check', 'loops/known.json'])).code).toBe(0);
+  const human = await project.run(['check', 'loops/boss.json']);
+  expect(human.stdout).toMatch(/boss\.json:\d+:\d+: \/composite\/agent\/backend\/id: names the backend "gone"/);
+});
+
+verifies('policy.applies', 'check reports a key without effect with its line, and a run refuses it', async () => {
+  const project = new Project({ hello });
+  project.write('loops/slow.json', { ...tool('slow', 'echo'), policy: { fallback: [{ id: 'mock' }] } });
+  project.write('loops/asks.json', { ...tool('asks', 'echo'), backend: { id: 'mock' } });
+  const { code, stdout } = await project.run(['check', '--json']);
+  expect(code).toBe(1);
+  const findings = JSON.parse(stdout);
+  expect(findings.files).toContainEqual({
+    file: project.path('loops/slow.json'),
+    ok: false,
+    errors: [
+      {
+        ...{ path: '/policy/fallback', line: expect.any(Number), column: expect.any(Number) },
+        reason: 'has no effect on a tool; put it on the prompt or the agent that asks the model',
+      },
+    ],
+    warnings: [],
+  });
+  const asks = findings.files.find(({ file }: { file: string }) => file === project.path('loops/asks.json'));
+  expect(asks).toMatchObject({ ok: true, warnings: [{ path: '/backend' }] });
+  expect((await project.run(['run', 'slow'])).code).not.toBe(0);
+});
+
+/** Returns the source of a module with a loop that hangs in an effect. */
+function hangingLoop(effect: string, comment: string): string {
+  const library = new URL('../../dist/index.js', import.meta.url);
+  return `import { defineLoop } from ${JSON.stringify(library)};
+    const perform = () => new Promise((resolve) => setTimeout(resolve, 600_000));
+    const body = async (_, scope) => {
+      /* ${comment} */
+      return scope.effect({ kind: 'thing', name: '${effect}', input: null, safety: 'idempotent', perform });
+    };
+    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, body });`;
+}
+
+verifies('cli.contract', 'check reports a change that breaks a turn in flight', async () => {
+  const project = new Project({ hello });
+  project.trusted = true;
+  project.write('loops/hangs.mjs', hangingLoop('first', 'original'));
+  const { child, ended } = project.start(['run', 'hangs', '--session', 'flight']);
+  await until(async () => (await project.json<{ runs?: TurnStatus[] }>(['runs'])).runs?.length === 1 || undefined);
+  child.kill('SIGKILL');
+  await ended;
+  const { turnId } = (await project.json<{ turns: TurnStatus[] }>(['status', 'flight'])).turns[0] ?? { turnId: '' };
+  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, changed: [], breaks: false }] });
+  project.write('loops/hangs.mjs', hangingLoop('first', 'with another comment'));
+  const harmless = { changed: [{ loop: 'hangs@1.0.0', now: 'changed', breaks: false }], breaks: false };
+  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, ...harmless }] });
+  project.write('loops/hangs.mjs', hangingLoop('second', 'original'));
+  const broken = await project.run(['check', '--json']);
+  expect(broken.code).toBe(1);
+  expect(JSON.parse(broken.stdout)).toMatchObject({ ok: false, inFlight: [{ turnId, breaks: true }] });
+  expect((await project.run(['check'])).stdout).toContain(`turn ${turnId} of hangs@1.0.0 is in flight`);
+  const resumed = await project.run(['resume', turnId, '--json']);
+  expect(resumed.code).toBe(70);
+  expect(JSON.parse(resumed.stdout)).toMatchObject({ error: { code: 'REPLAY_MISMATCH' } });
+  rmSync(project.path('loops/hangs.mjs'));
+  expect((await project.run(['check'])).code).toBe(1);
+});

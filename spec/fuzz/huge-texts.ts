@@ -1,0 +1,38 @@
+// Texts that are large or deeply nested, for the parsers of definitions.
+
+const N = 100_000;
+/** The texts. */
+export const hugeTexts: readonly string[] = [
+  '['.repeat(N),
+  '{"a":'.repeat(N),
+  `${'['.repeat(N)}${']'.repeat(N)}`,
+  `{"metadata":${'{"a":'.repeat(N)}1${'}'.repeat(N + 1)}`,
+  `a = ${'['.repeat(N)}`,
+  `a = ${'{a='.repeat(N)}`,
+  `[${'a.'.repeat(N)}a]\nb = 1`,
+  `${'a.'.repeat(N)}a = 1`,
+  `${'[a]\n'.repeat(2)}`,
+  `${'[[a]]\n'.repeat(N)}`,
+  Array.from({ length: N }, (_, n) => `k${n} = 1`).join('\n'),
+  `{${Array.from({ length: N }, (_, n) => `"polic${n}":1`).join(',')}}`,
+  `"${'x'.repeat(4 * N)}"`,
+  `"${'\\u0041'.repeat(N)}"`,
+  `"${'\\'.repeat(4 * N)}"`,
+  '-'.repeat(N),
+  '1'.repeat(10 * N),
+  `1.${'0'.repeat(N)}e`,
+  ' '.repeat(40 * N),
+  '\n'.repeat(40 * N),
+  `${'"a" '.repeat(N)}`,
+  `${'a'.repeat(N)}`,
+  `${'a.b '.repeat(N)}`,
+  `x = """${'"" '.repeat(N)}`,
+  `# ${'x'.repeat(10 * N)}`,
+  `{"prompt":{"template":"${'{{a}}'.repeat(N)}"}}`,
+  `{"kind":"prompt","prompt":{"template":"${'{{a}}'.repeat(N)}","variables":[]}}`,
+  `{"kind":"composite","composite":{"steps":[${'{},'.repeat(N)}{}]}}`,
+  `{"kind":"composite","composite":{"steps":[${'{"outputBinding":"a","inputMapping":"$.b"},'.repeat(9000)}{}]}}`,
+  `{"kind":"composite","composite":{"steps":[{"inputMapping":{${Array.from({ length: 40_000 }, (_, n) => `"a${n}":"$.b${n}"`).join(',')}}}]}}`,
+  `{"policy":{"filters":{"before":[${'{"pattern":"(a*)*b"},'.repeat(20_000)}{}]}}}`,
+  `{"policy":{${Array.from({ length: 40_000 }, (_, n) => `"retri${n}":1`).join(',')}}}`,
+];

@@ -1,0 +1,48 @@
+/** Finds loops among the exports of a module. Importing a module runs its code, so callers check for trust first. */
+import { pathToFileURL } from 'node:url';
+import { DocumentReadError, describeError } from './document-read-error.js';
+
+/** An export that has the shape of a loop. The registry validates it. */
+interface CodeExport {
+  readonly name: string;
+  readonly code: unknown;
+}
+
+type UnknownRecord = { readonly [name: string]: unknown };
+
+function isDefinition(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { id, version, kind } = value as UnknownRecord;
+  return typeof id === 'string' && typeof version === 'string' && typeof kind === 'string';
+}
+
+/** Returns true for a definition, and for an object with a `definition` member, such as the result of `defineLoop`. */
+function looksLikeLoop(value: unknown): boolean {
+  return (
+    isDefinition(value) ||
+    (typeof value === 'object' && value !== null && isDefinition((value as UnknownRecord).definition))
+  );
+}
+
+function importFailureReason(file: string, thrown: unknown): string {
+  const code = (thrown as { readonly code?: unknown } | null)?.code;
+  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && file.endsWith('.ts')) {
+    return `Node ${process.versions.node} cannot run TypeScript; use Node 22.18 or newer, or compile it to .mjs`;
+  }
+  return `it could not be imported: ${describeError(thrown)}`;
+}
+
+/** Imports a module and returns the loops it exports, sorted by name. An object exported twice is returned once. */
+export async function importLoops(file: string): Promise<CodeExport[]> {
+  try {
+    const exported = (await import(pathToFileURL(file).href)) as UnknownRecord;
+    const loops = new Map<unknown, string>();
+    for (const name of Object.keys(exported).sort()) {
+      const code = exported[name];
+      if (!loops.has(code) && looksLikeLoop(code)) loops.set(code, name);
+    }
+    return [...loops].map(([code, name]) => ({ name, code }));
+  } catch (thrown) {
+    throw new DocumentReadError(importFailureReason(file, thrown));
+  }
+}

@@ -1,0 +1,77 @@
+/** Parses a document into a definition, and reports problems with their lines and columns. */
+import { LoopError } from '../../base/errors.js';
+import type { LoopDef } from '../../protocol/loop.js';
+import { DocumentReadError, describeError, type TextPosition } from './document-read-error.js';
+import { parseJson, positionInJson } from './parse-json.js';
+import { parseToml, positionInToml } from './parse-toml.js';
+
+/** Validates a parsed document. Throws DEFINITION_INVALID; `where` names the document in messages. */
+export type ParseDefinition = (value: unknown, where: string) => LoopDef;
+
+/** One problem in one file. */
+export interface BadFile {
+  readonly file: string;
+  readonly reason: string;
+  /** A JSON Pointer to the member concerned. */
+  readonly path?: string;
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** A valid definition, or the problems of the document. */
+export type DefinitionResult = { readonly definition: LoopDef } | { readonly badFiles: readonly BadFile[] };
+
+interface DocumentFormat {
+  parse(text: string): unknown;
+  positionOf(text: string, pointer: string): TextPosition | undefined;
+}
+
+const jsonFormat: DocumentFormat = { parse: parseJson, positionOf: positionInJson };
+const tomlFormat: DocumentFormat = { parse: parseToml, positionOf: positionInToml };
+
+/** Finding the position of a flaw parses the text again. This bounds the total number of characters parsed for that. */
+const MAX_POSITION_SEARCH_CHARS = 500_000;
+
+interface DefinitionFlaw {
+  readonly path: string;
+  readonly reason: string;
+}
+
+function isDefinitionFlaw(value: unknown): value is DefinitionFlaw {
+  const { path, reason } = (value ?? {}) as { readonly path?: unknown; readonly reason?: unknown };
+  return typeof path === 'string' && typeof reason === 'string';
+}
+
+function definitionFlawsOf(thrown: LoopError): DefinitionFlaw[] {
+  const data = thrown.data as { readonly flaws?: unknown } | undefined;
+  const flaws = Array.isArray(data?.flaws) ? data.flaws.filter(isDefinitionFlaw) : [];
+  return flaws.length > 0 ? flaws : [{ path: '', reason: thrown.message }];
+}
+
+/** Parses the text of a definition, as TOML if the file name ends in `.toml` and as JSON otherwise. */
+export function parseDefinitionText(file: string, text: string, parse: ParseDefinition): DefinitionResult {
+  const format = file.endsWith('.toml') ? tomlFormat : jsonFormat;
+  try {
+    const value = format.parse(text);
+    if (Array.isArray(value))
+      throw new DocumentReadError('it is an array, not a definition; name a script file *.script.json');
+    return { definition: parse(value, file) };
+  } catch (thrown) {
+    if (thrown instanceof LoopError) return { badFiles: withPositions(file, text, definitionFlawsOf(thrown), format) };
+    if (!(thrown instanceof DocumentReadError)) throw thrown;
+    return { badFiles: [{ file, reason: describeError(thrown), ...thrown.position }] };
+  }
+}
+
+function withPositions(
+  file: string,
+  text: string,
+  flaws: readonly DefinitionFlaw[],
+  format: DocumentFormat,
+): BadFile[] {
+  const maxSearches = Math.max(1, Math.floor(MAX_POSITION_SEARCH_CHARS / (text.length + 1)));
+  return flaws.map(({ path, reason }, index) => {
+    const position = index < maxSearches ? format.positionOf(text, path) : undefined;
+    return { file, reason, path, ...position };
+  });
+}

@@ -1,0 +1,46 @@
+/** Verification of one session's hash chain, record by record. */
+import { findRecordProblem, genesisHash } from '../../journal/record.js';
+import type { StoredRecord } from './record-table.js';
+import type { SessionHead } from './session-heads.js';
+
+/** Verifies a chain of records up to a head. */
+export class ChainVerifier {
+  private readonly head: SessionHead;
+  private tailHash: string;
+  private expectedSeq: number;
+
+  /** Starts at the genesis, or at a record in the middle of the chain, whose `prevHash` is then trusted. */
+  constructor(head: SessionHead, start?: Pick<StoredRecord, 'firstSeq' | 'prevHash'>) {
+    this.head = head;
+    const first = start?.firstSeq ?? 0;
+    this.expectedSeq = first;
+    this.tailHash = start === undefined || first === 0 ? genesisHash(head.name, head.sid) : start.prevHash;
+  }
+
+  /** The sequence number that the next record must start with. */
+  get nextSeq(): number {
+    return this.expectedSeq;
+  }
+
+  /** Hash of the last verified record. */
+  get lastHash(): string {
+    return this.tailHash;
+  }
+
+  /** Advances over a record; returns why it cannot be the next one, or undefined if it matches. */
+  advance(record: StoredRecord): string | undefined {
+    const flaw = findRecordProblem(record, this.tailHash, this.expectedSeq);
+    if (flaw !== undefined) return flaw;
+    if (record.count < 1) return 'it holds no entry';
+    this.expectedSeq += record.count;
+    this.tailHash = record.hash;
+    return undefined;
+  }
+
+  /** Returns what is wrong with the end of the chain after the last record; undefined if it matches the head. */
+  findEndFlaw(): string | undefined {
+    const { next, hash } = this.head;
+    if (this.expectedSeq < next) return `entries ${this.expectedSeq} to ${next - 1} are missing`;
+    return this.tailHash === hash ? undefined : 'the last record is not the one that the session ended with';
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * The full check when a store is opened: the structure of the file, every chain from its genesis to its head, every
+ * blob, and records without a session. Unreadable data counts as damaged, and the check never stops at the first
+ * finding.
+ */
+import type { Entry } from '../../protocol/entry.js';
+import { BlobTable } from './blob-table.js';
+import { ChainVerifier } from './chain-verifier.js';
+import { type Driver, readInteger, readText } from './driver.js';
+import { MAX_ENTRIES_PER_SESSION, RecordTable } from './record-table.js';
+import type { SessionHead } from './session-heads.js';
+import { toReadFault } from './sqlite-faults.js';
+
+/** The first entry of a session that is not what was written. */
+interface ChainBreak {
+  readonly seq: number;
+  /** When the last good record before it was committed. */
+  readonly since?: number;
+  readonly note: string;
+}
+
+/** Runs SQLite's integrity check and returns its findings; empty if the structure of the file is intact. */
+export function readFileFlaws(driver: Driver): readonly string[] {
+  try {
+    const sql = 'SELECT CAST(integrity_check AS BLOB) AS note FROM pragma_integrity_check LIMIT 8';
+    const notes = driver
+      .prepare(sql)
+      .all()
+      .map((row) => readText(row.note));
+    return notes.length === 1 && notes[0] === 'ok' ? [] : notes;
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+/**
+ * True if the file is marked as structurally broken. The mark is the `user_version` in the file header, because the
+ * tables may be unreadable. A marked file is fully checked whenever it is opened, until the check passes.
+ */
+export function isMarkedBroken(driver: Driver): boolean {
+  const [row] = driver.prepare('PRAGMA user_version').all();
+  return readInteger(row?.user_version) === 1;
+}
+
+/**
+ * Sets or clears the mark of a broken structure. Write failures are ignored: the next full check detects the damage
+ * again.
+ */
+export function markBroken(driver: Driver, isBroken: boolean): void {
+  try {
+    driver.exec(`PRAGMA user_version = ${isBroken ? 1 : 0}`);
+  } catch {
+    // The file cannot be written, so no other write can spread the damage.
+  }
+}
+
+/** Verifies sessions when a store is opened. */
+export class FullCheck {
+  private readonly records: RecordTable;
+  private readonly blobs: BlobTable;
+  private readonly path: string;
+
+  constructor(driver: Driver, path: string) {
+    this.records = new RecordTable(driver);
+    this.blobs = new BlobTable(driver);
+    this.path = path;
+  }
+
+  /** Returns the first break in the chain or blobs of a session; undefined if the session is intact. */
+  checkSession(head: SessionHead): ChainBreak | undefined {
+    const chain = new ChainVerifier(head);
+    let since: number | undefined;
+    const breakAt = (note: string, seq = chain.nextSeq): ChainBreak =>
+      since === undefined ? { seq, note } : { seq, note, since };
+    try {
+      const { good, bad } = this.blobs.checkSession(head.sid);
+      for (;;) {
+        const page = this.records.readPage(head.sid, chain.nextSeq, MAX_ENTRIES_PER_SESSION);
+        for (const record of page) {
+          const flaw = chain.advance(record);
+          if (flaw !== undefined) return breakAt(flaw);
+          const entry = this.findEntryWithLostBlob(record.body, good);
+          if (entry !== undefined) return breakAt(`the value ${entry.blob} of entry ${entry.seq} is lost`, entry.seq);
+          since = record.committedAt;
+        }
+        if (page.length === 0) break;
+      }
+      const flaw = chain.findEndFlaw();
+      if (flaw !== undefined) return breakAt(flaw);
+      return bad.length === 0 ? undefined : breakAt(`the value ${bad[0]} is not what was written`);
+    } catch (error) {
+      return breakAt(toReadFault(error, this.path).message);
+    }
+  }
+
+  /** Returns the sids that have records but are not among these sessions. */
+  findOrphanSids(sids: ReadonlySet<number>): readonly number[] {
+    const orphans: number[] = [];
+    let sid = this.records.findSidFrom(0);
+    while (sid !== undefined) {
+      if (!sids.has(sid)) orphans.push(sid);
+      const next = this.records.findSidFrom(sid + 1);
+      // A damaged table can return rows out of order.
+      sid = next !== undefined && next > sid ? next : undefined;
+    }
+    return orphans;
+  }
+
+  private findEntryWithLostBlob(body: string, good: ReadonlySet<string>): Entry | undefined {
+    if (!body.includes('"blob"')) return undefined;
+    const entries = JSON.parse(body) as Entry[];
+    return entries.find(({ blob }) => blob !== undefined && !good.has(blob));
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * Opens the database as its owner: migrates the schema, checks the store against its anchor, logs damage and starts a
+ * new anchor. A file with a broken structure is not written to, beyond what SQLite itself does to open and close it.
+ */
+import { realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Fault } from '../../base/errors.js';
+import { AnchorFile, readAnchorFile } from './anchor-file.js';
+import { hasOtherLivingClient } from './client-rows.js';
+import { assertWalMode, closeConnection, type Durability, openConnection } from './connection.js';
+import { type Driver, integerColumn, openDriver, readInteger, readText } from './driver.js';
+import { ensureFile, makeDataDirectory, secureStoreFiles } from './files.js';
+import { isMarkedBroken, markBroken } from './full-check.js';
+import { LocalStore } from './local-store.js';
+import { recordIncidents } from './record-incidents.js';
+import { migrate } from './schema.js';
+import { toFault, toReadFault } from './sqlite-faults.js';
+import { type CheckLevel, inspectStore, type StoreHealth } from './store-inspection.js';
+
+/** Options of `openSqlite`. */
+export interface SqliteOptions {
+  /**
+   * What an acknowledged write survives.
+   *
+   * @default 'fsync'
+   */
+  readonly durability?: Durability;
+  /**
+   * What is checked when the store is opened.
+   *
+   * @default 'full' for a store of up to 16 MiB that no other process waits for, otherwise 'heads'
+   */
+  readonly check?: CheckLevel;
+  /** Accepts lost entries: damaged sessions continue after their last remaining entry. */
+  readonly accept?: 'loss';
+  /**
+   * Opens the connection to a database file.
+   *
+   * @default openDriver
+   */
+  readonly driver?: (path: string) => Driver;
+  /**
+   * Returns the wall-clock time in milliseconds since the epoch.
+   *
+   * @default Date.now
+   */
+  readonly now?: () => number;
+  /**
+   * Receives a message for the operator when another process is unresponsive or a sandboxed command delays the store.
+   */
+  readonly notify?: (message: string) => void;
+}
+
+const MAX_DEFAULT_FULL_CHECK_BYTES = 16 << 20;
+
+const OPTION_VALUES: Readonly<Record<string, readonly string[] | 'function'>> = {
+  durability: ['fsync', 'os'],
+  check: ['heads', 'full'],
+  accept: ['loss'],
+  driver: 'function',
+  now: 'function',
+  notify: 'function',
+};
+
+/** Throws if an option is unknown or has an invalid value. */
+export function assertOptions(options: SqliteOptions): void {
+  for (const [key, value] of Object.entries(options)) {
+    const allowed = OPTION_VALUES[key];
+    if (value === undefined && allowed !== undefined) continue;
+    if (allowed === 'function' ? typeof value === 'function' : allowed?.includes(String(value))) continue;
+    const problem =
+      allowed === undefined
+        ? `has no option "${key}"; the options are ${Object.keys(OPTION_VALUES).join(', ')}`
+        : `does not accept this value of the option "${key}"; allowed: ${String(allowed)}`;
+    throw new Fault('STORE_FAILED', `The SQLite store ${problem}.`, { option: key });
+  }
+}
+
+/** SQLite's limit is 512 bytes, and the longest suffix of a file next to the database has 13. */
+const MAX_PATH_BYTES = 498;
+
+/** Returns the size of a file without opening it; 0 if it is absent. */
+function fileSizeBytes(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/**
+ * Throws if the database is empty but its WAL or anchor is not: opening it, SQLite would delete the WAL with the
+ * remaining data.
+ */
+function assertNotEmptied(path: string): void {
+  if (fileSizeBytes(path) > 0) return;
+  const anchorState = readAnchorFile(`${path}.anchor`);
+  if (fileSizeBytes(`${path}-wal`) === 0 && (anchorState?.heads.size ?? 0) === 0) return;
+  const message = `${path} is empty or missing, but its WAL or anchor still exists. Restore it from a backup, or open with accept: 'loss' to start a new store.`;
+  throw new Fault('STORE_DAMAGED', message, { path });
+}
+
+/** Throws if a path is too long for SQLite. */
+export function assertPathLength(path: string): void {
+  const bytes = Buffer.byteLength(resolve(path));
+  if (bytes <= MAX_PATH_BYTES) return;
+  throw new Fault(
+    'STORE_FAILED',
+    `${path} is too long: it has ${bytes} bytes, and SQLite allows ${MAX_PATH_BYTES}. Choose a shorter path.`,
+  );
+}
+
+/**
+ * Returns the canonical path of a database and creates its directory. Throws if a file of the store is a symbolic link.
+ */
+export function resolveDatabasePath(path: string): string {
+  try {
+    assertPathLength(path);
+    const directory = dirname(resolve(path));
+    makeDataDirectory(directory);
+    const database = join(realpathSync(directory), basename(path));
+    secureStoreFiles(database);
+    return database;
+  } catch (error) {
+    throw toFault(error, 'Opening', path);
+  }
+}
+
+function migrateAndInspect(driver: Driver, path: string, options: SqliteOptions, now: number): StoreHealth {
+  try {
+    assertWalMode(driver, path);
+    migrate(driver, path, now);
+    const size = fileSizeBytes(path) + fileSizeBytes(`${path}-wal`);
+    const wasBroken = isMarkedBroken(driver);
+    const defaultCheck = size <= MAX_DEFAULT_FULL_CHECK_BYTES && !hasOtherLivingClient(driver) ? 'full' : 'heads';
+    const check = wasBroken ? 'full' : (options.check ?? defaultCheck);
+    const findings = inspectStore(driver, path, readAnchorFile(`${path}.anchor`), {
+      check,
+      accept: options.accept === 'loss',
+      now,
+    });
+    const isBroken = findings.writeFault !== undefined;
+    if (isBroken !== wasBroken && check === 'full') markBroken(driver, isBroken);
+    // After this, the WAL holds no record whose later loss the new anchor would not detect.
+    if (findings.writeFault === undefined) driver.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    return findings;
+  } catch (error) {
+    throw toReadFault(error, path);
+  }
+}
+
+/** Raises the epoch for this owner, so that commits of earlier owners are refused. Returns the new epoch. */
+function advanceEpoch(driver: Driver, now: number): number {
+  const [row] = driver
+    .prepare(`SELECT typeof(epoch) AS kind, ${integerColumn('epoch')} FROM ownership WHERE id = 1`)
+    .all();
+  const last = readText(row?.kind) === 'integer' ? readInteger(row?.epoch) : -1;
+  // A damaged epoch is replaced by the current time, which no count of owners reaches.
+  const epoch = last >= 0 && last < Number.MAX_SAFE_INTEGER - 1 ? last + 1 : now;
+  driver.prepare('INSERT OR REPLACE INTO ownership (id, epoch) VALUES (1, ?)').run(epoch);
+  return epoch;
+}
+
+function closeIgnoringErrors(driver: Driver): void {
+  try {
+    closeConnection(driver);
+  } catch {
+    // The original error is thrown.
+  }
+}
+
+/** Opens the database for its owner and creates it if it is absent. The result of the check is in `report`. */
+export function openLocalStore(database: string, options: SqliteOptions): LocalStore {
+  const { durability = 'fsync', driver: open = openDriver, now = Date.now } = options;
+  if (options.accept !== 'loss') assertNotEmptied(database);
+  secureStoreFiles(database);
+  ensureFile(database);
+  const driver = openConnection(database, durability, open);
+  try {
+    const findings = migrateAndInspect(driver, database, options, now());
+    const epoch = findings.writeFault === undefined ? advanceEpoch(driver, now()) : 0;
+    // Logged before the new anchor is written, which no longer shows the flaws of the previous one.
+    const acceptLoss = options.accept === 'loss';
+    // guard: findings-put-on-record
+    const health = recordIncidents(driver, findings, { path: database, acceptLoss, now: now() });
+    const isWritable = health.writeFault === undefined;
+    const anchor = new AnchorFile(`${database}.anchor`, health.anchorState, isWritable ? 'replace' : 'keep');
+    if (isWritable) driver.exec('DELETE FROM removals');
+    return new LocalStore({ driver, path: database, anchor, health, now, epoch });
+  } catch (error) {
+    closeIgnoringErrors(driver);
+    throw toFault(error, 'Opening', database);
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Decides whether this process may own a database, from the lock, the owner file and the socket together. A free lock
+ * alone is not enough, because the owner's process can drop it unknowingly: the recorded owner must also have ended,
+ * and its socket be silent.
+ */
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { type OwnerLock, tryToLock } from './lock.js';
+import { type OwnerInfo, readOwnerFile } from './owner-file.js';
+import { processStateOf, thisProcess } from './process.js';
+import { socketAddressFor } from './socket-address.js';
+
+/** The right to open the database: the lock, and the owner file to write. */
+export interface OwnershipCandidacy {
+  readonly lock: OwnerLock;
+  /** This process as the owner. */
+  readonly ownerInfo: OwnerInfo;
+  /** The owner that the owner file named, if there was a trusted one. */
+  readonly previousOwner: OwnerInfo | undefined;
+}
+
+/**
+ * An owner file can be removed while its owner is alive. That owner notices at its next commit and stops; this delay
+ * covers a commit in progress. Linux needs no delay, because every owner there also holds an abstract socket name.
+ */
+const MISSING_OWNER_FILE_WAIT_MS = 250;
+
+/**
+ * True if only the socket can show whether the owner is alive: it is a process in another container, or a thread of
+ * this process that may have ended. Between threads of one process SQLite itself keeps the locks apart, whatever drops
+ * those of the system.
+ */
+export function isLivenessUncertain(owner: OwnerInfo): boolean {
+  const state = processStateOf(owner);
+  return state === 'unknown' || (state === 'running' && owner.pid === process.pid);
+}
+
+/** Returns the owner in the owner file; undefined if there is none or its process has ended. */
+export function readLivingOwner(database: string): OwnerInfo | undefined {
+  const owner = readOwnerFile(database);
+  return owner === undefined || processStateOf(owner) === 'gone' ? undefined : owner;
+}
+
+/** The reason if another process holds the lock. */
+export const LOCK_HELD_REASON = 'it has the lock, and is not listening';
+
+/** Tries to acquire ownership. Returns the reason as text if another process is the owner or about to be. */
+export async function tryToAcquireOwnership(database: string): Promise<OwnershipCandidacy | string> {
+  const lock = await tryToLock(database);
+  if (lock === undefined) return LOCK_HELD_REASON;
+  try {
+    if (process.platform !== 'linux' && readOwnerFile(database) === undefined && wasNotClosed(database))
+      await setTimeout(MISSING_OWNER_FILE_WAIT_MS);
+    const socket = socketAddressFor(database);
+    const previousOwner = readOwnerFile(database);
+    const obstacle = await findObstacle(previousOwner, socket);
+    if (obstacle === undefined) {
+      return {
+        lock,
+        ownerInfo: { ...thisProcess(), socket, secret: randomBytes(32).toString('hex') },
+        previousOwner,
+      };
+    }
+    lock.release();
+    return obstacle;
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** True if the last owner did not close the database. */
+function wasNotClosed(database: string): boolean {
+  return (statSync(`${database}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
+/** Returns why a database has an owner although its lock is free; undefined if it has none. */
+async function findObstacle(owner: OwnerInfo | undefined, socket: string): Promise<string | undefined> {
+  if (owner !== undefined && !isLivenessUncertain(owner) && processStateOf(owner) !== 'gone')
+    return 'it is not listening';
+  for (const path of new Set([socket, owner?.socket ?? socket])) {
+    if (await isListening(path)) return `something listens at ${path} that is not recorded as its owner`;
+  }
+  return undefined;
+}
+
+/** True if a process accepts connections at an address, whether or not it answers. */
+function isListening(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    // EAGAIN: the backlog of the listener is full, so there is a listener.
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'EAGAIN'));
+  });
+}

@@ -1,0 +1,111 @@
+/**
+ * Reads a session as a stream that follows the hash chain, from the record with the first requested entry to the head
+ * that the session had when the read began. Only entries that match the chain are returned, and the last entries only
+ * once the chain has reached the head.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { Fault } from '../../base/errors.js';
+import type { Entry } from '../../protocol/entry.js';
+import { ChainVerifier } from './chain-verifier.js';
+import { damagedSessionFault, type RecordTable, type StoredRecord } from './record-table.js';
+import type { SessionHead, SessionHeads } from './session-heads.js';
+import { toReadFault } from './sqlite-faults.js';
+
+/** What a read needs of the store. */
+export interface ReadContext {
+  readonly path: string;
+  readonly heads: SessionHeads;
+  readonly records: RecordTable;
+  /** Throws if the session may not be read. */
+  assertReadable(session: string): void;
+  /** Called with the error that ended a read. */
+  onError(error: unknown): void;
+  /** When a read last yielded to the event loop. */
+  yieldedAt: number;
+}
+
+/** Reads yield to the event loop at this interval, so that timers, commits and other processes are served meanwhile. */
+const YIELD_INTERVAL_MS = 10;
+
+/** Yields to the event loop if the last yield was longer ago than `YIELD_INTERVAL_MS`. */
+export async function yieldToEventLoop(context: Pick<ReadContext, 'yieldedAt'>): Promise<void> {
+  if (performance.now() - context.yieldedAt < YIELD_INTERVAL_MS) return;
+  await setImmediate();
+  context.yieldedAt = performance.now();
+}
+
+/** Returns the entries of a record, starting at `from`. */
+function entriesOf(record: StoredRecord, from: number): readonly Entry[] {
+  const entries = JSON.parse(record.body) as Entry[];
+  return from > record.firstSeq ? entries.slice(from - record.firstSeq) : entries;
+}
+
+function readRecordPage(context: ReadContext, head: SessionHead, first: number): readonly StoredRecord[] {
+  const page = context.records.readPage(head.sid, first, head.next);
+  if (page.length > 0) return page;
+  if (context.heads.find(head.name)?.sid !== head.sid) {
+    throw new Fault('STORE_FAILED', `Session "${head.name}" was removed while it was read, at entry ${first}.`);
+  }
+  throw damagedSessionFault(head.name, first, `entries ${first} to ${head.next - 1} are missing`);
+}
+
+/** Runs one step of a read and converts SQLite errors into Faults. */
+function withReadFaults<T>(context: ReadContext, session: string, step: () => T): T {
+  context.assertReadable(session);
+  try {
+    return step();
+  } catch (error) {
+    throw toReadFault(error, context.path);
+  }
+}
+
+/** Advances the chain over a page and returns its entries. Throws at the first record that does not match. */
+function verifiedEntriesOf(
+  head: SessionHead,
+  chain: ChainVerifier,
+  page: readonly StoredRecord[],
+  from: number,
+): readonly Entry[] {
+  const entries: Entry[] = [];
+  for (const record of page) {
+    const flaw = chain.advance(record);
+    if (flaw !== undefined) throw damagedSessionFault(head.name, chain.nextSeq, flaw);
+    if (chain.nextSeq > from) entries.push(...entriesOf(record, from));
+  }
+  const flaw = chain.nextSeq < head.next ? undefined : chain.findEndFlaw();
+  if (flaw !== undefined) throw damagedSessionFault(head.name, Math.max(0, head.next - 1), flaw);
+  return entries;
+}
+
+/** Yields the entries of a session in batches, starting at `from`. Throws STORE_DAMAGED where the chain breaks. */
+export async function* readEntries(
+  context: ReadContext,
+  session: string,
+  from: number,
+): AsyncGenerator<readonly Entry[]> {
+  try {
+    await yieldToEventLoop(context);
+    const head = withReadFaults(context, session, () => context.heads.find(session));
+    if (head === undefined) return;
+    if (head.next === 0) {
+      const flaw = new ChainVerifier(head).findEndFlaw();
+      if (flaw !== undefined) throw damagedSessionFault(session, 0, flaw);
+      return;
+    }
+    // The last record is always read, even if no entry is requested, to verify that it matches the head.
+    const start = Math.max(0, Math.min(from, head.next - 1));
+    const first = withReadFaults(context, session, () => context.records.findAtOrBefore(head.sid, start)?.first ?? 0);
+    let page = withReadFaults(context, session, () => readRecordPage(context, head, first));
+    const chain = new ChainVerifier(head, page[0]);
+    for (;;) {
+      const entries = verifiedEntriesOf(head, chain, page, from);
+      if (entries.length > 0) yield entries;
+      if (chain.nextSeq >= head.next) return;
+      await yieldToEventLoop(context);
+      page = withReadFaults(context, session, () => readRecordPage(context, head, chain.nextSeq));
+    }
+  } catch (error) {
+    context.onError(error);
+    throw error;
+  }
+}

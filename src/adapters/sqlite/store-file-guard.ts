@@ -1,0 +1,111 @@
+/**
+ * Detects before each commit that a file of the store was removed or replaced. A commit to such a file would be
+ * unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check, a check costs
+ * one system call.
+ */
+import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { Fault } from '../../base/errors.js';
+import { identityAt } from './files.js';
+
+/** Suffixes of the files that stay the same for as long as a process owns the store. */
+const DATA_SUFFIXES = ['', '-wal', '-shm'];
+const OWNERSHIP_SUFFIXES = ['.owner', '.lock'];
+const SOCKET_SUFFIX = '.sock';
+/** File timestamps are coarse: a directory that changed this recently may have changed again within the same tick. */
+const DIRECTORY_SETTLE_MS = 100;
+
+/**
+ * How long checks use the descriptor of the directory, which takes half as long as its path. The descriptor shows every
+ * change to the directory itself. Only the path shows that a parent directory was moved, in which case the files moved
+ * along intact.
+ */
+const PATH_RECHECK_MS = 10;
+
+const IGNORE_MISSING = { throwIfNoEntry: false } as const;
+
+type DirectoryStatus = Pick<Stats, 'dev' | 'ino' | 'ctimeMs'>;
+
+/**
+ * Opens a directory; undefined if that fails, for example without free descriptors. The slower path is used instead.
+ */
+function openDirectory(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Verifies that the files of an open store are still those that were opened. */
+export class StoreFileGuard {
+  private readonly path: string;
+  private readonly directory: string;
+  private readonly identities = new Map<string, string>();
+  /** The status of the directory at the last check that found every file unchanged and the directory settled. */
+  private settledStatus: DirectoryStatus | undefined;
+  private descriptor: number | undefined;
+  /** When the directory was last checked through its path. */
+  private pathCheckedAt = 0;
+
+  /** Requires that the database is open and its owner file is written. */
+  constructor(path: string) {
+    this.path = path;
+    this.directory = dirname(path);
+    for (const suffix of [...DATA_SUFFIXES, ...OWNERSHIP_SUFFIXES])
+      this.identities.set(suffix, identityAt(path + suffix));
+    this.descriptor = process.platform === 'win32' ? undefined : openDirectory(this.directory);
+  }
+
+  /** Includes the socket file in the checks while the owner listens. */
+  setListening(isListening: boolean): void {
+    if (isListening) this.identities.set(SOCKET_SUFFIX, identityAt(this.path + SOCKET_SUFFIX));
+    else this.identities.delete(SOCKET_SUFFIX);
+  }
+
+  /** Throws STORE_MISSING if a data file was removed or replaced, and OWNERSHIP_LOST if an ownership file was. */
+  assertUnchanged(): void {
+    // The system clock, because it is also the clock of file timestamps.
+    const now = Date.now();
+    if (this.isUnchanged(now)) return;
+    this.settledStatus = undefined;
+    const status = statSync(this.directory, IGNORE_MISSING);
+    for (const [suffix, expected] of this.identities) {
+      const identity = identityAt(this.path + suffix);
+      if (identity !== expected) throw this.changedFileFault(suffix, identity === '' ? 'removed' : 'replaced');
+    }
+    if (status !== undefined && now - status.ctimeMs > DIRECTORY_SETTLE_MS) this.settledStatus = status;
+  }
+
+  /** Closes the descriptor of the directory. */
+  close(): void {
+    if (this.descriptor !== undefined) closeSync(this.descriptor);
+    this.descriptor = undefined;
+  }
+
+  /** Compares ctime, which unlike mtime cannot be set back by a program that copies or restores the directory. */
+  private isUnchanged(now: number): boolean {
+    const last = this.settledStatus;
+    if (last === undefined) return false;
+    const { dev, ino, ctimeMs }: Partial<DirectoryStatus> = this.readDirectoryStatus(now) ?? {};
+    return ctimeMs === last.ctimeMs && ino === last.ino && dev === last.dev;
+  }
+
+  private readDirectoryStatus(now: number): DirectoryStatus | undefined {
+    const isRecent = Math.abs(now - this.pathCheckedAt) < PATH_RECHECK_MS;
+    if (this.descriptor !== undefined && isRecent) return fstatSync(this.descriptor);
+    this.pathCheckedAt = now;
+    return statSync(this.directory, IGNORE_MISSING);
+  }
+
+  private changedFileFault(suffix: string, change: 'removed' | 'replaced'): Fault {
+    const path = this.path + suffix;
+    const message = `${path} was ${change} while the store was open. Nothing of this commit was written`;
+    if (!DATA_SUFFIXES.includes(suffix)) {
+      return new Fault('OWNERSHIP_LOST', `${message}: another process may own the store.`, { path: this.path });
+    }
+    return new Fault('STORE_MISSING', `${message}; restore the directory, and open the store again.`, {
+      path: this.path,
+    });
+  }
+}

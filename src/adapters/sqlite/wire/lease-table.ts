@@ -1,0 +1,243 @@
+/**
+ * The owner's table of processes that use the store and of the sessions that each one works on. A lease belongs to a
+ * process, not to its connection: a process that loses its connection keeps its leases while it is alive and may
+ * reconnect. A new owner grants no lease before the surviving processes of the previous owner had time to report
+ * theirs.
+ */
+import type { HeldLease, LeaseReply } from '../../../journal/store.js';
+import type { Json } from '../../../protocol/json.js';
+import { type ProcessId, processStateOf } from '../owner/process.js';
+import type { Channel } from './channel.js';
+import type { HeldSession } from './store-client.js';
+import { fromWireError, type WireError } from './wire-errors.js';
+
+/** How long a living process may take to reconnect before its leases are released. */
+const RECONNECT_GRACE_MS = 3000;
+/** The same for a stopped process, which will not reconnect soon. */
+const STOPPED_GRACE_MS = 1000;
+const POLL_MS = 20;
+
+/** Receives the reply of another process while it arrives. */
+export interface ReplySink {
+  /** Called with the process that receives the request. */
+  asked(process: ProcessId): void;
+  /** Called when that process has the request. */
+  ack(): void;
+  /** Called with each streamed piece of the reply. */
+  piece(piece: Json, droppable?: boolean): void;
+}
+
+/** A process that can hold leases: a client, or the owner itself. */
+export interface StoreProcess {
+  readonly id: string;
+  readonly process: ProcessId;
+  /** Sends a request for a session to this process. */
+  ask(session: string, request: Json, sink: ReplySink): Promise<LeaseReply>;
+}
+
+/** Stores the processes that hold leases, for the next owner. */
+interface ClientRegistry {
+  add(id: string, process: ProcessId): Promise<void>;
+  remove(id: string): void;
+}
+
+/** The leases of all processes. */
+export class LeaseTable {
+  private readonly leases = new Map<string, { readonly turn: string; readonly member: StoreProcess }>();
+  private readonly clients = new Map<string, ClientProcess>();
+  private readonly registry: ClientRegistry;
+  private readonly expectedClients = new Map<string, ProcessId>();
+  /** Resolves when the surviving processes have reconnected or their time is up. */
+  private pendingRecovery: Promise<void> | undefined;
+
+  /** `survivors` are the processes that held leases under the previous owner. */
+  constructor(registry: ClientRegistry, survivors: ReadonlyMap<string, ProcessId>) {
+    this.registry = registry;
+    for (const [id, process] of survivors) {
+      if (processStateOf(process) === 'gone') registry.remove(id);
+      else this.expectedClients.set(id, process);
+    }
+    if (this.expectedClients.size > 0) this.pendingRecovery = this.waitForSurvivors();
+  }
+
+  /** Resolves when leases can be granted; undefined if they already can. */
+  get recovery(): Promise<void> | undefined {
+    return this.pendingRecovery;
+  }
+
+  private async waitForSurvivors(): Promise<void> {
+    const begun = performance.now();
+    for (let ms = 0; this.expectedClients.size > 0 && ms < RECONNECT_GRACE_MS; ms = performance.now() - begun) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      for (const [id, process] of this.expectedClients) {
+        const state = processStateOf(process);
+        if (state === 'gone' || (state === 'stopped' && ms > STOPPED_GRACE_MS)) this.forgetSurvivor(id);
+      }
+    }
+    for (const id of this.expectedClients.keys()) this.forgetSurvivor(id);
+    this.pendingRecovery = undefined;
+  }
+
+  private forgetSurvivor(id: string): void {
+    this.registry.remove(id);
+    this.expectedClients.delete(id);
+  }
+
+  /** Registers a client that has connected or reconnected, with the leases that it reports. */
+  connectClient(id: string, process: ProcessId, channel: Channel, heldSessions: readonly HeldSession[]): ClientProcess {
+    const client = this.clients.get(id) ?? new ClientProcess(id, process, () => this.removeClient(id));
+    const { pid, start } = client.process;
+    if (pid !== process.pid || start !== process.start) throw new TypeError('Another process uses this client id.');
+    this.clients.set(id, client);
+    client.attachChannel(channel);
+    if (this.expectedClients.delete(id)) client.registration = Promise.resolve();
+    for (const [session, { member }] of this.leases) if (member.id === id) this.leases.delete(session);
+    for (const { session, turn } of heldSessions)
+      if (!this.leases.has(session)) this.leases.set(session, { turn, member: client });
+    return client;
+  }
+
+  /** Acquires a lease for a client; false if another process holds the session or the client has ended. */
+  async acquire(session: string, turn: string, client: ClientProcess): Promise<boolean> {
+    if (this.pendingRecovery !== undefined) await this.pendingRecovery;
+    client.registration ??= this.registry.add(client.id, client.process);
+    await client.registration;
+    return client.isGone ? false : this.tryHold(session, turn, client);
+  }
+
+  /** Grants a lease to a member; false if another member holds the session. */
+  tryHold(session: string, turn: string, member: StoreProcess): boolean {
+    const current = this.leases.get(session);
+    if (current !== undefined && current.member.id !== member.id) return false;
+    this.leases.set(session, { turn, member });
+    return true;
+  }
+
+  /** Releases the lease of a session if this member holds it. */
+  release(session: string, id: string): void {
+    if (this.leases.get(session)?.member.id === id) this.leases.delete(session);
+  }
+
+  /** Returns all leases. */
+  async list(): Promise<readonly HeldLease[]> {
+    if (this.pendingRecovery !== undefined) await this.pendingRecovery;
+    return Array.from(this.leases, ([session, { turn, member }]) => ({ session, turn, pid: member.process.pid }));
+  }
+
+  /**
+   * Forwards a request to the process that holds a session. Replies `not-held` if there is none, or it is the requester.
+   */
+  async ask(session: string, request: Json, from: string, sink: ReplySink): Promise<LeaseReply> {
+    if (this.pendingRecovery !== undefined) await this.pendingRecovery;
+    const member = this.leases.get(session)?.member;
+    if (member === undefined || member.id === from) return { status: 'not-held' };
+    sink.asked(member.process);
+    return member.ask(session, request, sink);
+  }
+
+  private removeClient(id: string): void {
+    const client = this.clients.get(id);
+    this.clients.delete(id);
+    for (const [session, { member }] of this.leases) if (member.id === id) this.leases.delete(session);
+    if (client?.registration !== undefined) this.registry.remove(id);
+  }
+}
+
+/** A client's message about a request that was forwarded to it. */
+interface ClientAnswerContent {
+  readonly ok?: LeaseReply;
+  readonly error?: WireError;
+  readonly piece?: Json;
+  readonly droppable?: boolean;
+  readonly ack?: boolean;
+}
+
+interface ForwardedRequest {
+  readonly sink: ReplySink;
+  resolve(reply: LeaseReply): void;
+  reject(error: Error): void;
+}
+
+/** A client process, connected or within its time to reconnect. */
+export class ClientProcess implements StoreProcess {
+  readonly id: string;
+  readonly process: ProcessId;
+  /** Set once the process is stored as a holder of leases; see `ClientRegistry`. */
+  registration: Promise<void> | undefined;
+  /** True if the process has ended or will not reconnect. */
+  isGone = false;
+  private channel: Channel | undefined;
+  private readonly onGone: () => void;
+  private readonly forwarded = new Map<number, ForwardedRequest>();
+  private readonly reconnectWaiters = new Set<() => void>();
+  private lastRequestNumber = 0;
+
+  constructor(id: string, process: ProcessId, onGone: () => void) {
+    this.id = id;
+    this.process = process;
+    this.onGone = onGone;
+  }
+
+  /** Uses a new connection and closes the previous one. */
+  attachChannel(channel: Channel): void {
+    const previous = this.channel;
+    this.channel = channel;
+    previous?.destroy();
+    this.wakeWaiters();
+  }
+
+  /** Handles a lost connection. A process that has ended is removed at once; a living one may reconnect. */
+  detachChannel(channel: Channel): void {
+    if (this.channel !== channel) return;
+    this.channel = undefined;
+    for (const { resolve } of this.forwarded.values()) resolve({ status: 'lost' });
+    this.forwarded.clear();
+    const deadline = performance.now() + RECONNECT_GRACE_MS;
+    const poll = (): void => {
+      if (this.channel !== undefined || this.isGone) return;
+      if (processStateOf(this.process) === 'gone' || performance.now() > deadline) this.markGone();
+      else setTimeout(poll, POLL_MS).unref();
+    };
+    poll();
+  }
+
+  /** Marks the process as gone and releases its leases. */
+  markGone(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    this.onGone();
+    this.wakeWaiters();
+  }
+
+  /** Sends a request to the process, after it has reconnected if necessary. */
+  async ask(session: string, request: Json, sink: ReplySink): Promise<LeaseReply> {
+    while (this.channel === undefined && !this.isGone) {
+      await new Promise<void>((resolve) => this.reconnectWaiters.add(resolve));
+    }
+    const { channel } = this;
+    if (channel === undefined) return { status: 'lost' };
+    const a = ++this.lastRequestNumber;
+    return new Promise((resolve, reject) => {
+      this.forwarded.set(a, { sink, resolve, reject });
+      channel.send({ a, session, request });
+    });
+  }
+
+  /** Handles a message of the client about a forwarded request. */
+  receiveAnswer(a: number, message: ClientAnswerContent): void {
+    const pending = this.forwarded.get(a);
+    if (pending === undefined) return;
+    const { ok, error, piece, droppable, ack } = message;
+    if (ack === true) return void pending.sink.ack();
+    if (piece !== undefined) return void pending.sink.piece(piece, droppable);
+    this.forwarded.delete(a);
+    if (error !== undefined) pending.reject(fromWireError(error));
+    else pending.resolve(ok ?? { status: 'lost' });
+  }
+
+  private wakeWaiters(): void {
+    const waiters = [...this.reconnectWaiters];
+    this.reconnectWaiters.clear();
+    for (const resolve of waiters) resolve();
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * All decodings of a text that are searched for secrets: escapes and runs of Base64 or hexadecimal, mixed and repeated.
+ */
+
+import { decodeEdgeRun, decodeRuns } from './binary-text.js';
+import { type DecodedText, decodeEscapes, unfinishedEscapeIndex } from './decode-escapes.js';
+
+/** How many times escapes are decoded, as for JSON in JSON in a URL. */
+const MAX_ESCAPE_DECODINGS = 4;
+/**
+ * How many times Base64 or hexadecimal is decoded. One more level is covered, because secrets are searched in encoded
+ * form too.
+ */
+const MAX_BINARY_DECODINGS = 2;
+/** The limit on both together. It bounds the work, because at most two texts are decoded from each text. */
+const MAX_DECODINGS = 5;
+
+/** A range of a text; `to` is exclusive. */
+export interface TextRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A text, decoded zero or more times. */
+export interface Decoding {
+  readonly text: string;
+  /** Maps a range of `text` to the range in the original text. */
+  sourceOf(range: TextRange): TextRange;
+}
+
+/**
+ * A decoding, how often each kind of decoding was applied, and which of its runs are not in the text it was decoded
+ * from.
+ */
+interface DecodingStep extends Decoding {
+  readonly escapeDecodings: number;
+  readonly binaryDecodings: number;
+  isNewRun(from: number, to: number): boolean;
+}
+
+/** Returns the text and all its decodings. */
+export function decodingsOf(text: string): readonly Decoding[] {
+  return decodeRepeatedly(text, (step) => {
+    const decoded = decodeRuns(step.text, step.isNewRun);
+    return decoded === undefined ? [] : [decoded];
+  });
+}
+
+/** Returns the text and all decodings of its start or end. At a cut end, an incomplete escape is left out. */
+export function edgeDecodingsOf(text: string, edge: 'start' | 'end'): readonly Decoding[] {
+  return decodeRepeatedly(text, (step) => decodeEdgeRun(step.text, edge), edge);
+}
+
+/** Returns the text with its escapes decoded zero, one, two and more times. */
+export function unescapedForms(text: string): readonly string[] {
+  return decodeRepeatedly(text, () => []).map((step) => step.text);
+}
+
+function decodeRepeatedly(
+  source: string,
+  decodeBinary: (step: DecodingStep) => readonly DecodedText[],
+  edge?: 'start' | 'end',
+): readonly DecodingStep[] {
+  const withoutUnfinished = (text: string): string =>
+    edge === 'end' ? text.slice(0, unfinishedEscapeIndex(text)) : text;
+  const steps: DecodingStep[] = [
+    {
+      text: withoutUnfinished(source),
+      escapeDecodings: 0,
+      binaryDecodings: 0,
+      sourceOf: (range) => range,
+      isNewRun: () => true,
+    },
+  ];
+  // The list grows during the iteration.
+  for (const step of steps) {
+    if (step.escapeDecodings + step.binaryDecodings === MAX_DECODINGS) continue;
+    const next = (decoded: DecodedText): Pick<DecodingStep, 'text' | 'sourceOf'> => ({
+      text: withoutUnfinished(decoded.text),
+      sourceOf: ({ from, to }) => step.sourceOf({ from: decoded.sourceStartOf(from), to: decoded.sourceEndOf(to) }),
+    });
+    const decoded = step.escapeDecodings === MAX_ESCAPE_DECODINGS ? undefined : decodeEscapes(step.text);
+    // guard: url-escapes-decoded
+    if (decoded !== undefined) {
+      // An escape is longer than the character it encodes, so a run that contains one is new.
+      const isNewRun = (from: number, to: number): boolean =>
+        decoded.sourceEndOf(to) - decoded.sourceStartOf(from) > to - from;
+      steps.push({
+        ...next(decoded),
+        escapeDecodings: step.escapeDecodings + 1,
+        binaryDecodings: step.binaryDecodings,
+        isNewRun,
+      });
+    }
+    // guard: nested-base64-decoded
+    if (step.binaryDecodings === MAX_BINARY_DECODINGS) continue;
+    for (const binary of decodeBinary(step)) {
+      steps.push({
+        ...next(binary),
+        escapeDecodings: step.escapeDecodings,
+        binaryDecodings: step.binaryDecodings + 1,
+        isNewRun: () => true,
+      });
+    }
+  }
+  return steps;
+}

@@ -1,0 +1,154 @@
+/**
+ * The two error families. A LoopError is an outcome: it is journaled, returned to the caller, and can be caught by
+ * bodies. A Fault is an infrastructure failure: it is never journaled, it ends the attempt, and no body can catch it.
+ * `errorCodes` defines the meaning of each code; docs/errors.md, HTTP statuses and exit codes derive from it.
+ */
+import type { ErrorRecord } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+
+interface ErrorCodeInfo {
+  readonly family: 'outcome' | 'fault';
+  /** True if the same request may succeed later, unchanged. */
+  readonly isRetryable: boolean;
+  readonly httpStatus: number;
+  readonly exitCode: number;
+  readonly meaning: string;
+}
+
+type ErrorCodeInfoFactory = (httpStatus: number, isRetryable: boolean, meaning: string) => ErrorCodeInfo;
+const outcomeCode: ErrorCodeInfoFactory = (httpStatus, isRetryable, meaning) => ({
+  family: 'outcome',
+  isRetryable,
+  httpStatus,
+  exitCode: 1,
+  meaning,
+});
+const faultCode: ErrorCodeInfoFactory = (httpStatus, isRetryable, meaning) => ({
+  family: 'fault',
+  isRetryable,
+  httpStatus,
+  exitCode: 70,
+  meaning,
+});
+
+/**
+ * All error codes, with their family, HTTP status, exit code and meaning.
+ *
+ * @example
+ * import { errorCodes } from 'rondo';
+ *
+ * errorCodes.TIMEOUT.isRetryable; // true
+ */
+export const errorCodes = {
+  INPUT_VALIDATION_FAILED: outcomeCode(422, false, 'The input is not valid under the input schema of the loop.'),
+  OUTPUT_VALIDATION_FAILED: outcomeCode(502, false, 'The output is not valid under the output schema of the loop.'),
+  EXECUTION_FAILED: outcomeCode(500, false, 'A body or an effect threw.'),
+  VALUE_INVALID: outcomeCode(422, false, 'A value is not JSON, is too deep or too large, or has a forbidden key.'),
+  DEPTH_EXCEEDED: outcomeCode(422, false, 'Calls are nested deeper than the session allows.'),
+  SCOPE_BUSY: outcomeCode(500, false, 'A step was started while another step of the same scope was running.'),
+  CANCELLED: outcomeCode(409, false, 'The run was cancelled.'),
+  EFFECT_IN_DOUBT: outcomeCode(409, false, 'It is unknown whether the effect happened, and it was resolved as failed.'),
+  INVARIANT_VIOLATED: outcomeCode(409, false, 'An entry would violate an invariant of the session.'),
+  SIGNAL_CONFLICT: outcomeCode(409, false, 'A signal with this id was already received with different content.'),
+  LOOP_NOT_FOUND: outcomeCode(404, false, 'No loop with this id and version is registered.'),
+  TURN_NOT_FOUND: outcomeCode(404, false, 'The store has no turn or session with this id.'),
+  CONFIG_INVALID: { ...outcomeCode(422, false, 'The configuration cannot be used.'), exitCode: 70 },
+  DEFINITION_INVALID: outcomeCode(422, false, 'A definition is invalid.'),
+  MAPPING_FAILED: outcomeCode(422, false, 'A path of a composite found no value where one is required.'),
+  TEMPLATE_FAILED: outcomeCode(422, false, 'A prompt template uses a variable that the input does not have.'),
+  BACKEND_FAILED: outcomeCode(502, true, 'A model did not answer.'),
+  TOOL_FAILED: outcomeCode(502, false, 'A tool failed.'),
+  TOOL_NOT_FOUND: outcomeCode(404, false, 'A model called a tool that its agent does not have.'),
+  TOOL_NOT_ADMITTED: outcomeCode(403, false, 'A tool may not run here.'),
+  APPROVAL_DENIED: outcomeCode(403, false, 'An approval was requested and not given.'),
+  BUDGET_EXHAUSTED: outcomeCode(402, false, 'The turn reached a limit of its budget.'),
+  CONTENT_REFUSED: outcomeCode(422, false, 'A content filter refused the request or the answer.'),
+  TIMEOUT: outcomeCode(504, true, 'The attempt took longer than its policy allows.'),
+  KEY_CONFLICT: outcomeCode(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
+  ANSWER_REFUSED: outcomeCode(409, false, 'An answer or a resolution does not match anything that is pending.'),
+  REPLAY_MISMATCH: faultCode(409, false, 'The code requested a step other than the one in the journal.'),
+  REPLAY_INCOMPLETE: faultCode(409, false, 'A read-only replay reached a step that is not recorded.'),
+  SESSION_BUSY: faultCode(409, true, 'The session is already running.'),
+  SESSION_CLOSED: faultCode(409, false, 'The session was closed.'),
+  STALE_WRITER: faultCode(409, false, 'Another writer has claimed the session in the meantime.'),
+  ENTRY_TOO_NEW: faultCode(500, false, 'An entry was written by a newer version and cannot be read by this one.'),
+  VIEW_FAILED: faultCode(500, false, 'A view threw while folding an entry.'),
+  STORE_OWNED: faultCode(423, true, 'Another process owns the store and does not answer.'),
+  OWNERSHIP_LOST: faultCode(409, true, 'Another process has taken over the store; this process writes nothing more.'),
+  STORE_MISSING: faultCode(500, false, 'The files of the store were removed or replaced while it was open.'),
+  STORE_FULL: faultCode(507, true, 'There is no space left on the disk.'),
+  STORE_READ_ONLY: faultCode(500, false, 'The store cannot be written.'),
+  STORE_DAMAGED: faultCode(500, false, 'Stored data differs from what was written.'),
+  SYNC_FAILED: faultCode(500, false, 'The disk did not confirm a write; the store must be opened again.'),
+  STORE_FAILED: faultCode(500, true, 'The store failed for another reason.'),
+  STORE_CLOSED: faultCode(409, false, 'The store was closed.'),
+} as const satisfies Record<string, ErrorCodeInfo>;
+
+/** A code of `errorCodes`. */
+export type ErrorCode = keyof typeof errorCodes;
+
+/**
+ * An outcome that is not a success. Loops may throw it with codes of their own; `code` is therefore any string.
+ *
+ * @example
+ * import { LoopError } from 'rondo';
+ *
+ * throw new LoopError('OUT_OF_STOCK', 'The lamp is out of stock.', { sku: 'lamp-7' });
+ */
+export class LoopError extends Error {
+  override readonly name = 'LoopError';
+  readonly code: string;
+  readonly data: Json | undefined;
+
+  constructor(code: string, message: string, data?: Json, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.data = data;
+  }
+
+  /**
+   * Returns what is journaled. It has no stack and no cause, so that a replay throws the same error as the live run.
+   */
+  toErrorRecord(): ErrorRecord {
+    const { code, message, data } = this;
+    return data === undefined ? { code, message } : { code, message, data };
+  }
+
+  /** Returns the error of a record. The cause is for debugging only; a replay has none. */
+  static fromErrorRecord(record: ErrorRecord, cause?: unknown): LoopError {
+    return new LoopError(record.code, record.message, record.data, cause);
+  }
+}
+
+/** An infrastructure failure. It ends the attempt; entries that were acknowledged stay valid. */
+export class Fault extends Error {
+  override readonly name = 'Fault';
+  readonly code: ErrorCode;
+  readonly data: Json | undefined;
+
+  constructor(code: ErrorCode, message: string, data?: Json, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** Converts any thrown value to a LoopError. Returns a LoopError unchanged. */
+export function toLoopError(thrown: unknown): LoopError {
+  if (thrown instanceof LoopError) return thrown;
+  return new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
+}
+
+/** Converts any failure of a store to a Fault. Returns a Fault unchanged. */
+export function toStoreFault(thrown: unknown): Fault {
+  if (thrown instanceof Fault) return thrown;
+  return new Fault('STORE_FAILED', messageOf(thrown), undefined, thrown);
+}
+
+function messageOf(thrown: unknown): string {
+  try {
+    return (thrown instanceof Error ? thrown.message : String(thrown)) || 'It was thrown without a message.';
+  } catch {
+    return 'What was thrown cannot be shown.';
+  }
+}

@@ -1,0 +1,47 @@
+/** Suggestions for misspelt words, as in "did you mean". */
+
+const MAX_DISTANCE = 2;
+
+/** Ignores case, dashes, underscores and the plural of a word that ends in y. */
+function normalizeWord(word: string): string {
+  return word.toLowerCase().replace(/[-_]/g, '').replace(/ies$/, 'y');
+}
+
+/** The Damerau–Levenshtein distance: insertions, deletions, substitutions and swaps of adjacent letters. */
+function editDistance(a: string, b: string): number {
+  let rowBeforeLast: number[] = [];
+  let lastRow = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (lastRow[j - 1] ?? 0) + Number(a[i - 1] !== b[j - 1]);
+      const distance = Math.min(substitution, (lastRow[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      row.push(isSwap ? Math.min(distance, (rowBeforeLast[j - 2] ?? 0) + 1) : distance);
+    }
+    rowBeforeLast = lastRow;
+    lastRow = row;
+  }
+  return lastRow[b.length] ?? 0;
+}
+
+/**
+ * Returns the candidate nearest to a word, or undefined if all differ by more than `maxDistance` letters.
+ * @param maxDistance defaults to 2
+ */
+export function nearestWord(
+  word: string,
+  candidates: readonly string[],
+  maxDistance = MAX_DISTANCE,
+): string | undefined {
+  const normalized = normalizeWord(word);
+  let nearest: string | undefined;
+  let smallest = maxDistance + 1;
+  for (const candidate of candidates) {
+    const other = normalizeWord(candidate);
+    if (Math.abs(other.length - normalized.length) >= smallest) continue;
+    const distance = editDistance(normalized, other);
+    if (distance < smallest) [nearest, smallest] = [candidate, distance];
+  }
+  return nearest;
+}

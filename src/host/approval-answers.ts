@@ -1,0 +1,90 @@
+/**
+ * Delivers answers to approvals. An answer names a pending approval by its id; if it also has a session, call, tool or
+ * digest of arguments, these must be the ones of the approval. The first accepted answer wins. A refused answer is
+ * journaled with its reason and has no other effect.
+ */
+
+import { LoopError } from '../base/errors.js';
+import type { Ids } from '../journal/clock.js';
+import type { Session } from '../kernel/session.js';
+import { GRANT_GIVEN, refusalReasonOf, standingGrantOf } from '../policy/approval-answer.js';
+import { APPROVAL_REQUESTED } from '../policy/approval-request.js';
+import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
+import type { Signal } from '../protocol/session.js';
+import { Approvals } from '../views/approvals.js';
+import type { StoredTurn } from './archive.js';
+import type { RunningTurn } from './running-turn.js';
+
+/** The id of the session that records refused answers to approvals of unknown turns. */
+export const REFUSALS_SESSION_ID = 'rondo:refusals';
+const APPROVAL_REFUSED = 'rondo.approval.refused';
+
+/** The open session of an approval, the approvals of its turn, and the current time in milliseconds. */
+interface AnswerContext {
+  readonly session: Session;
+  readonly approvals: Approvals | undefined;
+  readonly now: number;
+  readonly ids: Ids;
+}
+
+/**
+ * Accepts an answer and returns its approval. Throws ANSWER_REFUSED, and journals the refusal, if it is not accepted.
+ */
+export async function answerApproval(answer: ApprovalAnswer, context: AnswerContext): Promise<Approval> {
+  const { id, approved, by, reason, standing } = answer;
+  const { session, approvals, now } = context;
+  const refusal = refusalReasonOf(answer, approvals?.get(id), now);
+  const approval = approvals?.get(id)?.approval;
+  if (refusal !== undefined || approval === undefined)
+    throw await refuseAnswer(answer, context, refusal ?? 'there is no such approval');
+  const value = { approved, by, at: now, ...(reason !== undefined && { reason }) };
+  // The signal id is the same for all answers to an approval, so of two concurrent answers the second conflicts.
+  const signal = { id: `approval ${id}`, name: `approval ${id}`, value };
+  const isAccepted = await session.signal(signal).catch((thrown: unknown) => {
+    if (thrown instanceof LoopError && thrown.code === 'SIGNAL_CONFLICT') return false;
+    throw thrown;
+  });
+  if (!isAccepted) throw await refuseAnswer(answer, context, 'it was answered before');
+  if (standing !== undefined) await session.recordFact(GRANT_GIVEN, id, standingGrantOf(approval, answer, now));
+  return approval;
+}
+
+/**
+ * Returns the approval if the same decision of the same person is recorded for it. A client that lost the reply to its
+ * answer sends the answer again, and gets this approval.
+ */
+export function findAnsweredApproval({ id, approved, by }: ApprovalAnswer, stored: StoredTurn): Approval | undefined {
+  const { sessionId } = stored.identity;
+  const approvals = new Approvals(sessionId);
+  // The view drops the details of approvals when their turn ends, so the end of the turn is left out.
+  for (const entry of stored.entries) if (entry !== stored.turn.endedEntry) approvals.apply(entry);
+  const state = approvals.get(id);
+  return state?.answer?.approved === approved && state.answer.by === by ? state.approval : undefined;
+}
+
+/** Journals a refused answer and returns the error to throw. */
+async function refuseAnswer(
+  answer: ApprovalAnswer,
+  { session, ids }: AnswerContext,
+  reason: string,
+): Promise<LoopError> {
+  const { id, approved, by } = answer;
+  const message = `The answer of ${by} to ${id} was refused: ${reason}.`;
+  // guard: refused-answer-recorded
+  await session.recordFact(APPROVAL_REFUSED, ids.id(), { id, approved, by, code: 'ANSWER_REFUSED', message });
+  return new LoopError('ANSWER_REFUSED', message, { id, reason });
+}
+
+/** Returns the signal that denies an expired approval. */
+function expirySignal(id: string, expiresAt: string, at: number): Signal {
+  const value = { approved: false, by: 'rondo', at, expired: true, reason: `it was not answered before ${expiresAt}` };
+  return { id: `approval ${id}`, name: `approval ${id}`, value };
+}
+
+/** Denies the approvals that expired while a turn was paused. Call it before the turn continues. */
+export async function expireApprovals(turn: RunningTurn, session: Session, now: number): Promise<void> {
+  if (!turn.entries.some(({ type }) => type === APPROVAL_REQUESTED)) return;
+  for (const { id, expiresAt } of turn.agentState.approvals.pending()) {
+    if (now > Date.parse(expiresAt)) await session.signal(expirySignal(id, expiresAt, now));
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * The approval gate of a host: returns the approval rule of an effect, the authority that its approval is bound to, and
+ * the standing grants that cover it. Every effect of every turn passes this gate.
+ */
+import type { ApprovalGate, StandingGrantRef } from '../layers/approval.js';
+import type { RegisteredLoop } from '../loops/registry.js';
+import { rootKeyOf } from '../loops/services.js';
+import { splitImplementation, type ToolImplementation } from '../loops/tool-implementation.js';
+import type { ApprovalAuthority } from '../policy/approval-request.js';
+import { type ApprovalRule, approvalRuleFor } from '../policy/approval-rule.js';
+import type { RestrictionFlag } from '../policy/restrictions.js';
+import { grantApplies } from '../policy/standing-grant.js';
+import type { Effect } from '../protocol/body.js';
+import type { Json } from '../protocol/json.js';
+import type { PinnedLoop } from './pin.js';
+import type { RunningTurn } from './running-turn.js';
+
+interface ApprovalGateDeps {
+  readonly restrictionFlag: RestrictionFlag;
+  readonly now: () => number;
+  /** Returns the running turn with this id. */
+  readonly runningTurn: (turnId: string) => RunningTurn | undefined;
+  /** How long an approval can be answered, in milliseconds. */
+  readonly approvalMs: number;
+}
+
+/** Finds the loops that contain agents or approvals. Turns of such loops need the earlier entries of their session. */
+export class LoopInspector {
+  private results: WeakMap<PinnedLoop, boolean> | undefined;
+  private readonly implementations: ReadonlyMap<string, ToolImplementation>;
+
+  constructor(implementations: ReadonlyMap<string, ToolImplementation>) {
+    this.implementations = implementations;
+  }
+
+  /** Returns true if the loop or a loop that it calls is an agent or can request an approval. The result is cached. */
+  hasAgentsOrApprovals(pinned: PinnedLoop): boolean {
+    this.results ??= new WeakMap();
+    const cached = this.results.get(pinned);
+    if (cached !== undefined) return cached;
+    const result = pinned.definitions.some((registered) => this.isAgentOrNeedsApproval(registered));
+    this.results.set(pinned, result);
+    return result;
+  }
+
+  private isAgentOrNeedsApproval({
+    definition: { composite, policy, tool },
+    origin,
+    definedLoop,
+  }: RegisteredLoop): boolean {
+    if (composite?.agent !== undefined || policy?.approval !== undefined || definedLoop?.asksByDefault === true)
+      return true;
+    if (tool === undefined) return false;
+    const { scheme, target } = splitImplementation(tool.implementation);
+    return this.implementations.get(scheme)?.approvalDescriber(target, origin, tool.config ?? {}) !== undefined;
+  }
+}
+
+/** The approval gate of the layers of a host. */
+export class HostApprovalGate implements ApprovalGate {
+  private readonly deps: ApprovalGateDeps;
+
+  constructor(deps: ApprovalGateDeps) {
+    this.deps = deps;
+  }
+
+  /** Returns the approval rule of an effect, from its own policy and the restrictions of the agents above it. */
+  ruleFor(effect: Effect, key: string): ApprovalRule | undefined {
+    const turn = this.deps.restrictionFlag.isSet ? this.deps.runningTurn(rootKeyOf(key)) : undefined;
+    return approvalRuleFor(effect, key, turn?.activeRestrictions);
+  }
+
+  /** Returns the principals and the expiry that an approval requested now is bound to. */
+  authorityFor(key: string): ApprovalAuthority {
+    const principals = this.deps.runningTurn(rootKeyOf(key))?.agentState.principals ?? {};
+    return { ...principals, expiresAt: this.deps.now() + this.deps.approvalMs };
+  }
+
+  /** Returns the standing grants that cover a call, apart from its target. */
+  grantsFor(tool: string, definitionDigest: string, input: Json, key: string): readonly StandingGrantRef[] {
+    const { approvals, principals } = this.deps.runningTurn(rootKeyOf(key))?.agentState ?? {};
+    const call = { tool, definitionDigest, input, ...principals };
+    return (approvals?.standingGrants() ?? []).filter((grant) => grantApplies(grant, call));
+  }
+}

@@ -1,0 +1,65 @@
+/** The options of a host and the callbacks of one turn. */
+import type { Clock, Ids } from '../journal/clock.js';
+import type { Store } from '../journal/store.js';
+import type { ModelProvider } from '../loops/model.js';
+import type { Registry } from '../loops/registry.js';
+import type { ToolImplementation } from '../loops/tool-implementation.js';
+import type { EventEnvelope } from '../protocol/events.js';
+import type { LiveDelta } from '../protocol/live.js';
+import type { StreamHandlers } from '../protocol/streaming.js';
+import type { TraceEvent } from '../protocol/trace.js';
+
+/** What a host needs to run turns. */
+export interface HostOptions {
+  /** Holds the journals of all sessions. */
+  readonly store: Store;
+  /** Supplies the time of entries, timers and timeouts. */
+  readonly clock: Clock;
+  /** Supplies the ids of new sessions, turns and messages. */
+  readonly ids: Ids;
+  /** The loops that the host can run. A loop that is passed to `Host.run` is added to it. */
+  readonly registry: Registry;
+  /**
+   * Model providers by the id that definitions use.
+   * @default no providers; a loop that calls a model then fails with BACKEND_FAILED
+   */
+  readonly providers?: ReadonlyMap<string, ModelProvider>;
+  /**
+   * Tool implementations by scheme, such as `exec` or `http`.
+   * @default no implementations; loops written in code need none
+   */
+  readonly implementations?: ReadonlyMap<string, ToolImplementation>;
+  /**
+   * Returns true if a recorded definition may run code from this directory. It is called only for a definition that
+   * differs from the registered one: an unchanged definition has the trust of the registered one.
+   * @default () => false
+   */
+  readonly trusts?: (directory: string | undefined) => boolean;
+  /**
+   * The maximum depth of nested calls in a turn.
+   * @default 2000
+   */
+  readonly maxDepth?: number;
+  /**
+   * How long an approval can be answered, in milliseconds.
+   * @default 2_592_000_000 (30 days)
+   */
+  readonly approvalMs?: number;
+}
+
+/** Callbacks for one turn. Errors that they throw are ignored, except those of `onTurn`, which reject the call. */
+export interface TurnOptions {
+  /** Receives the id of the turn before the first entry of the turn is written. */
+  readonly onTurn?: (turnId: string) => void;
+  /** Receives every event of the trace in order; for a resumed turn from the start of the turn. */
+  readonly onEvent?: (event: TraceEvent) => void;
+  /** Receives each envelope of the session when it is created, and again when it is replaced. */
+  readonly onEnvelope?: (envelope: EventEnvelope) => void;
+  /** Receives pieces of messages and of tool output while they are streamed. Deltas are not journaled. */
+  readonly onDelta?: (delta: LiveDelta) => void;
+  /**
+   * Handlers of the streaming protocol, called one after another. The result is returned after the last one has
+   * finished.
+   */
+  readonly stream?: StreamHandlers;
+}

@@ -1,0 +1,245 @@
+/**
+ * The state of a turn while it runs, folded from its entries as they are written: the context of its bodies and the
+ * updates for subscribers. Views are created on first use, so that a turn without agents, approvals and subscribers
+ * costs little.
+ */
+import type { Clock } from '../journal/clock.js';
+import type { Session } from '../kernel/session.js';
+import { Watchdog } from '../loops/agent/watchdog.js';
+import type { ModelRef, TurnContext } from '../loops/services.js';
+import { type RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { LiveDelta } from '../protocol/live.js';
+import type { ModelMessage } from '../protocol/model.js';
+import type { TraceEvent } from '../protocol/trace.js';
+import { Approvals } from '../views/approvals.js';
+import { CallResults, type CallTimes } from '../views/call-results.js';
+import { Conversation } from '../views/conversation.js';
+import { History } from '../views/history.js';
+import { MessageInbox } from '../views/message-inbox.js';
+import { ModelAnswerCounter } from '../views/model-answer-counter.js';
+import { TraceBuilder } from '../views/trace.js';
+import { isKeyOfTurn, TURN_OPENED } from '../views/turns.js';
+import { ignoringErrors, type SessionFeed } from './session-feed.js';
+
+/** The principal of a turn, and the principals that may answer its approvals. */
+interface TurnPrincipals {
+  readonly principal?: string;
+  readonly approvers?: readonly string[];
+}
+
+/** Returns the principals of a request as they are journaled; undefined if it names none. */
+export function principalsOf({ principal, approvers }: TurnPrincipals): { readonly [name: string]: Json } | undefined {
+  if (principal === undefined && approvers === undefined) return undefined;
+  return { ...(principal !== undefined && { principal }), ...(approvers !== undefined && { approvers }) };
+}
+
+/** The principals of a turn that names none. */
+const ANONYMOUS: TurnPrincipals = {};
+
+/** Finds the feed of a session that has subscribers. */
+export interface FeedLookup {
+  get(sessionId: string): SessionFeed | undefined;
+}
+
+interface RunningTurnDeps {
+  readonly sessionId: string;
+  readonly turnId: string;
+  /** The existing entries of the session; empty if the turn does not need them. */
+  readonly earlierEntries: readonly Entry[];
+  readonly feeds: FeedLookup;
+  readonly clock: Clock;
+  readonly restrictionFlag: RestrictionFlag;
+  readonly onEvent?: ((event: TraceEvent) => void) | undefined;
+}
+
+/** A turn that runs in this process, or that is replayed. */
+export class RunningTurn implements TurnContext {
+  readonly sessionId: string;
+  readonly turnId: string;
+  /** The entries of the session, from the earlier ones to the latest. */
+  readonly entries: Entry[] = [];
+  /** The open session; undefined during a replay. */
+  session: Session | undefined;
+  private readonly deps: RunningTurnDeps;
+  private readonly traceBuilder: TraceBuilder | undefined;
+  private readonly modelAnswers = new ModelAnswerCounter();
+  private createdAgentState: AgentTurnState | undefined;
+  private callResults: CallResults | undefined;
+  /** Listeners that send entries to other processes. */
+  private listeners: Set<(entry: Entry) => void> | undefined;
+  /** True if `entries` can contain entries of other turns. */
+  private readonly hasEarlierEntries: boolean;
+
+  constructor(deps: RunningTurnDeps) {
+    const { sessionId, turnId, earlierEntries, onEvent } = deps;
+    this.sessionId = sessionId;
+    this.turnId = turnId;
+    this.deps = deps;
+    this.hasEarlierEntries = earlierEntries.length > 0;
+    this.traceBuilder = onEvent && new TraceBuilder(turnId, (event) => ignoringErrors(() => onEvent(event)));
+    for (const entry of earlierEntries) this.applyEntry(entry);
+  }
+
+  /** Applies the next entry of the session. */
+  applyEntry(entry: Entry): void {
+    this.entries.push(entry);
+    this.traceBuilder?.apply(entry);
+    if (!this.hasEarlierEntries || isKeyOfTurn(entry.key, this.turnId)) this.modelAnswers.apply(entry);
+    this.createdAgentState?.applyEntry(entry);
+    if (this.listeners !== undefined) for (const listener of this.listeners) listener(entry);
+  }
+
+  /** Calls the listener with each new entry. Returns a function that unsubscribes. */
+  subscribe(listener: (entry: Entry) => void): () => void {
+    this.listeners ??= new Set();
+    this.listeners.add(listener);
+    return () => this.listeners?.delete(listener);
+  }
+
+  /** The state for agents and approvals, created on first use. */
+  get agentState(): AgentTurnState {
+    this.createdAgentState ??= new AgentTurnState(this.deps, this.entries);
+    return this.createdAgentState;
+  }
+
+  /** The restrictions of the turn; undefined while no agent or approval has taken part. */
+  get activeRestrictions(): RestrictionTable | undefined {
+    return this.createdAgentState?.restrictions;
+  }
+
+  /** Returns how many answers of a model are recorded, in this turn or in the whole session. */
+  replyCount({ id, model }: ModelRef, by: 'turn' | 'session'): number {
+    const inTurn = this.modelAnswers.count(id, model);
+    return by === 'turn' ? inTurn : inTurn + this.agentState.earlierModelAnswers.count(id, model);
+  }
+
+  /** Returns the messages before this turn. A resumed turn must not see messages that followed its start. */
+  earlierMessages(): readonly ModelMessage[] {
+    return historyBefore(this.turnId, this.entries);
+  }
+
+  /** Returns the times and the trace of a completed step of `parent`. */
+  callTimes(callId: string, parent: string): CallTimes | undefined {
+    this.callResults ??= new CallResults(this.entries);
+    return this.callResults.timesOf(callId, parent);
+  }
+
+  /** Returns how many messages wait in the inbox, by mode. */
+  inboxCounts(): { readonly steer: number; readonly queue: number } {
+    const { inbox } = this.agentState;
+    return { steer: inbox.count('steer'), queue: inbox.count('queue') };
+  }
+
+  /** Publishes a delta; undefined while the session has no subscriber. */
+  get onLiveDelta(): ((delta: LiveDelta) => void) | undefined {
+    return this.deps.feeds.get(this.sessionId)?.hasSubscribers === true ? this.agentState.publishDelta : undefined;
+  }
+
+  get restrictions(): RestrictionTable {
+    return this.agentState.restrictions;
+  }
+
+  get watchdog(): Watchdog {
+    return this.agentState.watchdog;
+  }
+
+  /** Stops the watchdog and releases the entries. Call it when the turn has ended or paused. */
+  close(): void {
+    this.createdAgentState?.close();
+  }
+}
+
+/** The state of a turn with agents or approvals. Views that few turns need are folded on first use. */
+class AgentTurnState {
+  readonly restrictions: RestrictionTable;
+  readonly inbox = new MessageInbox();
+  readonly earlierModelAnswers = new ModelAnswerCounter();
+  readonly watchdog: Watchdog;
+  principals: TurnPrincipals = ANONYMOUS;
+  readonly publishDelta: (delta: LiveDelta) => void;
+  private readonly deps: RunningTurnDeps;
+  /** True if `entries` can contain entries of other turns. */
+  private readonly hasEarlierEntries: boolean;
+  private entries: readonly Entry[];
+  private approvalsView: Approvals | undefined;
+  private conversation: Conversation | undefined;
+
+  constructor(deps: RunningTurnDeps, entries: readonly Entry[]) {
+    this.deps = deps;
+    this.hasEarlierEntries = deps.earlierEntries.length > 0;
+    this.entries = entries;
+    this.restrictions = new RestrictionTable(deps.restrictionFlag);
+    this.watchdog = new Watchdog(deps.clock);
+    this.publishDelta = (delta) => this.feed?.publishDelta(delta);
+    for (const entry of entries) {
+      if (entry.type === 'call.started')
+        // guard: recorded-calls-known-to-policy
+        this.restrictions.earlierCallStarted(entry.key, entry.name ?? '');
+      else this.updateState(entry);
+    }
+  }
+
+  /** Drops references: V8 pretenures per-turn objects, which would otherwise keep finished turns alive. */
+  close(): void {
+    this.watchdog.close();
+    this.entries = [];
+  }
+
+  /** The approvals of the session. */
+  get approvals(): Approvals {
+    if (this.approvalsView === undefined) {
+      this.approvalsView = new Approvals(this.deps.sessionId);
+      for (const entry of this.entries) this.approvalsView.apply(entry);
+    }
+    return this.approvalsView;
+  }
+
+  /** Applies an entry that is already in `entries`. */
+  applyEntry(entry: Entry): void {
+    this.updateState(entry);
+    this.approvalsView?.apply(entry);
+    const { feed } = this;
+    if (feed?.hasSubscribers === true) this.publishEntry(entry, feed);
+    else this.conversation = undefined;
+  }
+
+  private get feed(): SessionFeed | undefined {
+    const { feeds, sessionId } = this.deps;
+    return feeds.get(sessionId);
+  }
+
+  private updateState(entry: Entry): void {
+    const { key, type } = entry;
+    const { turnId } = this.deps;
+    if (type === 'call.started') this.restrictions.callStarted(key, entry.name ?? '');
+    else if (type === 'call.completed' || type === 'call.errored') this.restrictions.callEnded(key);
+    else if (type === 'signal.received' || type === 'wait.settled') this.inbox.apply(entry);
+    else if (type === TURN_OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as TurnPrincipals;
+    else if (this.hasEarlierEntries && !isKeyOfTurn(key, turnId)) this.earlierModelAnswers.apply(entry);
+  }
+
+  /** Publishes the envelopes of an entry. Subscribers have the envelopes of earlier entries already. */
+  private publishEntry(entry: Entry, feed: SessionFeed): void {
+    const { sessionId } = this.deps;
+    if (this.conversation === undefined) {
+      let isCaughtUp = false;
+      this.conversation = new Conversation(sessionId, (envelope, refusal) => {
+        if (isCaughtUp) feed.publishEnvelope(envelope, refusal);
+      });
+      for (const earlier of this.entries) if (earlier !== entry) this.conversation.apply(earlier);
+      isCaughtUp = true;
+    }
+    this.conversation.apply(entry);
+  }
+}
+
+function historyBefore(turnId: string, entries: readonly Entry[]): readonly ModelMessage[] {
+  const history = new History();
+  for (const entry of entries) {
+    if (entry.key === turnId) break;
+    history.apply(entry);
+  }
+  return history.messages();
+}

@@ -1,0 +1,184 @@
+/**
+ * Actions on turns from outside: cancel a turn, answer an approval, send a message, resolve an effect in doubt. An
+ * action uses the open session if the turn runs in this process, is routed to the process that runs it, or else opens
+ * the session.
+ */
+
+import { LoopError } from '../base/errors.js';
+import type { Clock, Ids } from '../journal/clock.js';
+import type { Session } from '../kernel/session.js';
+import { turnIdOfApproval, validatedAnswer } from '../policy/approval-answer.js';
+import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { answerApproval, findAnsweredApproval, REFUSALS_SESSION_ID } from './approval-answers.js';
+import type { Archive, StoredTurn } from './archive.js';
+import type { PeerHosts, RoutedReply } from './peers.js';
+import type { RunningTurn } from './running-turn.js';
+import type { SessionQueues } from './session-queues.js';
+import { noOpenTurnError, type SessionMessage } from './turn-request.js';
+import { sessionIdOf } from './turn-result.js';
+
+/** How an effect in doubt is resolved: it is retried, its result is supplied, or it fails. */
+export type Resolution = 'retry' | 'supply' | 'fail';
+
+/** What the actions need of the host. */
+export interface SessionActionDeps {
+  readonly archive: Archive;
+  readonly sessionQueues: SessionQueues;
+  readonly peers: PeerHosts;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  openSession(sessionId: string): Promise<Session>;
+  /** Returns the turn with this id if it runs in this process. */
+  runningTurn(turnId: string): RunningTurn | undefined;
+  /** Returns the turn of this session that runs in this process. */
+  runningTurnIn(sessionId: string): RunningTurn | undefined;
+  /** Continues a turn until it ends or pauses. */
+  resume(turnId: string): Promise<unknown>;
+}
+
+/** The actions of one host. */
+export class SessionActions {
+  private readonly deps: SessionActionDeps;
+
+  constructor(deps: SessionActionDeps) {
+    this.deps = deps;
+  }
+
+  /** Cancels a turn; see `Host.cancel`. */
+  async cancel(turnId: string, reason: string): Promise<boolean> {
+    const { archive, peers } = this.deps;
+    const session = this.deps.runningTurn(turnId)?.session;
+    if (session !== undefined) {
+      // A listener can cancel during the first entry of the turn, before the session has registered the turn.
+      await undefined;
+      return session.cancel(turnId, reason);
+    }
+    const routed = await peers.route(sessionIdOf(turnId), { verb: 'cancel', turnId, reason });
+    if (routed.answered) return routed.value === true;
+    const stored = await archive.get(turnId);
+    // A first request whose reply was lost may have ended the turn.
+    if (stored.turn.endedEntry !== undefined) return routed.retried && wasCancelled(turnId, stored);
+    const isRecorded = await this.withSession(turnId, (opened) => opened.cancel(turnId, reason));
+    await this.deps.resume(turnId);
+    // Without a new record, an earlier cancel is recorded (perhaps this one, with a lost reply), or the turn ended
+    // meanwhile.
+    return isRecorded || wasCancelled(turnId, await archive.get(turnId));
+  }
+
+  /** Answers an approval. Throws ANSWER_REFUSED, and journals the refusal, if the answer is not accepted. */
+  async answer(unvalidated: ApprovalAnswer): Promise<Approval> {
+    const answer = validatedAnswer(unvalidated);
+    const turnId = turnIdOfApproval(answer.id);
+    const { archive, clock, ids, peers } = this.deps;
+    const running = this.deps.runningTurnIn(sessionIdOf(turnId));
+    if (running?.session !== undefined) {
+      const { session, agentState } = running;
+      return answerApproval(answer, { session, approvals: agentState.approvals, now: clock.now(), ids });
+    }
+    const routed = await peers.route(sessionIdOf(turnId), { verb: 'answer', answer });
+    if (routed.answered) return routed.value as unknown as Approval;
+    const stored = await archive.find(turnId);
+    const answered = routed.retried && stored !== undefined ? findAnsweredApproval(answer, stored) : undefined;
+    if (answered !== undefined) return answered;
+    return this.withSession(stored === undefined ? `${REFUSALS_SESSION_ID}.` : turnId, async (session) => {
+      // Read under the lease: another process may have written entries before.
+      const approvals = stored === undefined ? undefined : await archive.approvalsIn(turnId);
+      return answerApproval(answer, { session, approvals, now: clock.now(), ids });
+    });
+  }
+
+  /** Sends a message to the running or paused turn of a session. Throws TURN_NOT_FOUND if there is none. */
+  async sendMessage(input: SessionMessage): Promise<void> {
+    const { archive, peers, ids } = this.deps;
+    const message = { mode: 'steer' as const, ...input, id: input.id ?? ids.id() };
+    const { sessionId, mode, text, id } = message;
+    if (mode !== 'steer' && mode !== 'queue')
+      throw new TypeError(`The mode of a message is "steer" or "queue", not "${String(mode)}".`);
+    const signal = { id: `message ${id}`, name: mode, value: { text: String(text) } };
+    const running = this.deps.runningTurnIn(sessionId)?.session;
+    if (running !== undefined) return void (await running.signal(signal));
+    const routed = await peers.route(sessionId, { verb: 'send', message });
+    if (routed.answered) return;
+    const open = (await archive.turns(sessionId)).find(
+      ({ status }) => status === 'paused' || status === 'interrupted' || status === 'running',
+    );
+    if (open === undefined) throw noOpenTurnError(sessionId);
+    await this.withSession(open.turnId, (session) => session.signal(signal));
+  }
+
+  /** Resolves an effect in doubt. `value` is the result of the tool, for the resolution `supply`. */
+  async resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
+    const [turnId = ''] = key.split('/', 1);
+    const routed = await this.deps.peers.route(sessionIdOf(turnId), {
+      verb: 'resolve',
+      key,
+      resolution,
+      by,
+      ...(value !== undefined && { value }),
+    });
+    if (routed.answered) return;
+    const { entries } = await this.deps.archive.get(turnId);
+    const requested = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
+    const supplied = value === undefined ? {} : { value: requested?.kind === 'tool' ? { output: value } : value };
+    await this.withSession(turnId, (session) => session.resolveEffect(key, resolution, by, supplied)).catch(
+      (thrown: unknown) => {
+        if (!isRepeatedResolution(thrown, routed, { entries, key, resolution, by })) throw thrown;
+      },
+    );
+  }
+
+  /** Opens the session of a turn for one short task, once the session is free. */
+  private withSession<T>(turnId: string, work: (session: Session) => Promise<T>): Promise<T> {
+    const sessionId = sessionIdOf(turnId);
+    const { sessionQueues, peers, openSession } = this.deps;
+    return sessionQueues.run({
+      sessionId,
+      turnId,
+      perform: async () => {
+        const session = await openSession(sessionId);
+        try {
+          return await work(session);
+        } finally {
+          await session.close();
+        }
+      },
+      whileHeldElsewhere: () =>
+        peers.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {}),
+    });
+  }
+}
+
+/** Returns true if a cancel of the turn is recorded, from any caller. */
+function wasCancelled(turnId: string, { turn, entries }: StoredTurn): boolean {
+  if (turn.endedEntry?.error?.code === 'CANCELLED') return true;
+  return entries.some(({ type, key }) => type === 'cancel.requested' && key === turnId);
+}
+
+interface ResolutionAttempt {
+  readonly entries: readonly Entry[];
+  readonly key: string;
+  readonly resolution: Resolution;
+  readonly by: string;
+}
+
+/**
+ * Returns true if a resolution was refused only because it is recorded already: its first request succeeded and the
+ * reply was lost.
+ */
+function isRepeatedResolution(
+  thrown: unknown,
+  { retried }: RoutedReply & { answered: false },
+  attempt: ResolutionAttempt,
+): boolean {
+  if (!retried || !(thrown instanceof LoopError) || thrown.code !== 'ANSWER_REFUSED') return false;
+  const { entries, key, resolution, by } = attempt;
+  return entries.some(
+    (entry) =>
+      entry.type === 'effect.resolved' &&
+      entry.key.startsWith(`${key}~`) &&
+      entry.resolution === resolution &&
+      entry.by === by,
+  );
+}

@@ -1,0 +1,78 @@
+/**
+ * Serializes tasks per session: within this process by a queue, between the processes that share the store by a lease.
+ * A task waits while another process holds its session.
+ */
+import { NOOP_LEASE } from '../journal/leases.js';
+import type { Lease, LeaseHolder, Leases } from '../journal/store.js';
+
+/** A task that needs a session exclusively. */
+interface SessionTask<T> {
+  readonly sessionId: string;
+  /** The turn that the task is for; other processes see it with the lease. */
+  readonly turnId: string;
+  perform(): Promise<T>;
+  /** Called while another process holds the session. The lease is requested again when it resolves. */
+  whileHeldElsewhere(): Promise<void>;
+}
+
+/** One queue of tasks per session. */
+export class SessionQueues {
+  private readonly leases: Leases;
+  private readonly answerPeer: LeaseHolder['handleRequest'];
+  private readonly lastTasks = new Map<string, Promise<unknown>>();
+  /** The tasks that run under a lease of this process, by session. */
+  private activeTasks: Map<string, Promise<unknown>> | undefined;
+
+  /** `answerPeer` answers requests of other processes for the sessions that this process holds. */
+  constructor(leases: Leases, answerPeer: LeaseHolder['handleRequest']) {
+    this.leases = leases;
+    this.answerPeer = answerPeer;
+  }
+
+  /** Runs a task after all earlier tasks of its session. */
+  run<T>(task: SessionTask<T>): Promise<T> {
+    const { sessionId } = task;
+    const previous = this.lastTasks.get(sessionId);
+    const start = (): Promise<T> => this.start(task);
+    const done = previous === undefined ? start() : previous.then(start, start);
+    this.lastTasks.set(sessionId, done);
+    const removeFromQueue = (): void => {
+      if (this.lastTasks.get(sessionId) === done) this.lastTasks.delete(sessionId);
+    };
+    done.then(removeFromQueue, removeFromQueue);
+    return done;
+  }
+
+  /** Resolves when the task that currently runs under a lease of this process has ended. */
+  async whenIdle(sessionId: string): Promise<void> {
+    await this.activeTasks?.get(sessionId)?.catch(() => undefined);
+  }
+
+  private start<T>(task: SessionTask<T>): Promise<T> {
+    const lease = this.acquireLease(task);
+    // A store that only one process uses has no leases, so its turns skip the bookkeeping.
+    return lease === NOOP_LEASE ? task.perform() : this.runWithLease(task, lease);
+  }
+
+  private acquireLease({ sessionId, turnId }: SessionTask<unknown>): ReturnType<Leases['acquire']> {
+    return this.leases.acquire(sessionId, { turn: turnId, handleRequest: this.answerPeer });
+  }
+
+  private async runWithLease<T>(task: SessionTask<T>, firstAttempt: ReturnType<Leases['acquire']>): Promise<T> {
+    const { sessionId } = task;
+    let lease: Lease | undefined = await firstAttempt;
+    while (lease === undefined) {
+      await task.whileHeldElsewhere();
+      lease = await this.acquireLease(task);
+    }
+    try {
+      const done = task.perform();
+      this.activeTasks ??= new Map();
+      this.activeTasks.set(sessionId, done);
+      return await done;
+    } finally {
+      this.activeTasks?.delete(sessionId);
+      lease.release();
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Live subscriptions to sessions. The first subscriber of a session creates its feed; the feed is dropped when the
+ * session has neither a subscriber nor a running turn.
+ */
+import type { Entry } from '../protocol/entry.js';
+import { followSession } from './follow-session.js';
+import { SessionFeed, type SessionSubscriber } from './session-feed.js';
+
+interface SubscriptionDeps {
+  /** True if a turn of the session runs in this process. */
+  isRunning(sessionId: string): boolean;
+  /** The entries of a session, including those that are not stored yet. */
+  readEntries(sessionId: string): Promise<readonly Entry[]>;
+}
+
+/** The feeds of all sessions with subscribers. */
+export class Subscriptions {
+  private readonly deps: SubscriptionDeps;
+  private readonly feeds = new Map<string, SessionFeed>();
+
+  constructor(deps: SubscriptionDeps) {
+    this.deps = deps;
+  }
+
+  /** Returns the feed of a session, if it has one. */
+  get(sessionId: string): SessionFeed | undefined {
+    return this.feeds.size === 0 ? undefined : this.feeds.get(sessionId);
+  }
+
+  /** Returns the feed of a session and creates it if there is none. */
+  feedOf(sessionId: string): SessionFeed {
+    const feed = this.feeds.get(sessionId) ?? new SessionFeed();
+    this.feeds.set(sessionId, feed);
+    return feed;
+  }
+
+  /**
+   * Delivers the partial output that is being streamed, then everything that happens. Returns a function that
+   * unsubscribes.
+   */
+  subscribe(sessionId: string, subscriber: SessionSubscriber): () => void {
+    const feed = this.feedOf(sessionId);
+    for (const delta of feed.partialDeltas()) subscriber.delta?.(delta);
+    const unsubscribe = feed.subscribe(subscriber);
+    return () => {
+      feed.flush();
+      unsubscribe();
+      this.dropIfUnused(sessionId);
+    };
+  }
+
+  /**
+   * Delivers the envelopes after `afterEnvelopeId`, then everything that happens. Returns a function that unsubscribes.
+   */
+  async follow(
+    sessionId: string,
+    subscriber: SessionSubscriber,
+    afterEnvelopeId: string | undefined,
+  ): Promise<() => void> {
+    const readEntries = (): Promise<readonly Entry[]> => this.deps.readEntries(sessionId);
+    const unsubscribe = await followSession(sessionId, this.feedOf(sessionId), subscriber, {
+      readEntries,
+      afterEnvelopeId,
+    });
+    return () => {
+      unsubscribe();
+      this.dropIfUnused(sessionId);
+    };
+  }
+
+  /** Deletes the feed of a session that has no subscriber and no running turn. */
+  dropIfUnused(sessionId: string): void {
+    const feed = this.feeds.get(sessionId);
+    if (feed !== undefined && !feed.hasSubscribers && !this.deps.isRunning(sessionId)) this.feeds.delete(sessionId);
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Requests to a host: their validation, the identity of the turn that a request is for, and the errors that refuse one.
+ */
+
+import { compositeId, isWellFormed } from '../base/composite-id.js';
+import { LoopError } from '../base/errors.js';
+import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
+import { digestOfText } from '../journal/record.js';
+import { copyAsJson, jsonEquals } from '../json/value.js';
+import type { DefinedLoop } from '../loops/defined-loop.js';
+import type { RegisteredLoop } from '../loops/registry.js';
+import type { MessageMode } from '../views/message-inbox.js';
+import type { Archive, StoredTurn } from './archive.js';
+import type { TurnIdentity } from './turn-result.js';
+
+/** A turn to run: a loop and its input. */
+export interface TurnRequest<I = unknown, O = unknown> {
+  /** The id of a registered loop, or a loop that `defineLoop` or `defineAgent` returned. */
+  readonly loop: string | DefinedLoop<I, O>;
+  /**
+   * The version of a loop that is requested by id.
+   * @default the newest registered version, prereleases last
+   */
+  readonly version?: string;
+  /** The input of the loop; any JSON value that matches its input schema. */
+  readonly input?: I;
+  /**
+   * The session that the turn belongs to. An agent sees the earlier messages of its session, so a session id gives
+   * access to them.
+   * @default a new session
+   */
+  readonly sessionId?: string;
+  /**
+   * The idempotency key: a request with the key and principal of an earlier turn attaches to that turn instead of
+   * starting another. The key is scoped to `sessionId` if one is set.
+   * @default without a key every request starts a turn
+   */
+  readonly key?: string;
+  /** The principal on whose behalf the turn runs. It is part of the identity of a turn with a key. */
+  readonly principal?: string;
+  /**
+   * The only principals that may answer approvals of the turn.
+   * @default every principal except the agents of the turn
+   */
+  readonly approvers?: readonly string[];
+}
+
+/** A message to the running or paused turn of a session. */
+export interface SessionMessage {
+  readonly sessionId: string;
+  readonly text: string;
+  /**
+   * When the agent reads the message: at its next round (`steer`), or after its answer (`queue`).
+   * @default 'steer'
+   */
+  readonly mode?: MessageMode;
+  /**
+   * The idempotency key of the delivery: a second message with this id has no effect.
+   * @default a new id
+   */
+  readonly id?: string;
+}
+
+const SESSION_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
+const TURN_REQUEST_KEYS = optionKeys<TurnRequest>({
+  loop: true,
+  version: true,
+  input: true,
+  sessionId: true,
+  key: true,
+  principal: true,
+  approvers: true,
+});
+
+/** Returns the identity of the turn of the request's key and principal, or of a new turn that is named after `id`. */
+export function turnIdentityOf(request: TurnRequest, registered: RegisteredLoop | undefined, id: string): TurnIdentity {
+  const { loop, version = '', key, principal, sessionId } = request;
+  const shortId = id.slice(0, 4) + id.slice(-12);
+  const keyName = key === undefined ? undefined : keyNameOf(key, principal);
+  const session = sessionId ?? keyName ?? `s-${shortId}`;
+  const suffix = keyName ?? (sessionId === undefined ? '1' : shortId);
+  const loopId = registered?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
+  const loopVersion = registered?.definition.version ?? version;
+  return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
+}
+
+/**
+ * Returns the name of a key in ids. Keys with and without a principal have different prefixes, so they cannot collide.
+ */
+function keyNameOf(key: string, principal: string | undefined): string {
+  if (principal === undefined) return `k-${digestOfText(key).slice(0, 16)}`;
+  return `p-${digestOfText(/* guard: turn-key-bound-to-principal */ compositeId(principal, key)).slice(0, 22)}`;
+}
+
+/**
+ * Returns the identity under which a turn with a key is stored. Journals of earlier versions name turns after the key
+ * without the principal; such a turn keeps its identity if it belongs to this principal.
+ */
+export async function recordedIdentity(
+  archive: Archive,
+  request: TurnRequest,
+  identity: TurnIdentity,
+): Promise<TurnIdentity> {
+  const { key, principal, sessionId } = request;
+  if (key === undefined || principal === undefined) return identity;
+  const keyName = keyNameOf(key, undefined);
+  const session = sessionId ?? keyName;
+  const turnId = `${session}.${keyName}`;
+  // guard: legacy-turn-found-again
+  if (!(await archive.has(turnId))) return identity;
+  const stored = await archive.find(turnId);
+  // guard: legacy-turn-bound-to-principal
+  return stored?.turn.principal === principal ? { ...identity, sessionId: session, turnId } : identity;
+}
+
+/**
+ * Returns the error if the turn of a request's key belongs to another principal, loop or input; undefined if it may
+ * attach.
+ */
+export function attachConflict(
+  { turn }: StoredTurn,
+  { input, key, principal }: TurnRequest,
+  { loopId }: TurnIdentity,
+): LoopError | undefined {
+  const { name, value } = turn.startedEntry;
+  // The message must not reveal what another principal runs.
+  // guard: turn-of-other-principal-refused
+  if (turn.principal !== principal)
+    return keyConflictError(key, 'belongs to a turn of another principal; use another key');
+  if (name !== loopId) return keyConflictError(key, `belongs to a turn of "${name}" with another loop`);
+  if (jsonEquals(value, copyAsJson(input, 'the input'))) return undefined;
+  return keyConflictError(key, `belongs to a turn of "${name}" with another input`);
+}
+
+function keyConflictError(key = '', why: string): LoopError {
+  return new LoopError('KEY_CONFLICT', `The key "${key}" ${why}.`, { key });
+}
+
+/** Returns the error for a message to a session without a running or paused turn. */
+export function noOpenTurnError(sessionId: string): LoopError {
+  const message =
+    `Session "${sessionId}" has no running or paused turn to receive the message; ` +
+    'start a turn with the message as its prompt.';
+  return new LoopError('TURN_NOT_FOUND', message, { sessionId });
+}
+
+/** Returns the error for a request of a loop that is not registered. */
+export function loopNotFoundError({ loop, version }: TurnRequest): LoopError {
+  const id = typeof loop === 'string' ? loop : loop.name;
+  const label = version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`;
+  return new LoopError('LOOP_NOT_FOUND', `There is no loop ${label}.`, { loopId: id });
+}
+
+/** Throws a TypeError if a request has an unknown option or an invalid session id, key or principal. */
+export function assertTurnRequest(request: TurnRequest): void {
+  assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
+  const { sessionId, key } = request;
+  if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
+    throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
+  if (sessionId?.startsWith('rondo:')) throw new TypeError('Session ids that begin with "rondo:" are reserved.');
+  if (key !== undefined && (key === '' || key.length > 1000 || !isWellFormed(key)))
+    throw new TypeError('A key is text of 1 to 1,000 characters, without lone surrogates.');
+  const { principal, approvers } = request;
+  if (
+    (principal !== undefined && !isValidPrincipal(principal)) ||
+    (approvers !== undefined && !areValidPrincipals(approvers))
+  )
+    throw new TypeError(
+      'A principal is text of 1 to 200 characters, and approvers are a list of at least one principal.',
+    );
+}
+
+function areValidPrincipals(value: unknown): boolean {
+  // The spread turns holes into undefined, which `every` would skip.
+  return Array.isArray(value) && value.length > 0 && [...value].every(isValidPrincipal);
+}
+
+function isValidPrincipal(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '' && value.length <= 200 && isWellFormed(value);
+}

@@ -1,0 +1,127 @@
+/** The results of turns. The trace of a result is computed on first access. */
+import { Fault } from '../base/errors.js';
+import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import type { RunOutcome } from '../protocol/session.js';
+import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
+import { compareByStep } from '../views/conversation/open-calls.js';
+import { isoTime } from '../views/iso-time.js';
+import { traceOf } from '../views/trace.js';
+import { pendingSignalOf, stopReasonOf } from '../views/turns.js';
+
+/** Identifies a turn and its loop. */
+export interface TurnIdentity {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly loopId: string;
+  readonly loopVersion: string;
+}
+
+/** Returns the id of a turn's session, or an empty string for a text that is not a turn id. */
+export function sessionIdOf(turnId: string): string {
+  return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
+}
+
+/**
+ * Adds to a fault the turn that it interrupted and the command that continues it. Other values are returned as they
+ * are.
+ */
+export function faultWithTurn(thrown: unknown, turnId: string, started: 'started' | 'unknown' = 'started'): unknown {
+  if (!(thrown instanceof Fault)) return thrown;
+  const { code, message, data } = thrown;
+  const details = typeof data === 'object' && data !== null && !Array.isArray(data) ? data : {};
+  if ('turnId' in details) return thrown;
+  const state = started === 'started' ? `Turn ${turnId} is interrupted` : `Turn ${turnId} may have started`;
+  const next = `${state}; continue it with "rondo resume ${turnId}".`;
+  return new Fault(code, `${message} ${next}`, { ...details, sessionId: sessionIdOf(turnId), turnId }, thrown);
+}
+
+/**
+ * Returns a replay mismatch as an outcome, because the turn itself is unchanged. Throws any other error with its turn.
+ */
+export function mismatchOutcome(thrown: unknown, turnId: string): RunOutcome {
+  if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw faultWithTurn(thrown, turnId);
+  const { code, message, data } = thrown;
+  return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
+}
+
+const TRACE_ENTRIES = Symbol('entries');
+const TRACE_EVENTS = Symbol('events');
+
+/** A result under construction; the `trace` property is defined last. */
+type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResult[K] } & {
+  readonly [TRACE_ENTRIES]: readonly Entry[];
+  [TRACE_EVENTS]: readonly TraceEvent[] | undefined;
+};
+
+/** Converts a journaled error to the error of a result. */
+function resultErrorOf({ code, message, data }: ErrorRecord): ResultError {
+  return data === undefined ? { code, message } : { code, message, details: data };
+}
+
+/** Returns the result of a turn from its outcome and entries. `now` is the end time of a turn that has not ended. */
+export function turnResultOf(
+  identity: TurnIdentity,
+  outcome: RunOutcome,
+  entries: readonly Entry[],
+  now: number,
+): TurnResult {
+  const { sessionId, turnId, loopId, loopVersion } = identity;
+  const first = entries.find(({ key, type }) => type === 'call.started' && key === turnId);
+  const started = first === undefined ? now : first.at - (first.validationMs ?? 0);
+  const isPaused = outcome.status === 'paused';
+  const end = isPaused ? Math.max(now, entries.at(-1)?.at ?? now) : (endEntryOf(entries, turnId)?.at ?? now);
+  // The wall clock can be set back across a restart; an end must not precede its start.
+  const ended = Math.max(started, end);
+  const result: ResultDraft = {
+    callId: turnId,
+    loopId,
+    loopVersion,
+    status: outcome.status,
+    startedAt: isoTime(started),
+    endedAt: isoTime(ended),
+    durationMs: ended - started,
+    sessionId,
+    turnId,
+    [TRACE_ENTRIES]: entries,
+    [TRACE_EVENTS]: undefined,
+  };
+  if (outcome.status === 'ok') result.output = outcome.output ?? null;
+  else if (outcome.status === 'error') setError(result, outcome.error);
+  else result.pending = outcome.pending.map(pendingItemOf).sort((a, b) => compareByStep(a.key, b.key));
+  return Object.defineProperty(result, 'trace', traceProperty) as ResultDraft & TurnResult;
+}
+
+/**
+ * Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an
+ * error.
+ */
+function setError(result: ResultDraft, error: ErrorRecord): void {
+  const reason = stopReasonOf(error);
+  if (reason === undefined) result.error = resultErrorOf(error);
+  else Object.assign(result, { status: 'stopped', reason });
+}
+
+/**
+ * Computes the trace on first access. All results share one getter: a closure per result costs more than a short turn.
+ */
+const traceProperty: PropertyDescriptor = {
+  enumerable: true,
+  get(this: ResultDraft): readonly TraceEvent[] {
+    this[TRACE_EVENTS] ??= traceOf(this.turnId, this[TRACE_ENTRIES]);
+    return this[TRACE_EVENTS];
+  },
+};
+
+function endEntryOf(entries: readonly Entry[], turnId: string): Entry | undefined {
+  for (let i = entries.length - 1; i >= 0; i--) {
+    const entry = entries[i];
+    if (entry?.key === turnId && (entry.type === 'call.completed' || entry.type === 'call.errored')) return entry;
+  }
+  return undefined;
+}
+
+function pendingItemOf(item: Extract<RunOutcome, { status: 'paused' }>['pending'][number]): PendingItem {
+  if (item.kind === 'signal') return pendingSignalOf(item.key, item.name);
+  if (item.kind === 'doubt') return item;
+  return { kind: 'timer', key: item.key, until: isoTime(item.until) };
+}

@@ -1,0 +1,166 @@
+/**
+ * Runs turns in this process: opens the session, runs the root call with the layers of the host and tracks running
+ * turns. Queues and other processes are handled by the host.
+ */
+
+import { Session } from '../kernel/session.js';
+import { memoryCache } from '../layers/memory-cache.js';
+import { policyLayers } from '../layers/policy-layers.js';
+import { RateLimiter } from '../layers/rate-limit.js';
+import { LoopServices } from '../loops/services.js';
+import { RestrictionFlag } from '../policy/restrictions.js';
+import type { Effect } from '../protocol/body.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { Layer } from '../protocol/session.js';
+import type { TurnResult } from '../protocol/trace.js';
+import { TURN_OPENED } from '../views/turns.js';
+import { expireApprovals } from './approval-answers.js';
+import { HostApprovalGate, LoopInspector } from './approval-gate.js';
+import type { StoredTurn } from './archive.js';
+import type { HostOptions, TurnOptions } from './host-options.js';
+import type { PinnedLoop } from './pin.js';
+import { type ReplayReport, replayTurn } from './replay.js';
+import { type FeedLookup, principalsOf, RunningTurn } from './running-turn.js';
+import { hasLiveCallbacks, subscribeCallbacks } from './session-feed.js';
+import type { Subscriptions } from './subscriptions.js';
+import type { TurnRequest } from './turn-request.js';
+import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
+
+const EMPTY_MAP: ReadonlyMap<string, never> = new Map<string, never>();
+const CACHE_LIMITS = { entries: 10_000, bytes: 64 * 1024 * 1024 };
+const DEFAULT_MAX_DEPTH = 2000;
+const DEFAULT_APPROVAL_MS = 30 * 86_400_000;
+
+/** A replay publishes nothing. */
+const NO_FEEDS: FeedLookup = { get: () => undefined };
+
+/** The start of a turn: the pinned loop, its input and principals, and the existing entries of its session. */
+interface TurnStart {
+  readonly pinned: PinnedLoop;
+  readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>;
+  readonly earlierEntries: readonly Entry[];
+}
+
+/** Runs and replays turns, and tracks those that run. */
+export class TurnRunner {
+  private readonly options: HostOptions;
+  private readonly subscriptions: () => Subscriptions;
+  private readonly loopServices: LoopServices;
+  private readonly loopInspector: LoopInspector;
+  private readonly layersFor: (effect: Effect, key: string) => readonly Layer[];
+  private readonly running = new Map<string, RunningTurn>();
+  private readonly restrictionFlag = new RestrictionFlag();
+
+  constructor(options: HostOptions, subscriptions: () => Subscriptions) {
+    const { clock, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
+    this.options = options;
+    this.subscriptions = subscriptions;
+    const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
+    this.layersFor = this.createLayers(turnContext);
+    this.loopInspector = new LoopInspector(implementations);
+    const { restrictionFlag } = this;
+    this.loopServices = new LoopServices({
+      providers,
+      implementations,
+      turnContext,
+      clock,
+      restrictionFlag,
+    });
+  }
+
+  /** Returns the turn with this id if it runs in this process. */
+  get(turnId: string): RunningTurn | undefined {
+    return this.running.get(turnId);
+  }
+
+  /** Returns the turn of this session that runs in this process. */
+  runningIn(sessionId: string): RunningTurn | undefined {
+    for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
+    return undefined;
+  }
+
+  /** Returns the entries of a session's running turn from sequence number `from` on, including those not stored yet. */
+  unstoredEntries(sessionId: string, from: number): readonly Entry[] {
+    return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
+  }
+
+  /** True if a turn of this loop needs the earlier entries of its session. */
+  needsEarlierEntries(pinned: PinnedLoop): boolean {
+    return this.loopInspector.hasAgentsOrApprovals(pinned);
+  }
+
+  /** Opens a session with the layers and services of the host. */
+  openSession(sessionId: string, onEntry: (entry: Entry) => void = () => {}): Promise<Session> {
+    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
+    const { layersFor: layers, loopServices: context } = this;
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
+  }
+
+  /** Runs a turn until it ends or pauses. */
+  async run(
+    identity: TurnIdentity,
+    { pinned, request, earlierEntries }: TurnStart,
+    options: TurnOptions,
+  ): Promise<TurnResult> {
+    const { sessionId, turnId } = identity;
+    const { store, clock } = this.options;
+    const { loop, pinText } = pinned;
+    const subscriptions = this.subscriptions();
+    const turn = this.createTurn(identity, earlierEntries, subscriptions, options.onEvent);
+    const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
+    turn.session = session;
+    const callbacks = hasLiveCallbacks(options)
+      ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)
+      : undefined;
+    this.running.set(turnId, turn);
+    try {
+      await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
+      const principals = principalsOf(request);
+      if (principals !== undefined) await session.recordFact(TURN_OPENED, turnId, principals);
+      if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
+      const outcome = await session.run(turnId, loop, request.input as Json);
+      return turnResultOf(identity, outcome, turn.entries, clock.now());
+    } catch (thrown) {
+      return turnResultOf(identity, mismatchOutcome(thrown, turnId), turn.entries, clock.now());
+    } finally {
+      this.running.delete(turnId);
+      await session.close();
+      turn.close();
+      subscriptions.get(sessionId)?.clearPartials();
+      if (callbacks !== undefined) await callbacks.unsubscribe();
+      subscriptions.dropIfUnused(sessionId);
+    }
+  }
+
+  /** Runs the bodies of a turn over its entries without performing effects. */
+  replay({ identity, turn, entries }: StoredTurn, { loop }: PinnedLoop): Promise<ReplayReport> {
+    const { sessionId: session, turnId } = identity;
+    const { clock, ids, maxDepth } = this.options;
+    const replayed = this.createTurn(identity, entries, NO_FEEDS);
+    const input = (turn.startedEntry.value ?? null) as Json;
+    const layers = this.createLayers(() => replayed);
+    const context = this.loopServices.withTurnContext(replayed);
+    return replayTurn({ session, turn: turnId, loop, input, entries, clock, ids, maxDepth, layers, context });
+  }
+
+  private createTurn(
+    { sessionId, turnId }: TurnIdentity,
+    earlierEntries: readonly Entry[],
+    feeds: FeedLookup,
+    onEvent?: TurnOptions['onEvent'],
+  ): RunningTurn {
+    const { restrictionFlag } = this;
+    const { clock } = this.options;
+    return new RunningTurn({ sessionId, turnId, earlierEntries, feeds, clock, restrictionFlag, onEvent });
+  }
+
+  private createLayers(
+    runningTurn: (turnId: string) => RunningTurn | undefined,
+  ): (effect: Effect, key: string) => readonly Layer[] {
+    const { clock, approvalMs = DEFAULT_APPROVAL_MS } = this.options;
+    const { restrictionFlag } = this;
+    const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag });
+    return policyLayers(() => ({ clock, cache: memoryCache(CACHE_LIMITS), rateLimiter: new RateLimiter() }), gate);
+  }
+}

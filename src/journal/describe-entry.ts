@@ -1,0 +1,23 @@
+/** Describes steps for people, for the message of a replay mismatch. */
+import type { Entry } from '../protocol/entry.js';
+
+const MAX_DESCRIPTION_CHARS = 300;
+
+/** The step that the code requests: the fields that a replay compares with the recorded entry. */
+export type RequestedStep = Pick<Entry, 'type' | 'name' | 'kind' | 'version' | 'value'>;
+
+/** Describes a step in one line of bounded length. */
+export function describeEntry(entry: RequestedStep | undefined): string {
+  if (entry === undefined) return 'nothing';
+  const version = entry.version === undefined ? '' : `@${entry.version}`;
+  const text = `${entry.type} ${entry.name ?? ''}${version} ${jsonTextOrNote(entry.value)}`.trim();
+  return text.length > MAX_DESCRIPTION_CHARS ? `${text.slice(0, MAX_DESCRIPTION_CHARS)}…` : text;
+}
+
+function jsonTextOrNote(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? '';
+  } catch {
+    return 'with a value that is not JSON';
+  }
+}

@@ -1,0 +1,63 @@
+/** Reads the entries of a session in their current schema version: older entries are upcast as they are read. */
+
+import { Fault } from '../base/errors.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import { fetchValue } from './fetch-value.js';
+import { type RecordedStep, ReplayTree } from './replay-tree.js';
+import type { RootCall } from './session-state.js';
+import type { Store } from './store.js';
+import { needsUpcast, type Upcasts, upcast } from './upcast.js';
+
+/** The reader of one session's journal and its blobs. */
+export class JournalReader {
+  private readonly session: string;
+  private readonly store: Store;
+  private readonly upcasts: Upcasts;
+
+  constructor(session: string, store: Store, upcasts: Upcasts) {
+    this.session = session;
+    this.store = store;
+    this.upcasts = upcasts;
+  }
+
+  /** Yields the entries from a sequence number on, in batches. */
+  async *readFrom(seq: number): AsyncGenerator<readonly Entry[]> {
+    for await (const entries of this.store.journal.read(this.session, seq)) {
+      const current = entries.map((entry) => this.upcastEntry(entry));
+      yield current.some((entry) => entry instanceof Promise) ? await Promise.all(current) : (current as Entry[]);
+    }
+  }
+
+  /** Returns the entry at a sequence number; throws a Fault if it is missing. */
+  async entryAt(seq: number): Promise<Entry> {
+    for await (const [entry] of this.readFrom(seq)) if (entry !== undefined) return entry;
+    throw this.missingEntryFault(seq);
+  }
+
+  /** Reads the record of a root. Of a root that has ended, only the first and the last entry are read. */
+  async readRoot(root: string, { firstSeq, lastSeq }: RootCall): Promise<RecordedStep> {
+    const tree = new ReplayTree(root);
+    if (lastSeq !== undefined) for (const seq of [firstSeq, lastSeq]) tree.add(await this.entryAt(seq));
+    else for await (const entries of this.readFrom(firstSeq)) for (const entry of entries) tree.add(entry);
+    if (tree.recordedRoot === undefined) throw this.missingEntryFault(firstSeq);
+    return tree.recordedRoot;
+  }
+
+  /** Returns the value of an entry, from the entry itself or from the blobs. */
+  fetchValue(entry: Entry): Promise<Json | undefined> {
+    return fetchValue(this.store.blobs, this.session, entry);
+  }
+
+  private missingEntryFault(seq: number): Fault {
+    const message = `Session "${this.session}": entry ${seq} is missing.`;
+    return new Fault('STORE_DAMAGED', message, { session: this.session });
+  }
+
+  /** Upcasts an older entry together with its value; a value in the blobs is fetched for it. */
+  private upcastEntry(entry: Entry): Entry | Promise<Entry> {
+    if (entry.blob === undefined || !needsUpcast(entry, this.upcasts)) return upcast(entry, this.upcasts);
+    const { blob: _, ...rest } = entry;
+    return this.fetchValue(entry).then((value) => upcast({ ...rest, value }, this.upcasts));
+  }
+}

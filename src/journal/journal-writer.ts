@@ -1,0 +1,199 @@
+/**
+ * The writer of a session: the one place where entries get their sequence numbers. A push orders and buffers an entry;
+ * a flush appends the buffer. A failed append is final: nothing is appended after it, and the session gets the fault.
+ * Entries leave memory with their append, and backpressure slows the run down instead of growing a queue.
+ */
+
+import { Fault, toStoreFault } from '../base/errors.js';
+import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
+import { copyAsJson, lastCopyBytes } from '../json/value.js';
+import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import { splitIntoBlobs } from './blob-parts.js';
+import type { Clock } from './clock.js';
+import type { NewEntry } from './new-entry.js';
+import { digestOfText } from './record.js';
+import type { Batch, Claim, Store } from './store.js';
+import { Timestamps } from './timestamps.js';
+import type { Upcasts } from './upcast.js';
+import type { ViewStates } from './view.js';
+
+/** Larger values are stored as blobs. */
+const MAX_INLINE_BYTES = 4096;
+const MAX_BATCH_ENTRIES = 256;
+const MAX_BATCH_BYTES = 1024 * 1024;
+const MAX_PENDING_APPENDS = 4;
+const MAX_ERROR_MESSAGE_CHARS = 10_000;
+
+interface JournalWriterDeps {
+  readonly session: string;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly viewStates: ViewStates;
+  readonly upcasts: Upcasts;
+  readonly claim: Claim;
+  /** Called once, with the fault that ends the writer. */
+  onFault(fault: Fault): void;
+  readonly onEntry: ((entry: Entry) => void) | undefined;
+}
+
+/** Copied to create a buffer: V8 pretenures arrays of a literal `[]` (see `plainConstructor`), but not copies. */
+const EMPTY_BUFFER: readonly NewEntry[] = [];
+
+const WrittenBatch = plainConstructor(function (
+  this: Mutable<Batch>,
+  session: string,
+  fence: number,
+  firstSeq: number,
+  entries: readonly Entry[],
+) {
+  this.session = session;
+  this.fence = fence;
+  this.firstSeq = firstSeq;
+  this.entries = entries;
+});
+
+/** Orders, buffers and appends the entries of one session. */
+export class JournalWriter {
+  /** The failure that ended the writer; undefined while it works. */
+  fault: Fault | undefined;
+  /** The sequence number of the next entry. */
+  nextSeq: number;
+  lastEntry: Entry | undefined;
+  private readonly deps: JournalWriterDeps;
+  private readonly timestamps: Timestamps;
+  private readonly isVersioned: boolean;
+  private readonly onEntry: ((entry: Entry) => void) | undefined;
+  private buffer: NewEntry[] = [];
+  /** Blobs that are stored before the next append, by digest. */
+  private pendingBlobs: Map<string, string> | undefined;
+  private pendingAppends = 0;
+  /** The approximate size of the buffer. */
+  private bufferedBytes = 0;
+  private lastAppend: Promise<void> = Promise.resolve();
+
+  constructor(deps: JournalWriterDeps) {
+    this.deps = deps;
+    this.nextSeq = deps.claim.nextSeq;
+    this.onEntry = deps.onEntry;
+    this.timestamps = new Timestamps(deps.clock);
+    this.isVersioned = Object.keys(deps.upcasts).length > 0;
+  }
+
+  /** True if the store is so far behind that the run should wait for it. */
+  get isBacklogged(): boolean {
+    return this.pendingAppends >= MAX_PENDING_APPENDS;
+  }
+
+  /** Writes a proposed entry: an invariant may refuse it. */
+  propose(entry: NewEntry, weight?: number): Entry {
+    return this.push(entry, true, weight);
+  }
+
+  /**
+   * Writes a fact. Its value is validated, copied and, if it is large, stored as a blob.
+   *
+   * @param weight The size of the value in bytes, if the value is a JSON copy already.
+   */
+  push(entry: NewEntry, isProposed = false, weight?: number): Entry {
+    const { viewStates, upcasts } = this.deps;
+    if (entry.error !== undefined) entry.error = toWritableError(entry.error);
+    if (weight === undefined)
+      // guard: journaled-value-copied
+      entry.value = copyAsJson(entry.value, entry.type, entry.key);
+    const size = weight ?? lastCopyBytes();
+    // guard: entry-keeps-invariants
+    if (isProposed && viewStates.hasInvariants) viewStates.checkInvariants(entry);
+    if (size > MAX_INLINE_BYTES) this.moveToBlobs(entry);
+    if (this.isVersioned) entry.schemaVersion = upcasts[entry.type]?.current ?? 1;
+    entry.seq = this.nextSeq++;
+    this.timestamps.stamp(entry);
+    this.lastEntry = entry;
+    if (!viewStates.isEmpty) this.applyToViews(entry);
+    this.buffer.push(entry);
+    this.bufferedBytes += size;
+    // Called after the entry is in order: the listener may write the next one at once.
+    this.onEntry?.(entry);
+    if (this.buffer.length >= MAX_BATCH_ENTRIES || this.bufferedBytes >= MAX_BATCH_BYTES) this.flush();
+    return entry;
+  }
+
+  /** Resolves once everything pushed so far is durable; rejects with the Fault if that fails. */
+  async waitForDurability(): Promise<void> {
+    await this.waitForFlush();
+    if (this.fault !== undefined) throw this.fault;
+  }
+
+  /** Resolves once everything pushed so far is durable or an append has failed; `fault` distinguishes the two. */
+  waitForFlush(): Promise<void> {
+    this.flush();
+    return this.lastAppend;
+  }
+
+  /** Applies an entry to the views. A view that throws has an undefined state, so its error ends the writer. */
+  private applyToViews(entry: Entry): void {
+    try {
+      this.deps.viewStates.apply(entry);
+    } catch (error) {
+      this.fail(new Fault('VIEW_FAILED', `A view failed on ${entry.type} at ${entry.key}: ${error}`, {}, error));
+      throw error;
+    }
+  }
+
+  /** Resolves when the pending appends have ended. It does not flush the buffer, so that batches stay large. */
+  waitForBacklog(): Promise<void> {
+    return this.lastAppend;
+  }
+
+  private moveToBlobs(entry: NewEntry): void {
+    const { text, parts } = splitIntoBlobs(entry.value);
+    entry.blob = digestOfText(text);
+    this.pendingBlobs ??= new Map();
+    this.pendingBlobs.set(entry.blob, text);
+    for (const [digest, part] of parts) this.pendingBlobs.set(digest, part);
+  }
+
+  /** Appends the buffer after all earlier appends: none is tried after one that failed. */
+  private flush(): void {
+    if (this.buffer.length === 0) return;
+    const entries = this.buffer;
+    const blobs = this.pendingBlobs;
+    this.buffer = EMPTY_BUFFER.slice();
+    this.pendingBlobs = undefined;
+    this.bufferedBytes = 0;
+    const firstSeq = this.nextSeq - entries.length;
+    const append = (): Promise<void> => this.append(firstSeq, entries, blobs);
+    this.lastAppend = this.pendingAppends === 0 ? append() : this.lastAppend.then(append);
+    this.pendingAppends += 1;
+  }
+
+  private async append(firstSeq: number, entries: NewEntry[], blobs: Map<string, string> | undefined): Promise<void> {
+    // guard: nothing-appended-after-fault
+    if (this.fault !== undefined) return;
+    const { session, store, claim } = this.deps;
+    try {
+      if (blobs !== undefined) for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
+      await store.journal.append(new WrittenBatch(session, claim.fence, firstSeq, entries));
+      this.pendingAppends -= 1;
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Reports the first failure only: later ones are its consequences. */
+  private fail(error: unknown): void {
+    if (this.fault !== undefined) return;
+    this.fault = toStoreFault(error);
+    this.deps.onFault(this.fault);
+  }
+}
+
+/** Bounds the message of an error, and drops data that is large or not JSON. */
+function toWritableError({ code, message, data }: ErrorRecord): ErrorRecord {
+  const bounded = { code: String(code), message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS) };
+  try {
+    const copy = copyAsJson(data, 'data');
+    return copy === undefined || lastCopyBytes() > MAX_INLINE_BYTES ? bounded : { ...bounded, data: copy };
+  } catch {
+    return bounded;
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Creates entries before they are written. The most frequent kinds have one constructor each, because V8 sizes all
+ * objects of a constructor for the largest one.
+ */
+import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
+import type { Entry, Safety } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+
+/** An entry before it is written. The writer assigns `seq`, and `at` unless the clock was read for it already. */
+export type NewEntry = Mutable<Entry>;
+
+type NewEntryConstructor = new (type: string, key: string, since: number, at: number) => NewEntry;
+
+/** `since` and `at` are readings of the wall clock before and after a validation; both are 0 if it was not timed. */
+function createEntryConstructor(): NewEntryConstructor {
+  return plainConstructor(function (this: NewEntry, type: string, key: string, since: number, at: number) {
+    this.seq = 0;
+    this.at = at;
+    this.type = type;
+    this.key = key;
+    if (at > since) this.validationMs = at - since;
+  });
+}
+
+/** Creates `call.started` entries. */
+export const CallStartedEntry: NewEntryConstructor = createEntryConstructor();
+/** Creates `call.completed` entries. */
+export const CallCompletedEntry: NewEntryConstructor = createEntryConstructor();
+const EffectEntry: NewEntryConstructor = createEntryConstructor();
+const EffectReturnedEntry: NewEntryConstructor = createEntryConstructor();
+
+interface EffectFields {
+  readonly kind: string;
+  readonly name: string;
+  readonly safety: Safety;
+  readonly input: unknown;
+}
+
+/** Creates an opening entry of an effect: `effect.opened` or `effect.requested`. */
+export function newEffectEntry(type: string, key: string, { kind, name, safety, input }: EffectFields): NewEntry {
+  const entry = new EffectEntry(type, key, 0, 0);
+  entry.kind = kind;
+  entry.name = name;
+  entry.safety = safety;
+  entry.value = input as Json;
+  return entry;
+}
+
+/** Creates `effect.returned` with the result of an effect, or with the result that a resolution supplies. */
+export function newReturnedEntry(key: string, value: unknown): NewEntry {
+  const entry = new EffectReturnedEntry('effect.returned', key, 0, 0);
+  entry.value = value as Json;
+  return entry;
+}

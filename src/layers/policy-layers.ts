@@ -1,0 +1,68 @@
+/**
+ * Maps a policy to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout.
+ * The order is deliberate: a refusal performs nothing, a cache hit calls no backend, every backend gets its own
+ * retries, every attempt counts against the rate limit and has its own timeout, and time spent waiting counts against
+ * no timeout.
+ */
+
+import type { Clock } from '../journal/clock.js';
+import type { Effect } from '../protocol/body.js';
+import type { PolicySpec } from '../protocol/loop.js';
+import type { Layer } from '../protocol/session.js';
+import { type ApprovalGate, approvalLayer } from './approval.js';
+import { cacheLayer, type ResultCache } from './cache.js';
+import { fallbackLayer } from './fallback.js';
+import { filterLayer } from './filter.js';
+import { type RateLimiter, rateLimitLayer } from './rate-limit.js';
+import { retryLayer } from './retry.js';
+import { deadlineLayer, timeoutLayer } from './timeout.js';
+
+/** State that all layers of a process share. */
+export interface PolicyDeps {
+  readonly clock: Clock;
+  readonly cache: ResultCache;
+  readonly rateLimiter: RateLimiter;
+}
+
+const NO_LAYERS: readonly Layer[] = Object.freeze([]);
+const EMPTY_POLICY: PolicySpec = {};
+
+/**
+ * Returns a function that selects the layers for an effect: those of its own policy and those of the restrictions of
+ * its agents. `makeDeps` runs when the first effect needs a layer.
+ */
+export function policyLayers(
+  makeDeps: () => PolicyDeps,
+  gate: ApprovalGate,
+): (effect: Effect, key: string) => readonly Layer[] {
+  let deps: PolicyDeps | undefined;
+  return (effect, key) => {
+    // Own property only: a polluted prototype must not add a policy to every effect.
+    const policy = Object.hasOwn(effect, 'policy') ? effect.policy : undefined;
+    const rule = gate.ruleFor(effect, key);
+    if (policy === undefined && rule === undefined) return NO_LAYERS;
+    deps ??= makeDeps();
+    const { clock } = deps;
+    const layers: Layer[] = [];
+    if (rule !== undefined && rule.policy !== 'always_allow') layers.push(approvalLayer(rule, { gate, clock }));
+    if (rule?.deadlineAt !== undefined) layers.push(deadlineLayer(rule.deadlineAt, clock));
+    return [...layers, ...layersForPolicy(policy ?? EMPTY_POLICY, effect, deps)];
+  };
+}
+
+function layersForPolicy(
+  policy: PolicySpec,
+  { kind, safety }: Effect,
+  { clock, cache, rateLimiter }: PolicyDeps,
+): readonly Layer[] {
+  const { filters, fallback = [], retry, rateLimit, timeoutMs } = policy;
+  const isRepeatable = safety !== 'once';
+  const layers: Layer[] = [];
+  if (filters !== undefined) layers.push(filterLayer(filters, clock));
+  if (policy.cache !== undefined && isRepeatable) layers.push(cacheLayer(policy.cache, cache, clock, fallback));
+  if (fallback.length > 0 && kind === 'model') layers.push(fallbackLayer(fallback));
+  if (retry !== undefined && isRepeatable) layers.push(retryLayer(retry));
+  if (rateLimit !== undefined) layers.push(rateLimitLayer(rateLimit, rateLimiter, clock));
+  if (timeoutMs !== undefined) layers.push(timeoutLayer(timeoutMs, clock));
+  return layers;
+}

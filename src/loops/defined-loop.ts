@@ -1,0 +1,33 @@
+/** The type of loops in code, as the registry and the host use it. */
+
+import type { Validator } from '../json/schema.js';
+import type { Loop } from '../protocol/body.js';
+import type { LoopDef } from '../protocol/loop.js';
+import type { Model } from '../protocol/model.js';
+
+/** A loop in code, made with `defineLoop` or `defineAgent`. */
+export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
+  /** The definition that an equivalent JSON document would contain. */
+  readonly definition: LoopDef;
+  /** The validators of its input and its output. */
+  readonly validators: { readonly input: Validator; readonly output: Validator };
+  /** The source text of its functions, which distinguishes two states of the same code. */
+  readonly source: string;
+  /** The loops that an agent has as tools. They are registered with it. */
+  readonly innerLoops?: readonly DefinedLoop[];
+  /** True for a tool that needs approval even without an approval policy. */
+  readonly asksByDefault?: boolean;
+  /** The model object of an agent, which replaces the backend of its definition. */
+  readonly model?: Model | undefined;
+}
+
+/** True if the value is a loop in code. */
+export function isDefinedLoop(value: unknown): value is DefinedLoop {
+  try {
+    const { definition, validators, body } = (value ?? {}) as Partial<DefinedLoop>;
+    return [value, definition, validators].every((part) => typeof part === 'object') && typeof body === 'function';
+  } catch {
+    // A getter or a proxy threw.
+    return false;
+  }
+}

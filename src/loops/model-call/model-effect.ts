@@ -1,0 +1,94 @@
+/** The effect that calls a model, for prompts and agents. The journal contains the request and the reply. */
+import type { Effect, Scope } from '../../protocol/body.js';
+import type { PolicySpec } from '../../protocol/loop.js';
+import type { Model } from '../../protocol/model.js';
+import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
+import { callModel, type ModelDelta } from '../model-call.js';
+import type { DefinitionOrigin } from '../origin.js';
+import { type LoopServices, turnIdOf } from '../services.js';
+import { isThenable } from '../tool.js';
+import { toOpenError } from './backend-error.js';
+
+interface ModelEffectOptions {
+  readonly services: LoopServices;
+  readonly scope: Scope;
+  readonly origin: DefinitionOrigin;
+  readonly policy: PolicySpec | undefined;
+  /** Distinguishes definitions with the same id. */
+  readonly definitionFingerprint: string;
+  /**
+   * Which recorded replies determine the position in a script: those of the turn, or of the session for a conversation.
+   */
+  readonly replyCountScope: 'turn' | 'session';
+  /** Replaces the model of the request's backend. It does not apply once a layer has chosen another backend. */
+  readonly model?: Model | undefined;
+  readonly conversation?: ModelConversation;
+  readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+  /** Adds information about the called tools to the reply. */
+  readonly annotateReply?: (reply: ModelReply) => ModelReply;
+}
+
+/** Returns the effect. It calls the backend that its input names, which a layer may have changed. */
+export function modelEffect(request: ModelRequest, options: ModelEffectOptions): Effect {
+  const { policy, definitionFingerprint } = options;
+  let attempts = 0;
+  const perform: Effect['perform'] = (input, context) => {
+    const current = input as unknown as ModelRequest;
+    const { conversation, onDelta, services, annotateReply } = options;
+    attempts += 1;
+    if (attempts > 1) onDelta?.({ kind: 'text', text: '', isRestart: true });
+    // Creating a signal dominates the cost here. The shared one is safe, because callModel removes its listener. A
+    // model
+    // might not, so it gets a signal of its own if it reads one.
+    const signal = context.sharedSignal ?? context.signal;
+    const signalForModel = (): AbortSignal => context.signal;
+    const call = (model: Model): Promise<ModelReply> =>
+      callModel(model, current, {
+        signal,
+        signalForModel,
+        conversation,
+        onDelta,
+        clock: services.clock,
+        annotateReply,
+      });
+    // A backend that cannot be opened counts as failed, so that a fallback can answer.
+    const fail = (thrown: unknown): never => {
+      throw toOpenError({ request: current, conversation }, thrown);
+    };
+    let model: Model | PromiseLike<Model>;
+    // guard: backend-open-error-caught
+    try {
+      model = openModel(current, request, options);
+      if (isThenable(model))
+        return Promise.resolve(model as PromiseLike<Model>).then(call, /* guard: backend-open-rejection-caught */ fail);
+    } catch (thrown) {
+      return fail(thrown);
+    }
+    return call(model);
+  };
+  // Layers read the definition only if there is a policy.
+  const rules = policy === undefined ? undefined : { policy, definition: definitionFingerprint };
+  return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
+}
+
+function openModel(
+  current: ModelRequest,
+  original: ModelRequest,
+  { services, scope, origin, model: modelObject, replyCountScope }: ModelEffectOptions,
+): Model | PromiseLike<Model> {
+  const { backendId: id, model, options } = current;
+  if (modelObject !== undefined && id === original.backendId && model === original.model) return modelObject;
+  const ref = options === undefined ? { id, model } : { id, model, options };
+  const turnId = turnIdOf(scope);
+  const provider = services.provider(id);
+  const replyCount = services.turnContext(turnId).replyCount(ref, replyCountScope);
+  return provider.open(ref, { origin, turnId, replyCount });
+}
+
+/**
+ * Returns the policy with an explicit model for every fallback. Layers have no access to providers and their defaults.
+ */
+export function withNamedFallbacks(policy: PolicySpec | undefined, services: LoopServices): PolicySpec | undefined {
+  if (policy?.fallback === undefined) return policy;
+  return { ...policy, fallback: policy.fallback.map((ref) => services.toModelRef(ref)) };
+}

@@ -1,0 +1,122 @@
+/**
+ * The services that a host provides to bodies through their scope: model providers, tool implementations and turn
+ * state.
+ */
+
+import { LoopError } from '../base/errors.js';
+import type { Clock } from '../journal/clock.js';
+import { RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
+import type { Scope } from '../protocol/body.js';
+import type { LiveDelta } from '../protocol/live.js';
+import type { BackendRef } from '../protocol/loop.js';
+import type { ModelMessage } from '../protocol/model.js';
+import type { CallTimes } from '../views/call-results.js';
+import type { Watchdog } from './agent/watchdog.js';
+import type { ModelProvider } from './model.js';
+import type { ToolImplementation } from './tool-implementation.js';
+
+/** State of a running turn that bodies can read. */
+export interface TurnContext {
+  /** Returns how many replies of a model the turn has recorded, or all turns of its session. */
+  replyCount(ref: ModelRef, by: 'turn' | 'session'): number;
+  /** Returns the messages of earlier turns of the session. */
+  earlierMessages(): readonly ModelMessage[];
+  /** Returns the times and the trace of a successful step of `parent`. */
+  callTimes(callId: string, parent: string): CallTimes | undefined;
+  /** Returns how many messages arrived during the turn and were not received yet. */
+  inboxCounts(): { readonly steer: number; readonly queue: number };
+  /** Receives deltas, which are not journaled; undefined without a subscriber. */
+  readonly onLiveDelta: ((delta: LiveDelta) => void) | undefined;
+  /** The restrictions of the agents of the turn. Created on first access. */
+  readonly restrictions: RestrictionTable;
+  /** The restrictions, if an agent of the turn has set any; reading it creates nothing. */
+  readonly activeRestrictions: RestrictionTable | undefined;
+  /** Enforces the timeouts of tool calls. */
+  readonly watchdog: Watchdog | undefined;
+}
+
+/** The context of a turn that the host does not run. */
+const EMPTY_TURN_CONTEXT: TurnContext = {
+  replyCount: () => 0,
+  earlierMessages: () => [],
+  callTimes: () => undefined,
+  inboxCounts: () => ({ steer: 0, queue: 0 }),
+  onLiveDelta: undefined,
+  get restrictions() {
+    return new RestrictionTable(new RestrictionFlag());
+  },
+  activeRestrictions: undefined,
+  watchdog: undefined,
+};
+
+/** Dependencies of `LoopServices`. */
+interface LoopServicesDeps {
+  readonly providers: ReadonlyMap<string, ModelProvider>;
+  readonly implementations: ReadonlyMap<string, ToolImplementation>;
+  readonly turnContext: (turn: string) => TurnContext | undefined;
+  readonly clock: Clock;
+  readonly restrictionFlag: RestrictionFlag;
+}
+
+/** The services of one host. Bodies obtain them with `servicesOf`. */
+export class LoopServices {
+  readonly implementations: ReadonlyMap<string, ToolImplementation>;
+  readonly clock: Clock;
+  readonly restrictionFlag: RestrictionFlag;
+  private readonly deps: LoopServicesDeps;
+
+  constructor(deps: LoopServicesDeps) {
+    this.deps = deps;
+    this.implementations = deps.implementations;
+    this.clock = deps.clock;
+    this.restrictionFlag = deps.restrictionFlag;
+  }
+
+  /** Returns the same services with a fixed turn context, for a turn that is only replayed. */
+  withTurnContext(context: TurnContext): LoopServices {
+    return new LoopServices({ ...this.deps, turnContext: () => context });
+  }
+
+  /** Returns the provider with this id. Throws BACKEND_FAILED if there is none. */
+  provider(id: string): ModelProvider {
+    const { providers } = this.deps;
+    const provider = providers.get(id);
+    if (provider !== undefined) return provider;
+    const known = [...providers.keys()].join(', ');
+    throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; there are ${known}.`, { backend: id });
+  }
+
+  /** Completes a reference with the default model of its provider. An unknown backend fails only when it is called. */
+  toModelRef(ref: BackendRef): ModelRef {
+    return { ...ref, model: ref.model ?? this.deps.providers.get(ref.id)?.defaultModel ?? UNKNOWN_MODEL_NAME };
+  }
+
+  /** Returns the context of a turn. */
+  turnContext(turn: string): TurnContext {
+    return this.deps.turnContext(turn) ?? EMPTY_TURN_CONTEXT;
+  }
+}
+
+/** The model name in a reference to a backend that does not exist. */
+const UNKNOWN_MODEL_NAME = 'unknown';
+
+/** A reference to a backend with an explicit model. */
+export type ModelRef = BackendRef & { readonly model: string };
+
+/** Returns the services of the host that runs this scope. Throws EXECUTION_FAILED without a host. */
+export function servicesOf(scope: Scope): LoopServices {
+  if (scope.context instanceof LoopServices) return scope.context;
+  const message = 'This loop uses models or tools: run it through a host, which provides them.';
+  throw new LoopError('EXECUTION_FAILED', message);
+}
+
+/** Returns the id of the turn that a scope belongs to: the root of its path. */
+export function turnIdOf({ key }: Scope): string {
+  return rootKeyOf(key);
+}
+
+/** Returns the first segment of a path. */
+export function rootKeyOf(key: string): string {
+  const end = key.indexOf('/');
+  return end === -1 ? key : key.slice(0, end);
+}

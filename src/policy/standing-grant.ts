@@ -1,0 +1,43 @@
+/** Standing grants: which further calls an approval with a predicate covers. */
+import { targetDifference } from '../base/approval-target.js';
+import type { ApprovalTarget, StandingGrant } from '../protocol/approval.js';
+import type { Json } from '../protocol/json.js';
+import { grantCovers } from './grant-predicate.js';
+
+/** A call that may be covered by a grant, and the authority of its turn. */
+interface GrantableCall {
+  readonly tool: string;
+  readonly definitionDigest: string;
+  readonly input: Json;
+  readonly principal?: string;
+  readonly approvers?: readonly string[];
+}
+
+/** True if a grant covers a call, apart from its target. A grant applies only if its author could approve this call. */
+export function grantApplies(grant: StandingGrant, call: GrantableCall): boolean {
+  return (
+    grant.tool === call.tool &&
+    // guard: grant-bound-to-definition
+    grant.definitionDigest === call.definitionDigest &&
+    // guard: grant-bound-to-principal
+    grant.principal === call.principal &&
+    // guard: grant-giver-may-answer
+    call.approvers?.includes(grant.by) !== false &&
+    // guard: grant-predicate-holds
+    grantCovers(grant, call.input)
+  );
+}
+
+/** True if a grant for a call on one target covers a call on another target. */
+export function coversTarget(granted: ApprovalTarget | undefined, target: ApprovalTarget | undefined): boolean {
+  if (targetDifference(granted, target) === undefined) return true;
+  // The predicate limits the path of a file. A symbolic link or `..` would lead to a file that the predicate does not
+  // see.
+  return (
+    granted !== undefined &&
+    granted.kind !== 'program' &&
+    granted.kind === target?.kind &&
+    granted.confinement === target.confinement &&
+    target.isIndirect !== true
+  );
+}

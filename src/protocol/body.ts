@@ -1,0 +1,121 @@
+/** The types that loop bodies are written against: the loop, its scope, and the effects it performs. Types only. */
+import type { ApprovalTarget } from './approval.js';
+import type { Safety } from './entry.js';
+import type { Json } from './json.js';
+import type { PolicySpec } from './loop.js';
+
+/** Returns the validated value, or throws a LoopError that states what is wrong with it. */
+export type Validate<T> = (value: unknown) => T;
+
+/** A loop as the kernel runs it: a name, a body, and the validation of its input and output. */
+export interface Loop<I = unknown, O = unknown> {
+  readonly name: string;
+  readonly version?: string | undefined;
+  /**
+   * The digest of the definition and of everything it calls. Recorded with the call, so that the definition can be
+   * found again.
+   */
+  readonly definitionDigest?: string | undefined;
+  /** The kind of body; absent for a tool. Recorded with the call, so that a view can attribute its effects. */
+  readonly bodyKind?: 'prompt' | 'agent' | 'code' | undefined;
+  readonly input?: Validate<I> | undefined;
+  readonly output?: Validate<O> | undefined;
+  /**
+   * True if both validations return their argument unchanged and are fast for a few kilobytes. They are then not timed.
+   */
+  readonly hasFastValidation?: boolean | undefined;
+  /** Runs the loop. Must be deterministic outside of its scope, because a resumed turn runs it again. */
+  body(input: I, scope: Scope): Promise<O> | O;
+}
+
+/** The context of one attempt at an effect. */
+export interface EffectContext {
+  /**
+   * The same for every attempt at a non-pure effect, in any process. Pass it to systems that accept an idempotency key.
+   */
+  readonly idempotencyKey: string;
+  /** Aborted when the run is cancelled or this branch lost a race. */
+  readonly signal: AbortSignal;
+  /** The same signal, shared with later effects and cheaper to obtain. Remove your listener when done. */
+  readonly sharedSignal?: AbortSignal;
+}
+
+/** Something done outside of the journal: a model call, a tool call, a request to another system. */
+export interface Effect<O = unknown> extends EffectRules {
+  /** The kind of effect, such as `model` or `tool`. */
+  readonly kind: string;
+  readonly name: string;
+  /** Journaled before the effect is performed; must be JSON. */
+  readonly input: unknown;
+  /** How a crash between the intent and the result is handled. */
+  readonly safety: Safety;
+  /** Performs the effect with the input as it was journaled. */
+  perform(input: Json, context: EffectContext): Promise<O> | O;
+}
+
+/** What layers and the approval gate read of an effect. The kernel passes it on unread. */
+export interface EffectRules {
+  /** The policy of the loop that performs the effect. Backends in it are resolved to models by name. */
+  readonly policy?: PolicySpec | undefined;
+  /** Distinguishes two definitions with the same id. An approval is bound to it. */
+  readonly definition?: string | undefined;
+  /** Returns the question for the approver, or null if this input needs no approval. */
+  readonly describe?: ((input: Json, context: { readonly mode?: string }) => unknown) | undefined;
+  /** The mode passed to `describe` for the tool's own policy. Takes precedence over the mode of the agent. */
+  readonly mode?: string | undefined;
+  /** True if the tool needs approval even without a policy, unless its agent allows it by name. */
+  readonly asksByDefault?: boolean | undefined;
+  /** Returns the binding of approvals to the target of the call. Absent for a tool that resolves no target. */
+  readonly binding?: (() => TargetBinding | undefined) | undefined;
+}
+
+/** Binds an approval to the target of a call. */
+export interface TargetBinding {
+  /** Resolves the current target of a call with this input. */
+  resolve(input: Json): Promise<ApprovalTarget | undefined>;
+  /** Returns a `perform` that checks, on each attempt, that the target is still the approved one. */
+  perform(approved: ApprovalTarget | undefined): Effect['perform'];
+}
+
+/** A body without a name: one branch of `all` or `race`. */
+export type Branch<O> = (scope: Scope) => Promise<O> | O;
+
+/** The results of the branches of `all`, by position. */
+export type BranchResults<B extends readonly Branch<unknown>[]> = {
+  -readonly [I in keyof B]: Awaited<ReturnType<B[I]>>;
+};
+
+/**
+ * The interface of a body to the outside world. Each step is recorded once; a replayed body gets the recorded result.
+ */
+export interface Scope {
+  /** The path of this scope: the key of its call, branch or effect. */
+  readonly key: string;
+  /** True once the run was cancelled or this branch lost a race; no further step starts. */
+  readonly isCancelled: boolean;
+  /** The value that the session was opened with for its bodies. */
+  readonly context: unknown;
+  /** Calls a loop and returns its output. */
+  call<I, O>(loop: Loop<I, O>, input: I): Promise<O>;
+  /** Performs an effect through the session's layers and returns its result. */
+  effect<O>(effect: Effect<O>): Promise<O>;
+  /**
+   * Runs branches concurrently and waits for all of them. If some failed, throws the error of the first one by
+   * position.
+   */
+  all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>>;
+  /** Runs branches concurrently until one ends, and cancels the others. The winner is recorded. */
+  race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>>;
+  /** Waits for at least `ms` milliseconds. The timer survives restarts. */
+  sleep(ms: number): Promise<void>;
+  /** Waits for a signal and returns its value. Signals that arrived earlier are delivered in order. */
+  wait(name: string): Promise<Json | undefined>;
+  /** Records a fact under a type of your own and returns it. `make` runs only the first time. */
+  record<V extends Json>(type: string, make: () => V): Promise<V>;
+  /** Writes a log line into the trace. */
+  log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown>;
+  /** Returns the time in milliseconds since the epoch, recorded. */
+  now(): Promise<number>;
+  /** Returns a random number from 0 up to but not including 1, recorded. */
+  random(): Promise<number>;
+}

@@ -1,0 +1,56 @@
+/** What a session exchanges with its callers: layers around effects, signals, and the outcome of a run. Types only. */
+import type { Effect, Scope } from './body.js';
+import type { ErrorRecord } from './entry.js';
+import type { Json } from './json.js';
+
+/**
+ * A function around an effect. It may admit, refuse, answer, change, delay or repeat the effect, and never performs it
+ * itself. `scope` belongs to the effect: timers, waits and records of the layer are journaled under the effect's key,
+ * so a replayed layer gets its recorded results. `next` runs the layers inside this one, with the same effect or
+ * another; every call of the innermost `next` is one attempt.
+ *
+ * @example
+ * const admitReads: Layer = async (effect, scope, next) => {
+ *   if (effect.name.startsWith('read_')) return next();
+ *   throw new LoopError('TOOL_NOT_ADMITTED', `${effect.name} may change something.`);
+ * };
+ */
+export type Layer = (effect: Effect, scope: Scope, next: (effect?: Effect) => Promise<unknown>) => Promise<unknown>;
+
+/** A fact from outside of the session. */
+export interface Signal {
+  /** The id of the delivery: a signal that is delivered twice under one id is received once. */
+  readonly id: string;
+  /** The name that a body waits for. */
+  readonly name: string;
+  readonly value?: unknown;
+}
+
+/** What accompanies the resolution of an effect in doubt. */
+export interface ResolutionDetails {
+  /** The result of the effect, for `supply`. */
+  readonly value?: unknown;
+  /** The reason, for the journal and for the error of `fail`. */
+  readonly reason?: string;
+}
+
+/** What a run does when only timers can continue it: wait for them, or end as paused with a list of them. */
+export type TimerMode = 'hold' | 'pause';
+
+/** Options of one run of a session. */
+export interface RunOptions {
+  /** @default 'hold' */
+  readonly timers?: TimerMode;
+}
+
+/** What a paused run waits for: a signal, the resolution of an effect in doubt, or a point in time. */
+export type PendingStep =
+  | { readonly kind: 'signal'; readonly key: string; readonly name: string }
+  | { readonly kind: 'doubt'; readonly key: string; readonly name: string; readonly input?: Json }
+  | { readonly kind: 'timer'; readonly key: string; readonly until: number };
+
+/** How a run ended, or what it waits for. It is durable before it is returned. */
+export type RunOutcome<O = unknown> =
+  | { readonly status: 'ok'; readonly output: O }
+  | { readonly status: 'error'; readonly error: ErrorRecord }
+  | { readonly status: 'paused'; readonly pending: readonly PendingStep[] };

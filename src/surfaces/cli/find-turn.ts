@@ -1,0 +1,43 @@
+/** Finds turns by id, by session id, or by a unique prefix of the turn id. */
+import { LoopError } from '../../base/errors.js';
+import type { Host } from '../../host/host.js';
+import type { TurnStatus } from '../../protocol/trace.js';
+import { UsageError } from '../settings.js';
+
+const MIN_PREFIX_CHARS = 4;
+const MAX_LISTED_IDS = 5;
+
+const SESSION_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
+
+/** Throws a UsageError if the text is not a valid session id. */
+export function assertSessionId(session: string | undefined): void {
+  if (session === undefined || SESSION_ID_PATTERN.test(session)) return;
+  throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a dot.');
+}
+
+/** Returns the turns with this id or session id, or the turn whose id begins with it. Throws TURN_NOT_FOUND. */
+export async function findTurns(host: Host, reference: string): Promise<readonly TurnStatus[]> {
+  try {
+    return await host.archive.status(reference);
+  } catch (thrown) {
+    if (!(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND' || reference.length < MIN_PREFIX_CHARS)
+      throw thrown;
+    const turns = await host.archive.turns();
+    const matches = turns.filter(({ turnId }) => turnId.startsWith(reference));
+    if (matches.length === 0) throw thrown;
+    return [requireSingleTurn(matches, reference)];
+  }
+}
+
+/** Returns the only turn that the reference matches. Throws TURN_NOT_FOUND, or a UsageError if it matches several. */
+export async function findTurn(host: Host, reference: string): Promise<TurnStatus> {
+  return requireSingleTurn(await findTurns(host, reference), reference);
+}
+
+function requireSingleTurn(turns: readonly TurnStatus[], reference: string): TurnStatus {
+  const [first] = turns;
+  if (first !== undefined && turns.length === 1) return first;
+  const ids = turns.slice(0, MAX_LISTED_IDS).map(({ turnId }) => turnId);
+  const more = turns.length > MAX_LISTED_IDS ? `, and ${turns.length - MAX_LISTED_IDS} more` : '';
+  throw new UsageError(`"${reference}" matches ${turns.length} turns: ${ids.join(', ')}${more}. Give a longer prefix.`);
+}

@@ -1,0 +1,58 @@
+/** Runs a turn with live terminal output: the call tree, a hint after an interruption, and the result. */
+import type { TurnOptions } from '../../host/host.js';
+import type { TraceEvent, TurnResult } from '../../protocol/trace.js';
+import type { Pricing } from '../../views/trace-tree.js';
+import { exitCodeOf, outcomeLines, summaryLineOf } from './outcome.js';
+import type { Terminal } from './terminal.js';
+
+/** Options of `runWithLiveOutput`. */
+interface LiveRunOptions {
+  readonly terminal: Terminal;
+  readonly price: Pricing;
+  /** True if the call tree is shown while the turn runs. */
+  readonly watch: boolean;
+}
+
+/** Runs a turn with `work` and shows its progress. */
+export async function runWithLiveOutput(
+  { terminal, price, watch }: LiveRunOptions,
+  work: (options: TurnOptions) => Promise<TurnResult>,
+): Promise<TurnResult> {
+  const tree = watch ? await createLiveTree(terminal, price) : undefined;
+  let startedTurnId: string | undefined;
+  const onTurn = (turnId: string): void => {
+    startedTurnId = turnId;
+  };
+  const onEvent = (event: TraceEvent): void => tree?.apply(event);
+  terminal.onInterrupt = () => {
+    tree?.end();
+    return interruptionMessage(startedTurnId);
+  };
+  try {
+    return await work({ onTurn, onEvent });
+  } finally {
+    terminal.onInterrupt = undefined;
+    tree?.end();
+  }
+}
+
+async function createLiveTree(terminal: Terminal, price: Pricing) {
+  const { LiveTree } = await import('./live-tree.js');
+  const { stderr } = terminal.streams;
+  return new LiveTree(stderr, { color: terminal.displayOf(stderr).color, price, now: Date.now });
+}
+
+/** Returns the message after an interruption. `turnId` is defined as soon as anything may have been recorded. */
+export function interruptionMessage(turnId: string | undefined): string {
+  if (turnId === undefined) return 'Interrupted before the turn began: nothing was recorded.';
+  return `Interrupted. Continue with: rondo resume ${turnId}`;
+}
+
+/** Prints the result of a turn: the output to stdout, everything else to stderr. Returns the exit code. */
+export async function printResult(result: TurnResult, terminal: Terminal, json: boolean): Promise<number> {
+  if (json) await terminal.printJson(result);
+  else if (result.status === 'ok') await terminal.printPrettyJson(result.output);
+  for (const line of outcomeLines(result)) terminal.printToStderr(line);
+  terminal.printToStderr(summaryLineOf(result));
+  return exitCodeOf(result);
+}

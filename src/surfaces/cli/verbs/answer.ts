@@ -1,0 +1,114 @@
+/** `rondo approve` and `rondo deny`: answer an approval, then resume its turn. */
+import { LoopError } from '../../../base/errors.js';
+import type { Host } from '../../../host/host.js';
+import type { Approval, ApprovalAnswer } from '../../../protocol/approval.js';
+import type { Json } from '../../../protocol/json.js';
+import type { TurnResult } from '../../../protocol/trace.js';
+import { loadSettings, type ProjectSettings } from '../../compose.js';
+import { UsageError } from '../../settings.js';
+import { readJsonInput } from '../input.js';
+import { runWithLiveOutput } from '../live-run.js';
+import { openHostForRunning } from '../open-host.js';
+import { outcomeLines, summaryLineOf } from '../outcome.js';
+import { pricingOf } from '../pricing.js';
+import { loopPathOf } from '../render-approval.js';
+import type { Terminal } from '../terminal.js';
+import { sanitizeText } from '../terminal-text.js';
+import { userNameOf } from '../user-name.js';
+import { exitCodes, type Invocation, textOption, type VerbHandler } from '../verb.js';
+
+/** Handles `rondo approve`. */
+export const approve: VerbHandler = async (invocation) => {
+  const { options, terminal } = invocation;
+  const when = textOption(options.when);
+  const standing = when === undefined ? {} : { standing: (await readJsonInput('--when', when, terminal)) as Json };
+  return answerApproval(invocation, { approved: true, ...standing });
+};
+
+/** Handles `rondo deny`. */
+export const deny: VerbHandler = (invocation) => {
+  const reason = textOption(invocation.options.reason);
+  return answerApproval(invocation, { approved: false, ...(reason !== undefined && { reason }) });
+};
+
+type AnswerContent = Pick<ApprovalAnswer, 'approved' | 'reason' | 'standing'>;
+
+async function answerApproval(
+  { args, options, settingsInput, terminal, json }: Invocation,
+  content: AnswerContent,
+): Promise<number> {
+  const by = userNameOf(options);
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForRunning(settings, terminal);
+  try {
+    const target = await findApproval(host, String(args[0]));
+    const answer: ApprovalAnswer = { ...target, ...content, by };
+    const approval = await host.answer(answer);
+    const { approved } = content;
+    terminal.printToStderr(
+      `${approved ? 'Approved' : 'Denied'}: ${sanitizeText(loopPathOf(approval))} (${sanitizeText(approval.id)}).`,
+    );
+    const outcome = await resumeTurn(host, approval, settings, terminal);
+    if (json) await terminal.printJson({ approval, approved, ...outcome });
+    return exitCodes.ok;
+  } finally {
+    await close();
+  }
+}
+
+/** Resumes the turn. The answer is recorded even if the turn cannot be resumed. */
+async function resumeTurn(
+  host: Host,
+  { turnId }: Approval,
+  settings: ProjectSettings,
+  terminal: Terminal,
+): Promise<{ readonly turn: TurnResult } | { readonly error: { readonly code: string; readonly message: string } }> {
+  try {
+    const live = { terminal, price: pricingOf(settings.config), watch: false };
+    const turn = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, turnOptions));
+    for (const line of outcomeLines(turn)) terminal.printToStderr(line);
+    terminal.printToStderr(summaryLineOf(turn));
+    return { turn };
+  } catch (thrown) {
+    if (!(thrown instanceof LoopError)) throw thrown;
+    const { code, message } = thrown;
+    terminal.printToStderr(`The turn cannot be resumed. ${code}: ${sanitizeText(message)}`);
+    terminal.printToStderr(`Your answer is recorded. When the problem is fixed: rondo resume ${turnId}`);
+    return { error: { code, message } };
+  }
+}
+
+const MIN_PREFIX_CHARS = 4;
+const MAX_LISTED_IDS = 5;
+
+/**
+ * Finds a pending approval by its id, by a prefix of it, or by a prefix of the part after the last colon. A reference without
+ * a match is passed to the host as an id: the host refuses it with a reason, and records the attempt.
+ */
+async function findApproval(
+  host: Host,
+  reference: string,
+): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
+  const matches = matchApprovals(await host.archive.approvals(), reference);
+  const [only] = matches;
+  if (only === undefined) return { id: reference };
+  if (matches.length > 1) {
+    const ids = matches.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
+    const more = matches.length > MAX_LISTED_IDS ? `, and ${matches.length - MAX_LISTED_IDS} more` : '';
+    throw new UsageError(`"${reference}" matches ${matches.length} approvals: ${ids.join(', ')}${more}.`);
+  }
+  const { id, callId, argumentsDigest } = only;
+  return { id, callId, argumentsDigest };
+}
+
+/** Returns the approvals that an id, or a prefix of at least four characters, matches. */
+export function matchApprovals(pending: readonly Approval[], reference: string): readonly Approval[] {
+  const exact = pending.filter(({ id }) => id === reference);
+  if (exact.length > 0 || reference.length < MIN_PREFIX_CHARS) return exact;
+  return pending.filter(({ id }) => matchesId(reference, id));
+}
+
+function matchesId(reference: string, id: string): boolean {
+  const colon = id.lastIndexOf(':');
+  return id.startsWith(reference) || id.startsWith(reference, colon) || id.startsWith(reference, colon + 1);
+}

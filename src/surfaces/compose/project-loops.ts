@@ -1,0 +1,147 @@
+/** Loads the definition files of a project, registers the valid loops and reports the invalid files, with line numbers. */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { BadFile, FoundDefinition } from '../../adapters/files/index.js';
+import { LoopError } from '../../base/errors.js';
+import type { RegisteredLoop, Registry } from '../../loops/registry.js';
+import { trustPredicateOf } from '../authority.js';
+import type { Settings } from '../settings.js';
+import { loadProviders, loadToolImplementations, toolSchemesOf } from './adapters.js';
+import type { ProjectSettings } from './project-settings.js';
+
+/** A warning about a definition file; `mistake` is true if it is probably an error. */
+export type FileWarning = BadFile & { readonly mistake: boolean };
+
+/** The definitions of a project. */
+export interface Definitions {
+  readonly registry: Registry;
+  readonly badFiles: readonly BadFile[];
+  /** Warnings about files that were loaded. */
+  readonly warnings: readonly FileWarning[];
+  /** The registered loops with their files, in the order of the file names. */
+  readonly loops: readonly { readonly file: string; readonly registered: RegisteredLoop }[];
+}
+
+/** Returns an empty registry, for verbs that only read the journal. */
+export async function emptyDefinitions(): Promise<Definitions> {
+  const { Registry } = await import('../../loops/registry.js');
+  return { registry: new Registry(), badFiles: [], warnings: [], loops: [] };
+}
+
+/** Loads the definitions of the project's directory, or of the given files and their directories. */
+export async function loadLoops(settings: Settings, files: readonly string[] = []): Promise<Definitions> {
+  const [{ loadDefinitionFile, loadDefinitions }, { parseDefinition: parse }, { Registry }] = await Promise.all([
+    import('../../adapters/files/load.js'),
+    import('../../loops/definition/definition.js'),
+    import('../../loops/registry.js'),
+  ]);
+  const options = { parse, trusted: trustPredicateOf(settings.authority) };
+  const isMissing = !settings.hasExplicitLoops && !existsSync(settings.loopsDirectory);
+  const directories = files.length > 0 ? [...new Set(files.map(dirname))] : isMissing ? [] : [settings.loopsDirectory];
+  const loads = await Promise.all([
+    ...files.map((file) => loadDefinitionFile(file, options)),
+    ...directories.map((directory) => loadDefinitions(directory, options)),
+  ]);
+  const definitions = deduplicateLoops(loads.flatMap((load) => load.definitions));
+  const registry = new Registry(await loadToolImplementations(settings, toolSchemesOf(definitions)));
+  const { loops, badFiles, warnings } = await registerAll(registry, definitions);
+  return {
+    registry,
+    loops,
+    badFiles: distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...badFiles]),
+    warnings,
+  };
+}
+
+/** Removes duplicates: a given file is also found in its directory. A module may export several loops, by name. */
+function deduplicateLoops(definitions: readonly FoundDefinition[]): readonly FoundDefinition[] {
+  const byKey = new Map(definitions.map((item) => [`${item.file}\n${'name' in item ? item.name : ''}`, item]));
+  return [...byKey.values()];
+}
+
+function distinctBadFiles(badFiles: readonly BadFile[]): readonly BadFile[] {
+  return [...new Map(badFiles.map((item) => [JSON.stringify(item), item])).values()];
+}
+
+async function registerAll(
+  registry: Registry,
+  definitions: readonly FoundDefinition[],
+): Promise<Omit<Definitions, 'registry'>> {
+  const loops: Definitions['loops'][number][] = [];
+  const badFiles: BadFile[] = [];
+  const warnings: FileWarning[] = [];
+  for (const item of definitions) {
+    try {
+      const definition = 'definition' in item ? item.definition : item.code;
+      const registered = registry.add(definition, item.origin);
+      loops.push({ file: item.file, registered });
+      if (registered.warnings.length > 0) warnings.push(...(await locateWarnings(item, registered)));
+    } catch (thrown) {
+      if (!(thrown instanceof LoopError)) throw thrown;
+      badFiles.push(...(await locateRejection(item, thrown)));
+    }
+  }
+  return { loops, badFiles, warnings };
+}
+
+/** Returns the registry's error with its line in the file. */
+async function locateRejection(item: FoundDefinition, error: LoopError): Promise<readonly BadFile[]> {
+  const { file } = item;
+  const { path = '', reason = error.message } = (error.data ?? {}) as { path?: string; reason?: string };
+  // The path of a schema error begins with the file, for readers; the pointer follows it.
+  const pointer = /: (\/(?:input|output)Schema.*)$/s.exec(path)?.[1] ?? path;
+  if (!('definition' in item)) return [{ file, reason: `${item.name}: ${error.message}` }];
+  return locateInFile(file, [{ path: pointer, reason }]);
+}
+
+/** Returns the warnings about a definition, with line numbers if it is a document. */
+async function locateWarnings(item: FoundDefinition, { warnings }: RegisteredLoop): Promise<readonly FileWarning[]> {
+  const problems = warnings.map(({ path, reason }) => ({ path, reason }));
+  const located = 'definition' in item ? await locateInFile(item.file, problems) : [];
+  return warnings.map((warning, index) => ({ file: item.file, ...located[index], ...warning }));
+}
+
+/** Adds line numbers to problems in a document. */
+async function locateInFile(
+  file: string,
+  problems: readonly { readonly path: string; readonly reason: string }[],
+): Promise<readonly BadFile[]> {
+  const { parseDefinitionText } = await import('../../adapters/files/parse-definition.js');
+  const result = parseDefinitionText(file, await readFile(file, 'utf8').catch(() => ''), () => {
+    throw new LoopError('DEFINITION_INVALID', '', { flaws: problems.map((problem) => ({ ...problem })) });
+  });
+  return 'badFiles' in result ? result.badFiles : problems.map((problem) => ({ file, ...problem }));
+}
+
+/** Returns the backends of definitions that neither Rondo nor the config defines. */
+export async function findUnknownBackends(
+  settings: ProjectSettings,
+  { loops }: Definitions,
+): Promise<readonly BadFile[]> {
+  const [{ backendsOf }, { nearestWord }, providers] = await Promise.all([
+    import('../../loops/definition/backends.js'),
+    import('../../base/nearest-word.js'),
+    loadProviders(settings),
+  ]);
+  const ids = [...providers.keys()];
+  const badFiles = loops.map(
+    ({ file, registered: { definition, definedLoop } }): readonly BadFile[] | Promise<readonly BadFile[]> => {
+      // An agent in code may have a model object instead of a backend id.
+      const backends = backendsOf(definition).filter(
+        ({ path }) => definedLoop?.model === undefined || path.startsWith('/policy/'),
+      );
+      const problems = backends.flatMap(({ id, path }) => {
+        if (providers.has(id)) return [];
+        const suggestion = nearestWord(id, ids);
+        const hint = suggestion === undefined ? `there are ${ids.join(', ')}` : `did you mean "${suggestion}"?`;
+        return [{ path, reason: `names the backend "${id}", which does not exist; ${hint}` }];
+      });
+      if (problems.length === 0) return [];
+      return definedLoop === undefined
+        ? locateInFile(file, problems)
+        : problems.map(({ path, reason }) => ({ file, path, reason }));
+    },
+  );
+  return (await Promise.all(badFiles)).flat();
+}

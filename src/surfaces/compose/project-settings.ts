@@ -1,0 +1,71 @@
+/** Loads the settings of a project from flags, environment variables, trust.toml and `rondo.toml`. */
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ProjectConfig } from '../../adapters/files/index.js';
+import type { TrustSettings } from '../../base/permits.js';
+import {
+  assertOutsideProject,
+  authorityOf,
+  isInside,
+  realPathOf,
+  type TrustPredicate,
+  trustFilePath,
+  trustPredicateOf,
+} from '../authority.js';
+import {
+  explicitConfigFile,
+  explicitLocations,
+  resolveSettings,
+  type Settings,
+  type SettingsInput,
+  UsageError,
+} from '../settings.js';
+
+/** Settings with the complete config of the project. */
+export type ProjectSettings = Settings<ProjectConfig>;
+
+/** Loads the settings of an invocation. Throws CONFIG_INVALID or a UsageError. */
+export async function loadSettings(input: SettingsInput): Promise<ProjectSettings> {
+  const authority = authorityOf(input, await readTrustFile(input));
+  const trusts = trustPredicateOf(authority);
+  const configFile = explicitConfigFile(input);
+  let config = EMPTY_CONFIG;
+  if (configFile !== undefined || existsSync(join(input.cwd, 'rondo.toml'))) {
+    const { loadConfig } = await import('../../adapters/files/config.js');
+    const explicit = explicitLocations(input);
+    const fromConfig = (['data', 'loops', 'store'] as const).filter((key) => !explicit[key]);
+    const confinedPaths = (directory: string) => (trusts(directory) ? [] : fromConfig);
+    config = await loadConfig(configFile, input.cwd, { confinedPaths });
+  }
+  const settings = resolveSettings(input, config, authority);
+  assertLoopsInsideProject(settings, trusts);
+  return settings;
+}
+
+const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
+
+/** Reads trust.toml. Throws CONFIG_INVALID if it is invalid or lies inside the project. */
+export async function readTrustFile(input: SettingsInput): Promise<TrustSettings> {
+  const file = trustFilePath(input.env);
+  if (file === undefined || !existsSync(file)) return { directories: [], send: new Map(), destinations: [] };
+  assertOutsideProject(file, input);
+  return (await import('../../adapters/files/trust-file.js')).loadTrustFile(file);
+}
+
+/** Writes trust.toml. */
+export async function writeTrustFile(file: string, content: TrustSettings): Promise<void> {
+  await (await import('../../adapters/files/trust-file.js')).saveTrustFile(file, content);
+}
+
+/** The default directory of definitions may be a symbolic link. In an untrusted project, it must not lead out of the project. */
+function assertLoopsInsideProject(
+  { loopsDirectory, hasExplicitLoops, cwd }: ProjectSettings,
+  trusts: TrustPredicate,
+): void {
+  const real = hasExplicitLoops ? undefined : realPathOf(loopsDirectory);
+  if (real === undefined || isInside(realPathOf(cwd) ?? cwd, real) || trusts(cwd)) return;
+  throw new UsageError(
+    `${loopsDirectory} is a link to ${real}, outside of the untrusted project ${cwd}. To use it, pass --loops ${real}.`,
+  );
+}

@@ -1,0 +1,13 @@
+/** Formats times. The last result is cached: formatting is costly, and most events have the time of the one before. */
+
+let lastTime = Number.NaN;
+let lastText = '';
+
+/** Returns a time as ISO 8601 in UTC. */
+export function isoTime(at: number): string {
+  if (at !== lastTime) {
+    lastText = new Date(at).toISOString();
+    lastTime = at;
+  }
+  return lastText;
+}

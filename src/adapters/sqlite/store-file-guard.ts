@@ -1,7 +1,7 @@
 /**
  * Detects before each commit that a file of the store was removed or replaced. A commit to such a file would be
- * unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check, a check costs
- * one system call.
+ * unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check, a
+ * check costs one system call.
  */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The write operations on the tables. They run inside transactions that the commit queue opens and commits. The head of a
- * session (its fence, next sequence number and last hash) changes in a draft, which later operations of the same
+ * The write operations on the tables. They run inside transactions that the commit queue opens and commits. The head of
+ * a session (its fence, next sequence number and last hash) changes in a draft, which later operations of the same
  * transaction see, and which is published once the transaction is committed. An operation that throws a Fault has
  * changed nothing, and the queue decides whether the rest of the transaction is committed. Any other error aborts it.
  */
@@ -103,7 +103,9 @@ export class TransactionWriter {
   private readonly draftHeads = new Map<string, SessionHead | undefined>();
   private readonly removedNames = new Set<string>();
   private highestSid: number;
-  /** The highest fence of a removed session. A new session of the same name gets a higher one, so old writers are stale. */
+  /**
+   * The highest fence of a removed session. A new session of the same name gets a higher one, so old writers are stale.
+   */
   private highestRemovedFence = 0;
   private commitNumber = 0;
   private commitTime = 0;
@@ -168,8 +170,8 @@ export class TransactionWriter {
   }
 
   /**
-   * Appends a record, which contains one or more entries, to a session. Throws STALE_WRITER if the session was claimed again
-   * since. An exact repetition of an append that was already written succeeds without effect.
+   * Appends a record, which contains one or more entries, to a session. Throws STALE_WRITER if the session was claimed
+   * again since. An exact repetition of an append that was already written succeeds without effect.
    */
   append(draft: RecordDraft): void {
     const { session, fence, firstSeq, count, body } = draft;

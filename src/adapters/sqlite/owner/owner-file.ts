@@ -1,7 +1,7 @@
 /**
- * The owner file next to the database: which process is the owner, where it listens, and the secret with which owner and
- * clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 that
- * was written for this very directory. A file from a clone, a copy or another user is ignored.
+ * The owner file next to the database: which process is the owner, where it listens, and the secret with which owner
+ * and clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600
+ * that was written for this very directory. A file from a clone, a copy or another user is ignored.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { directoryIdentityOf, identityAt, isOwnedByThisUser, writeNewFile } from '../files.js';

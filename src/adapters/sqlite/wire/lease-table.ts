@@ -125,7 +125,8 @@ export class LeaseTable {
   }
 
   /**
-   * Forwards a request to the process that holds a session. Replies `not-held` if there is none, or it is the requester.
+   * Forwards a request to the process that holds a session. Replies `not-held` if there is none, or it is the
+   * requester.
    */
   async ask(session: string, request: Json, from: string, sink: ReplySink): Promise<LeaseReply> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;

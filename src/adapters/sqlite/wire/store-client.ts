@@ -122,8 +122,8 @@ export class StoreClient {
   }
 
   /**
-   * Sends a request and resolves with its response. `onLateResponse` is called with the response of an owner that was given
-   * up, and performs the request nevertheless once it is responsive again.
+   * Sends a request and resolves with its response. `onLateResponse` is called with the response of an owner that was
+   * given up, and performs the request nevertheless once it is responsive again.
    */
   request(op: string, args: object, onLateResponse?: (value: unknown) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
  * Blobs that a client has put and that are not in the store yet. The next append of their session carries them to the
- * owner, so that putting a blob costs no message of its own.
+ * owner, so that entries and their blobs are stored together.
  */
 
 type DigestAndText = readonly [digest: string, text: string];

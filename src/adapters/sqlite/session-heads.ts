@@ -89,7 +89,7 @@ export class SessionHeads {
     return head;
   }
 
-  /** Caches a committed head. If the cache is full, evicts the head that was cached first or not used for long. */
+  /** Caches a committed head, and evicts the oldest one if the cache is full. A use renews a head of a full cache. */
   cache(head: SessionHead): void {
     this.cached.set(head.name, head);
     if (this.cached.size <= MAX_CACHED_HEADS) return;

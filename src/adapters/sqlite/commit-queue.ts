@@ -266,7 +266,10 @@ export class CommitQueue {
     }
   }
 
-  /** Rolls back a failed transaction and rejects its operations. Stops the queue unless the failure is recoverable. */
+  /**
+   * Rolls back a failed transaction and rejects its operations. Stops the queue if the content of the disk is unknown
+   * or damaged, or if the store is lost.
+   */
   private fail(queue: readonly QueuedOperation[], error: unknown, isCommitting: boolean): void {
     let fault = isCommitting ? this.toDiskFault(error, 'COMMIT to') : toFault(error, 'A commit to', this.path);
     const rollbackError = this.rollback();

@@ -70,7 +70,7 @@ export class StoreFileGuard {
 
   /**
    * Throws STORE_MISSING if a data file was removed or replaced, and OWNERSHIP_LOST if the owner file, the lock file or
-   * the socket was. Looks at the files only if their directory has changed.
+   * the socket was. Does not look at the files if their directory is known to be unchanged.
    */
   assertUnchanged(): void {
     // The system clock, because it is also the clock of file timestamps.

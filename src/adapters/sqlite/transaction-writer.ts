@@ -105,8 +105,8 @@ export class TransactionWriter {
   private readonly removedNames = new Set<string>();
   private highestSid: number;
   /**
-   * The highest fence of the intact sessions that this process has removed. New sessions get a higher one, so the
-   * writer of a removed session is stale for a new session of the same name.
+   * The highest fence of the sessions that this instance has removed, except for refused ones. New sessions get a
+   * higher one, so the writer of a removed session is stale for a new session of the same name.
    */
   private highestRemovedFence = 0;
   private commitNumber = 0;

@@ -22,7 +22,10 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Thrown if a handshake fails. */
 export class HandshakeError extends Error {
   override readonly name = 'HandshakeError';
-  /** `closed`: the connection was closed. `proof`: the other side did not prove that it knows the secret. */
+  /**
+   * `closed`: the connection was closed. `proof`: the other side did not prove that it knows the secret. `version`: the
+   * owner has another protocol version.
+   */
   readonly reason: 'closed' | 'proof' | 'version';
 
   constructor(reason: HandshakeError['reason'], message: string) {

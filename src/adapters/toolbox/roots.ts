@@ -146,8 +146,8 @@ export class Roots {
   }
 
   /**
-   * Returns true if a path is normalized and contains no link below its root. `real` is its real path. Only then can a
-   * pattern for the path, as in a grant, be trusted to describe the real path.
+   * Returns true if a path is normalized and contains no link below its root. Only then can a pattern for the path, as
+   * in a grant, be trusted to describe the real path. `real` is the real path of `path`.
    */
   isDirectPath(path: string, real: string): boolean {
     const requested = this.resolveRequestedPath(path);

@@ -8,9 +8,7 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { isInsideWithLinksResolved } from './inside.js';
 import { ConfigKeyError, optionalString, readTomlFile, type TomlTable, toTable } from './toml-table.js';
 
-/**
- * The prices of a model: one million input tokens and one million output tokens, each in millionths of a currency unit.
- */
+/** The prices of one million input tokens and of one million output tokens, in millionths of a currency unit. */
 export interface Price {
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
@@ -165,8 +163,8 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
 
 /**
  * Reads the configuration at `path`, relative to `directory`, or rondo.toml in `directory` if no path is given. Without
- * a path, a missing file means an empty configuration. Throws CONFIG_INVALID, with the reason and, if it is known, the
- * line, if the file is invalid or cannot be read, or if an explicit path does not exist.
+ * a path, a missing file means an empty configuration. Throws CONFIG_INVALID if the file is invalid or cannot be read,
+ * or if an explicit path does not exist. The error has the reason and, if it is known, the line.
  */
 export async function loadConfig(
   path: string | undefined,

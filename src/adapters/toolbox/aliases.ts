@@ -1,7 +1,7 @@
 /**
- * Finds aliases of protected files and directories, which are those of stores: hard links and bind mounts. Aliases have
- * the device and inode of a protected file. They are searched for among the mount points and, if a protected file has
- * several hard links, among all files in the searched directories.
+ * Finds aliases of protected files and directories, that is, of those of stores. An alias is a hard link or a bind
+ * mount with the device and inode of a protected file. Aliases are searched for among the mount points and, if a
+ * protected file has several hard links, among all files in the searched directories.
  */
 import { type BigIntStats, type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -29,7 +29,7 @@ interface PathAlias {
   readonly isDirectory: boolean;
 }
 
-/** The maximum number of entries of data directories that are protected from aliases, breadth first. */
+/** The maximum number of entries of data directories whose inodes are collected, breadth first. */
 const MAX_ENTRIES = 20_000;
 /** How long the file tools use the result of a search. */
 const CACHE_MS = 1000;

@@ -1,8 +1,8 @@
 /**
  * Removes the data markers that a sandboxed command has written. A marker closes its directory to all tools, and only
  * Rondo may write one. Rondo itself marks no directory that a running command sees: the creation of a store waits until
- * the command has ended (see sqlite/sandbox-exposure.ts). Markers in known data directories are kept, and usually those
- * that are older than the command.
+ * the command has ended (see sqlite/sandbox-exposure.ts). A marker in a known data directory is kept, and so is an
+ * older one that another process may have moved into the roots (see `earliestMarkerAt`).
  */
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';

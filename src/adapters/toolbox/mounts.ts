@@ -50,7 +50,7 @@ export function searchRootsOf(roots: readonly string[]): readonly string[] {
 
 /**
  * Searches the roots for stores and computes the mounts that show the roots without them. Throws TOOL_FAILED if there
- * are too many directories to search, or too many files or links to mount, or if a root was replaced.
+ * are too many directories to search, if too many mounts are needed, or if a mounted path was replaced meanwhile.
  */
 export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts> {
   const { hidden, files, shared, isHidden, stores } = await findVisibleStores(roots);

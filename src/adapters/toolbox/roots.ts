@@ -2,7 +2,8 @@
  * Confines the tools to their root directories. A path is checked lexically, after resolving links, and finally by the
  * location of the opened descriptor, before any byte is read or written. The last check is decisive: it detects every
  * file that was replaced in between (symlink races). Node has no openat, but on Linux /proc/self/fd/N/name is
- * equivalent. The same checks refuse files of a store, on Linux without opening them: see `openByPathDescriptor`.
+ * equivalent. The same checks refuse files of a store. On Linux, a file of a store of this process is never opened: see
+ * `openByPathDescriptor`.
  */
 import { type BigIntStats, constants, fstatSync, lstatSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * The tool `run_command`: runs a command line with limits and, unless the options turn it off, in a sandbox. A nonzero
- * exit code is a result, not a failure.
+ * The tool `run_command`: runs a command line with limits, in a sandbox unless the options allow it to run without one.
+ * A nonzero exit code is a result, not a failure.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';

@@ -51,7 +51,7 @@ export const SEARCH_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/
 /** The home directory in the sandbox: empty and temporary. */
 export const SANDBOX_HOME = '/tmp';
 
-/** Files that list the keys of the operator, which are hidden. */
+/** Files that list the keys of the operator. They are hidden. */
 const KEYRING_FILES = ['/proc/keys', '/proc/key-users'];
 
 /** Returns the process that runs a command line in the sandbox. `probeSandbox` has verified that a filter exists. */

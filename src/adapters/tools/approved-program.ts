@@ -4,7 +4,7 @@ import type { ApprovalTarget } from '../../protocol/approval.js';
 import { assertProgramApproved, assertProgramUnchanged, fingerprintProgram } from './program.js';
 import { type ProcessResult, type ProcessSpec, runProcess } from './run-process.js';
 
-/** The delay after which a started program is checked again. An interpreter is assumed to have read its file before. */
+/** The delay after which a started program is checked again. An interpreter is assumed to read its file within it. */
 const STARTUP_CHECK_MS = 500;
 
 /**

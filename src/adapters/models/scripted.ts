@@ -1,7 +1,8 @@
 /**
- * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the replies in
- * its journal; from then on, this process counts the calls. Failed calls leave no reply in the journal, so a turn that
- * continues in a new process repeats their steps.
+ * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the recorded
+ * replies of the script: those of the turn for a prompt, those of the session for an agent. After that, this process
+ * counts the calls. Failed calls leave no reply in the journal, so a turn that continues in a new process repeats their
+ * steps.
  */
 import { LoopError } from '../../base/errors.js';
 import type { ModelProvider } from '../../loops/model.js';
@@ -22,7 +23,10 @@ export interface UnfinishedScript {
 
 /** A provider that replies from script files. */
 export interface ScriptedProvider extends ModelProvider {
-  /** Returns the scripts with unused steps, so that a test can assert that there are none. */
+  /**
+   * Returns the scripts with unused steps, for each turn that has opened one in this process, so that a test can assert
+   * that there are none.
+   */
   leftovers(): readonly UnfinishedScript[];
 }
 
@@ -31,6 +35,7 @@ interface ScriptProgress {
   readonly script: string;
   readonly turn: string;
   readonly steps: readonly ScriptStep[];
+  /** The zero-based index of the next step. */
   position: number;
 }
 

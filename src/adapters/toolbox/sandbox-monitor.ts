@@ -12,12 +12,13 @@ export type SandboxStopReason = 'processes' | 'memory' | 'unwatched';
 
 const POLL_INTERVAL_MS = 50;
 const TMPFS_PATHS = ['/tmp', '/dev/shm'];
-/** The first process in a sandbox is bubblewrap itself. */
+/** The number of processes in a sandbox that do not belong to the command: the first one is bubblewrap itself. */
 const BUBBLEWRAP_PROCESSES = 1;
 
 /**
  * Monitors a sandbox until the returned function is called.
- * @param info the stream to which bubblewrap writes the process id of the sandbox.
+ * @param info the stream on which bubblewrap reports the process id of the sandbox.
+ * @param stop called at regular intervals while the sandbox exceeds a limit or cannot be monitored.
  */
 export function monitorSandbox(
   info: Readable,
@@ -71,7 +72,7 @@ function tmpfsBytes(root: string): number {
   });
 }
 
-/** Returns the memory of a process that is not backed by a file. */
+/** Returns the size of the memory of a process, resident or swapped out, that is not backed by a file on disk. */
 function residentBytes(processDirectory: string): number {
   return sumKilobyteLines(`${processDirectory}/status`, /^(?:RssAnon|RssShmem|VmSwap):\s+(\d+)/gm);
 }

@@ -8,7 +8,7 @@ import { type Fault, LoopError } from '../base/errors.js';
 import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
 import { Lifetime } from './lifetime.js';
 
-/** Settles the promise of the outcome, and converts an error to an outcome. */
+/** The callbacks that settle the promise of the outcome, and the conversion of an error to an outcome. */
 interface OutcomeReceiver {
   resolve(outcome: RunOutcome): void;
   reject(error: unknown): void;
@@ -74,7 +74,10 @@ export class RunAttempt {
     this.runnableCount += count - 1;
   }
 
-  /** Counts one runnable branch less: it waits, or it has ended before its group. The last one queues a pause check. */
+  /**
+   * Counts one runnable branch less: it waits, or it has ended before the other branches of its group. The last one
+   * queues a pause check.
+   */
   removeRunnable(): void {
     this.runnableCount -= 1;
     if (this.runnableCount > 0 || this.isPauseCheckQueued) return;
@@ -101,7 +104,10 @@ export class RunAttempt {
     this.parkedWaits = undefined;
   }
 
-  /** Waits for an event outside of the run. `subscribe` arranges a call of `wake` and returns a function that unsubscribes. */
+  /**
+   * Waits for an event outside of the run. Rejects when the lifetime ends; never settles once the attempt is over.
+   * `subscribe` arranges a call of `wake` and returns a function that unsubscribes.
+   */
   park<T>(pending: PendingStep, lifetime: Lifetime, subscribe: (wake: (value: T) => void) => () => void): Promise<T> {
     if (this.isOver) return neverSettles();
     if (lifetime.reason !== undefined) return Promise.reject(lifetime.reason);
@@ -129,7 +135,10 @@ export class RunAttempt {
     });
   }
 
-  /** Suspends a branch for good. Used if its body ignores a cancellation: it catches every error and tries more steps. */
+  /**
+   * Suspends a branch forever. Used for a body that ignores a cancellation: it catches every error and starts more
+   * steps.
+   */
   parkForever(): Promise<never> {
     this.removeRunnable();
     return neverSettles();

@@ -41,7 +41,7 @@ export interface SessionOptions {
   readonly upcasts?: Upcasts;
   /** The maximum nesting depth of calls and branches. @default 2000 */
   readonly maxDepth?: number;
-  /** Called with each new entry when it is appended, before it is durable. */
+  /** Called synchronously with each new entry, before it is durable. */
   readonly onEntry?: (entry: Entry) => void;
   /**
    * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result. Other
@@ -120,7 +120,10 @@ export class Session {
     };
   }
 
-  /** Claims a session and rebuilds its state and views from its entries. Creates a session that does not exist yet. */
+  /**
+   * Claims a session and rebuilds its state and views from its snapshot and its entries. Creates a session that does
+   * not exist yet.
+   */
   static async open(name: string, options: SessionOptions): Promise<Session> {
     assertKnownKeys(options, SESSION_OPTION_NAMES, 'A session has no option');
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
@@ -148,8 +151,8 @@ export class Session {
   }
 
   /**
-   * Runs a loop as the top-level call `root`. Continues that call if the journal has it; returns its recorded outcome if it
-   * has ended.
+   * Runs a loop as the top-level call `root`. Continues that call if the journal has it; returns its recorded outcome
+   * if it has ended. Throws a Fault if another run is active (SESSION_BUSY) or if the run cannot continue.
    */
   async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
     this.assertUsable();
@@ -181,8 +184,8 @@ export class Session {
   }
 
   /**
-   * Delivers a signal and waits until it is durable. Returns false if a signal with this id and content was received
-   * before. Throws SIGNAL_CONFLICT if its content was different.
+   * Delivers a signal, waits until it is durable and returns true. Returns false if a signal with this id and content
+   * was received before. Throws SIGNAL_CONFLICT if its content was different.
    */
   async signal({ id, name, value }: Signal): Promise<boolean> {
     this.assertUsable();
@@ -200,8 +203,9 @@ export class Session {
   }
 
   /**
-   * Records the resolution of an effect in doubt: `retry` it, `supply` its result as `details.value`, or `fail` it. The run
-   * applies the resolution. `by` names the person who decided. Throws ANSWER_REFUSED if the effect is not in doubt.
+   * Records the resolution of an effect in doubt: `retry` it, `supply` its result as `details.value`, or `fail` it. The
+   * next or active run of the effect's root applies the resolution. `by` names the person who decided. Throws
+   * ANSWER_REFUSED if the effect is not in doubt.
    */
   async resolveEffect(key: string, resolution: Resolution, by: string, details: ResolutionDetails = {}): Promise<void> {
     this.assertUsable();
@@ -220,7 +224,10 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
-  /** Appends an entry that no body wrote. The prefix `#` separates its key from the keys of steps. */
+  /**
+   * Appends an entry that no body wrote, under the key `#<id>`, and waits until it is durable. The prefix separates its
+   * key from the keys of steps. Throws VALUE_INVALID for a type that is reserved for the kernel.
+   */
   async recordFact(type: string, id: string, value: Json): Promise<void> {
     this.assertUsable();
     assertNotReserved(type, id);
@@ -240,7 +247,10 @@ export class Session {
     return true;
   }
 
-  /** Interrupts the active run, records the results of effects in flight, and waits until everything is durable. */
+  /**
+   * Interrupts the active run, waits for the effects in flight, records their results, and waits until everything is
+   * durable. After a failure of the writer it does not wait.
+   */
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
@@ -263,8 +273,8 @@ export class Session {
   }
 
   /**
-   * Returns the recorded steps of a root. Entries that are written during the read may be missing from it. That is harmless,
-   * because late results, resolutions, signals and cancellations are also kept in memory.
+   * Returns the recorded steps of a root. Entries that are written during the read may be missing from the result. That
+   * is harmless, because late results, resolutions, signals and cancellations are also kept in memory.
    */
   private async loadRecordedRoot(root: string, rootCall: RootCall): Promise<RecordedStep | undefined> {
     const preloaded = this.preloadedTree;

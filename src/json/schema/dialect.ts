@@ -5,7 +5,10 @@
 import { DRAFT_2020_12 } from '../metaschema.js';
 import type { SchemaObject } from './documents.js';
 
-/** A draft: returns why a schema object of the draft cannot be evaluated as 2020-12, or undefined if it can. */
+/**
+ * A draft, as a function that returns why a schema object of the draft cannot be evaluated as 2020-12, or undefined if
+ * it can.
+ */
 export type Dialect = (schema: SchemaObject) => string | undefined;
 
 const TUPLE_ITEMS_REASON = '"items" is a list; rename it to "prefixItems" and use draft 2020-12';
@@ -48,7 +51,7 @@ const dialects: ReadonlyMap<string, Dialect> = new Map([
   ['http://json-schema.org/draft-07/schema', draft7],
 ]);
 
-/** Returns the dialect that `$schema` names, or undefined if it is not supported. */
+/** Returns the dialect with this URI, as in `$schema`; undefined if it is not supported. */
 export function dialectOf(uri: string): Dialect | undefined {
   return dialects.get(uri.replace(/#$/, ''));
 }

@@ -63,8 +63,8 @@ export interface Approval {
 }
 
 /**
- * The answer to an approval. If `sessionId`, `callId`, `tool` or `argumentsDigest` is present, it must be the one of the
- * pending approval; otherwise the answer is refused.
+ * The answer to an approval. If `sessionId`, `callId`, `tool` or `argumentsDigest` is present and differs from that of
+ * the pending approval, the answer is refused.
  */
 export interface ApprovalAnswer {
   /** The id of the approval. */
@@ -79,7 +79,10 @@ export interface ApprovalAnswer {
   readonly callId?: string;
   readonly tool?: string;
   readonly argumentsDigest?: string;
-  /** A JSON Schema. Approves further calls of the same tool in this session whose arguments are valid under it. */
+  /**
+   * A JSON Schema. It gives a standing grant: further calls of the same tool in this session whose arguments are valid
+   * under it are approved. Not allowed in a denial.
+   */
   readonly standing?: Json;
 }
 
@@ -99,13 +102,13 @@ export interface ApprovalState {
   /** Absent until the approval is answered. */
   readonly answer?: RecordedAnswer;
   /**
-   * True if the call stopped waiting without an answer: it was cancelled, it ended, or its branch lost a race. An expired
-   * approval is not abandoned: it is answered with a denial by `rondo`.
+   * True if the call stopped waiting without an answer: its turn was cancelled, it ended, or its branch lost a race. An
+   * expired approval is not abandoned: it is answered with a denial by `rondo`.
    */
   readonly isAbandoned: boolean;
 }
 
-/** A person's authorization for further calls of one tool whose arguments are valid under a schema. */
+/** A person's authorization for further calls of one tool in one session whose arguments are valid under a schema. */
 export interface StandingGrant {
   /** The loop id of the tool. */
   readonly tool: string;

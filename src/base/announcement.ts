@@ -71,9 +71,9 @@ export function socketInodeOf(name: string): string | undefined {
  * True if a visible process of this user has the socket with this inode open. `expectedPid` is checked first. Throws on
  * a system without /proc.
  */
-export function isHeldByUser(socket: string, expectedPid?: number): boolean {
-  if (expectedPid !== undefined && processHasSocket(String(expectedPid), socket)) return true;
-  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && processHasSocket(entry, socket));
+export function isHeldByUser(socketInode: string, expectedPid?: number): boolean {
+  if (expectedPid !== undefined && processHasSocket(String(expectedPid), socketInode)) return true;
+  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && processHasSocket(entry, socketInode));
 }
 
 /** Returns the directories that any process announces, unverified. */
@@ -142,6 +142,7 @@ function abstractSockets(): readonly AbstractSocket[] {
   });
 }
 
+/** True if a process of this user has the socket with this inode open. False if that cannot be read. */
 function processHasSocket(pid: string, socket: string): boolean {
   const directory = `/proc/${pid}/fd`;
   try {

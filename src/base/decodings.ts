@@ -28,13 +28,11 @@ export interface Decoding {
   sourceOf(range: TextRange): TextRange;
 }
 
-/**
- * A decoding, how often each kind of decoding was applied, and which of its runs are not in the text it was decoded
- * from.
- */
+/** A decoding, and how often each kind of decoding was applied. */
 interface DecodingStep extends Decoding {
   readonly escapeDecodings: number;
   readonly binaryDecodings: number;
+  /** True if a run of this text is not a run of the text that it was decoded from. */
   isNewRun(from: number, to: number): boolean;
 }
 

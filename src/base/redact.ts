@@ -1,7 +1,8 @@
 /**
  * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops `Bearer`
  * from an Authorization header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The
- * redactor finds all of these forms, mixed and nested, and also secrets that are cut off at the start or end of a text.
+ * redactor finds all of these forms, mixed and nested to a bounded depth, and also secrets that are cut off at the
+ * start or end of a text.
  */
 
 import { removeWhitespace } from './binary-text.js';

@@ -59,11 +59,13 @@ export class RecordedStep {
     return this.retryEntries?.get(`${type} ${number}`);
   }
 
+  /** Adds an entry of a retry of this step. */
   addRetryEntry(entry: Entry, number: number): void {
     this.retryEntries ??= new Map();
     this.retryEntries.set(`${entry.type} ${number}`, entry);
   }
 
+  /** Adds a step below this one. */
   addChild(index: number, step: RecordedStep): void {
     this.children ??= new Map();
     this.children.set(index, step);

@@ -89,6 +89,7 @@ export interface LeaseHolder {
 
 /** A lease on one session. */
 export interface Lease {
+  /** Gives the lease up, so that another process can acquire it. */
   release(): void;
 }
 
@@ -128,5 +129,6 @@ export interface Store {
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
   readonly leases: Leases;
+  /** Closes the store. Later operations fail with a Fault. */
   close(): Promise<void>;
 }

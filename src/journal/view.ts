@@ -23,6 +23,7 @@ export interface View<S> {
   readonly name: string;
   readonly version: number;
   readonly initial: S;
+  /** Returns the state after an entry. Must not change `state`. */
   apply(state: S, entry: Entry): S;
 }
 
@@ -35,6 +36,7 @@ export interface Violation {
 /** A rule over the state of one view. It applies to proposed entries, not to facts that have happened already. */
 export interface Invariant<S> {
   readonly view: View<S>;
+  /** Returns why the entry is refused; undefined if it may be written. */
   check(state: S, draft: EntryDraft): Violation | undefined;
 }
 

@@ -33,6 +33,7 @@ export class Lifetime {
     else listener(this.reason);
   }
 
+  /** Removes a listener of `onEnd`. */
   offEnd(listener: EndListener): void {
     this.listeners?.delete(listener);
   }
@@ -66,6 +67,7 @@ export class Lifetime {
 /** An AbortSignal that follows a lifetime until it is released. */
 export interface LifetimeSignal {
   readonly signal: AbortSignal;
+  /** Stops following the lifetime. */
   release(): void;
 }
 

@@ -28,9 +28,12 @@ export interface RunDeps {
   readonly sessionState: SessionState;
   /** Listeners by topic: `signal <name>` or `resolution <key>`. Created on first use: most sessions have none. */
   waiters: Map<string, Set<EntryListener>> | undefined;
-  /** The attempts at effects that this process performs now, by key. They may belong to an earlier attempt. */
+  /** The effects that this process performs now, by the key of the attempt. An earlier run may have started them. */
   readonly inFlight: Map<string, Promise<unknown>>;
-  /** Results of effects that an earlier attempt started and that ended during this one, by key. */
+  /**
+   * Results of effects that an earlier run started and that ended during this one, by the key of the attempt. Undefined
+   * if none were in flight.
+   */
   lateResults: Map<string, Entry> | undefined;
   readonly reader: JournalReader;
   readonly clock: Clock;
@@ -140,7 +143,7 @@ export class Run {
   }
 
   /**
-   * Applies an entry that was written to the state of the session. Call it for each entry on which the state depends.
+   * Updates the state of the session with an entry that was written. Call it for each entry on which the state depends.
    */
   applyToState(entry: Entry): void {
     this.deps.sessionState.apply(entry);

@@ -214,13 +214,13 @@ export class Session {
     // guard: resolution-needs-effect-in-doubt
     if (!this.effectsInDoubt.some((effect) => effect.key === key))
       throw new LoopError('ANSWER_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
-    const attemptKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
+    const retryKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
     const value = details.value as Json;
     const { reason } = details;
-    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: attemptKey, resolution, by, reason, value };
+    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
     const resolved = this.writer.propose(entry);
     this.sessionState.apply(resolved);
-    for (const waiter of this.runDeps.waiters?.get(`resolution ${attemptKey}`) ?? []) waiter(resolved);
+    for (const waiter of this.runDeps.waiters?.get(`resolution ${retryKey}`) ?? []) waiter(resolved);
     await this.writer.waitForDurability();
   }
 

@@ -154,7 +154,8 @@ async function askOrWaive(
   if (first === undefined) return { verdict: 'waived' };
   const target = await resolveTarget(effect, timeout);
   if (target === undefined) return { verdict: 'ask', description: first };
-  // The description is made between two resolutions of the target, so it describes the target that the approval binds.
+  // The description is made between two resolutions of the target, so it describes the target that the approval is
+  // bound to.
   const description = (await describeForModes(effect, modes, timeout)) ?? first;
   const difference = targetDifference(target, await resolveTarget(effect, timeout));
   if (difference === undefined) return { verdict: 'ask', description, target };

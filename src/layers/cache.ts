@@ -24,7 +24,9 @@ export interface CachedResult {
 
 /** The port to cached results. It is synchronous and may evict any entry at any time. */
 export interface ResultCache {
+  /** Returns the stored result of a key; undefined if there is none. */
   get(key: string): CachedResult | undefined;
+  /** Stores the result of a key in place of an earlier one. */
   put(key: string, result: CachedResult): void;
 }
 

@@ -21,7 +21,8 @@ export interface ApprovalTarget {
   readonly isNew?: boolean;
   /**
    * True if the requested path is not the canonical one: it leads through a symbolic link, or contains a `..`, a `.` or
-   * an empty segment. A standing grant does not cover such a path, because its schema sees the path as it is written.
+   * an empty segment. A standing grant covers such a path only if it leads to the very target that was approved,
+   * because the schema of the grant sees the path as it is written.
    */
   readonly isIndirect?: boolean;
 }
@@ -122,8 +123,8 @@ export interface StandingGrant {
    */
   readonly limitedPaths?: readonly string[] | undefined;
   /**
-   * The target of the approved call. For a program, the grant covers only this target. For a file or a directory, it covers
-   * other targets of the same kind and confinement whose path is not `isIndirect`.
+   * The target of the approved call. For a program, the grant covers only this target. For a file or a directory, it
+   * also covers other targets of the same kind and confinement that are not `isIndirect`.
    */
   readonly target?: ApprovalTarget | undefined;
   /** The name of the person who gave the grant. */

@@ -24,7 +24,8 @@ export interface Loop<I = unknown, O = unknown> {
   readonly input?: Validate<I> | undefined;
   readonly output?: Validate<O> | undefined;
   /**
-   * True if both validations return their argument unchanged and are fast for a few kilobytes. They are then not timed.
+   * True if both validations return their argument unchanged and are fast for a few kilobytes. Validations of such
+   * small values are then not timed.
    */
   readonly hasFastValidation?: boolean | undefined;
   /** Runs the loop. Must be deterministic outside of its scope, because a resumed turn runs it again. */
@@ -65,7 +66,10 @@ export interface EffectRules {
   readonly policy?: PolicySpec | undefined;
   /** Distinguishes two definitions with the same id. An approval is bound to it. */
   readonly definition?: string | undefined;
-  /** Returns the question for the approver, or null if this input needs no approval. */
+  /**
+   * Returns the question for the approver, or null if this input needs no approval. Any other value asks a default
+   * question.
+   */
   readonly describe?: ((input: Json, context: { readonly mode?: string }) => unknown) | undefined;
   /** The mode passed to `describe` for the tool's own policy. Takes precedence over the mode of the agent. */
   readonly mode?: string | undefined;

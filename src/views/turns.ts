@@ -100,7 +100,7 @@ function updatePending(
   if (type === 'wait.opened') pending.set(key, pendingSignalOf(key, name ?? ''));
   else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: isoTime(until) });
   else if (type === 'effect.requested' && safety === 'once')
-    pending.set(withoutAttemptSuffix(key), inDoubtItem(withoutAttemptSuffix(key), name, value));
+    pending.set(withoutRetrySuffix(key), inDoubtItem(withoutRetrySuffix(key), name, value));
   else if (type === 'race.won') {
     for (const pendingKey of pending.keys())
       if (pendingKey.startsWith(`${key}/`) && !pendingKey.startsWith(`${key}/${winnerIndex}/`))
@@ -127,7 +127,7 @@ function inDoubtItem(key: string, name: string | undefined, input: PendingItem['
 }
 
 /** Returns the key of an effect without the suffix of its retries after a doubt. */
-function withoutAttemptSuffix(key: string): string {
+function withoutRetrySuffix(key: string): string {
   const tilde = key.indexOf('~');
   return tilde === -1 ? key : key.slice(0, tilde);
 }

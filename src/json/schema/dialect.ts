@@ -20,6 +20,7 @@ function newerKeywordReason(schema: SchemaObject, keywords: readonly string[], d
 
 const draft2020: Dialect = (schema) => (Array.isArray(schema.items) ? TUPLE_ITEMS_REASON : undefined);
 
+/** Keywords that draft 2019-09 and draft 7 do not have, or that draft 2020-12 no longer has. */
 const KEYWORDS_SINCE_2020 = ['prefixItems', '$dynamicRef', '$dynamicAnchor', '$recursiveRef', '$recursiveAnchor'];
 const KEYWORDS_SINCE_2019 =
   '$anchor $vocabulary minContains maxContains dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties';

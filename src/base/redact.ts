@@ -18,8 +18,8 @@ const MIN_CUT_CHARS = 4;
 /** A stream emits a possible start of a secret if it is at most this long: most of them are ends of ordinary words. */
 const MAX_EMITTED_PREFIX_CHARS = 2;
 /**
- * How many emitted characters of a stream are searched again with the next piece. Base64 is recognized only from a minimum
- * length on, so its first characters may have been emitted already.
+ * How many emitted characters of a stream are searched again with the next piece. Base64 is recognized only from a
+ * minimum length on, so its first characters may have been emitted already.
  */
 const LOOKBACK_CHARS = 16;
 /** A number that shares this many leading digits with a secret counts as the secret, rounded. */

@@ -129,6 +129,6 @@ export interface Store {
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
   readonly leases: Leases;
-  /** Closes the store. Later operations fail with a Fault. */
+  /** Closes the store. It must not be used afterwards. */
   close(): Promise<void>;
 }

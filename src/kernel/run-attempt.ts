@@ -1,7 +1,8 @@
 /**
- * One attempt at a run. A run has one or more branches: concurrent executions of loop bodies. A branch parks when it waits
- * for a signal, a timer or the resolution of an effect in doubt. When the last branch has parked, the attempt ends as
- * paused, unless timers hold it. After its end no body continues: each stays suspended, as if the process had died there.
+ * One attempt at a run. A run has one or more branches: concurrent executions of loop bodies. A branch parks when it
+ * waits for a signal, a timer or the resolution of an effect in doubt. When the last branch has parked, the attempt
+ * ends as paused, unless timers hold it. After its end no body continues: each stays suspended, as if the process had
+ * died there.
  */
 
 import { type Fault, LoopError } from '../base/errors.js';
@@ -43,8 +44,8 @@ export class RunAttempt {
   }
 
   /**
-   * Waits for the end of the attempt: the root call ends, the run pauses, or `fail` is called. Resolves for every outcome
-   * of the run, also for a LoopError; rejects for any other error.
+   * Waits for the end of the attempt: the root call ends, the run pauses, or `fail` is called. Resolves for every
+   * outcome of the run, also for a LoopError; rejects for any other error.
    */
   outcome(call: Promise<unknown>, toOutcome: (error: LoopError) => RunOutcome): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {

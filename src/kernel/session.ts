@@ -44,8 +44,8 @@ export interface SessionOptions {
   /** Called synchronously with each new entry, before it is durable. */
   readonly onEntry?: (entry: Entry) => void;
   /**
-   * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result. Other
-   * new steps still run and are written, so use a store that ignores writes.
+   * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result.
+   * Other new steps still run and are written, so use a store that ignores writes.
    * @default false
    */
   readonly replayOnly?: boolean;
@@ -87,7 +87,9 @@ export class Session {
   private readonly runDeps: RunDeps;
   private readonly snapshotCache: SnapshotCache;
   private activeRun: { readonly root: string; readonly attempt: RunAttempt } | undefined;
-  /** The recorded steps of the last root, read when the session was opened. The first run usually continues this root. */
+  /**
+   * The recorded steps of the last root, read when the session was opened. The first run usually continues this root.
+   */
   private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
 
@@ -145,7 +147,10 @@ export class Session {
     return this.viewStates.stateOf(view);
   }
 
-  /** The effects in doubt: effects that must happen once, were started, have no recorded result and are not in flight. */
+  /**
+   * The effects in doubt that wait for a resolution: `once` effects that were started, have no recorded result and are
+   * not in flight.
+   */
   get effectsInDoubt(): readonly { readonly key: string; readonly name: string }[] {
     return this.sessionState.effectsInDoubt(this.inFlight);
   }

@@ -1,6 +1,6 @@
 /**
- * Approvals as data: the request (`Approval`), the target it is bound to, the answer and the standing grant. The runtime
- * keeps the requests; an answer refers to one by id.
+ * Approvals as data: the request (`Approval`), the target it is bound to, the answer and the standing grant. The
+ * runtime keeps the requests; an answer refers to one by id.
  */
 import type { Json } from './json.js';
 
@@ -15,7 +15,9 @@ export interface ApprovalTarget {
   readonly path: string;
   /** For a program: SHA-256 of the bytes of its entry file, in hex. */
   readonly sha256?: string;
-  /** For a command: how it is confined, as text for people, such as `in a sandbox without network`. Compared literally. */
+  /**
+   * For a command: how it is confined, as text for people, such as `in a sandbox without network`. Compared literally.
+   */
   readonly confinement?: string;
   /** True for a file that did not exist. The call may create it, but must not replace a file that was created since. */
   readonly isNew?: boolean;
@@ -118,8 +120,8 @@ export interface StandingGrant {
   /** A JSON Schema document for the arguments. */
   readonly schema: Json;
   /**
-   * The arguments whose value or range the schema limits, each as the JSON text of its path, such as `["order","amount"]`.
-   * Absent in grants of earlier versions.
+   * The arguments whose value or range the schema limits, each as the JSON text of its path, such as
+   * `["order","amount"]`. Absent in grants of earlier versions.
    */
   readonly limitedPaths?: readonly string[] | undefined;
   /**

@@ -21,7 +21,9 @@ export class RecordedRun {
   private parsedTrace: readonly TraceEvent[] | undefined;
   /** True if LSEM does not define the body of the loop. LIF-11 skips its lifecycle. */
   isOutsideLsem = false;
-  /** The message of the error with which the run was refused; undefined if it has a result or has not ended. */
+  /**
+   * The reason why there is no result, such as the error that the run threw; undefined otherwise and before the end.
+   */
   refusalReason: string | undefined;
   /** True if the run has ended without being stopped, so that its events are complete. */
   hasEnded = false;
@@ -47,11 +49,13 @@ export class RecordedRun {
     return this.parsedEvents;
   }
 
+  /** Records the result and the end of the run. */
   setResult(result: LsemResult): void {
     this.givenResult = result;
     this.hasEnded = !this.isEndless;
   }
 
+  /** Records that the run threw or returned no result, and its end. */
   setRefusal(reason: string): void {
     this.refusalReason = reason;
     this.hasEnded = !this.isEndless;
@@ -85,6 +89,7 @@ export class RecordedRun {
     return this.error === undefined && this.result.output !== undefined;
   }
 
+  /** The error in the result; undefined if it is absent or null. Throws CheckFailure without a result. */
   get error(): unknown {
     return this.result.error ?? undefined;
   }

@@ -31,8 +31,8 @@ export interface HostOptions {
   readonly implementations?: ReadonlyMap<string, ToolImplementation>;
   /**
    * Returns true if a recorded definition may run code from this directory, which is undefined for a definition without
-   * a file. It is not asked about a recorded definition that equals the registered one from the same directory: that
-   * one has the trust of the registered one.
+   * a file. It is not called for a recorded definition that equals the registered one from the same directory; such a
+   * definition has the trust of the registered one.
    * @default () => false
    */
   readonly trusts?: (directory: string | undefined) => boolean;

@@ -239,7 +239,7 @@ export class Host {
     return this.turns.replay(stored, pinned);
   }
 
-  /** Returns all turns that have not ended, each with its changed code and whether the change breaks the turn. */
+  /** Returns all turns that have not ended, with the loops in code that have changed since each turn started. */
   async inFlightTurns(): Promise<readonly InFlightTurn[]> {
     const open = (await this.archive.turns()).filter(({ endedAt }) => endedAt === undefined);
     return Promise.all(open.map((turn) => this.changesOf(turn)));

@@ -138,10 +138,12 @@ export class RunningTurn implements TurnContext {
     return this.deps.feeds.get(this.sessionId)?.hasSubscribers === true ? this.agentState.publishDelta : undefined;
   }
 
+  /** The restrictions of the agents of the turn. Reading it creates the state for agents. */
   get restrictions(): RestrictionTable {
     return this.agentState.restrictions;
   }
 
+  /** Enforces the timeouts of tool calls. Reading it creates the state for agents. */
   get watchdog(): Watchdog {
     return this.agentState.watchdog;
   }

@@ -10,7 +10,9 @@ import { StreamDispatcher } from '../views/stream-dispatcher.js';
 
 /** A subscriber to a session. Errors that it throws are ignored. */
 export interface SessionSubscriber {
+  /** Receives an envelope. `refusal` is set for a tool call that was refused before it started. */
   envelope?(envelope: EventEnvelope, refusal?: ToolRefusal): void;
+  /** Receives a piece of a message or of tool output. */
   delta?(delta: LiveDelta): void;
 }
 
@@ -34,6 +36,7 @@ export class SessionFeed {
     return () => this.subscribers.delete(subscriber);
   }
 
+  /** True if the feed has at least one subscriber. */
   get hasSubscribers(): boolean {
     return this.subscribers.size > 0;
   }

@@ -43,7 +43,10 @@ export type DescribeApproval = (
 ) => ApprovalDescription | Promise<ApprovalDescription>;
 type ApprovalDescription = string | null | undefined;
 
-/** Returns what a call acts on right now; undefined if the definition and the arguments determine it completely. */
+/**
+ * Returns the current target of a call: the program, file or directory that it acts on. Returns undefined if the
+ * definition and the arguments determine the target completely.
+ */
 export type ResolveTarget = (input: Json) => Promise<ApprovalTarget | undefined>;
 
 /** A way to run tools, selected by the scheme of `implementation`, such as `exec` in `exec:./run.sh`. */
@@ -66,7 +69,7 @@ export interface ToolImplementation {
     config: { readonly [name: string]: Json },
   ): DescribeApproval | undefined;
   /**
-   * Returns the function that resolves what a call acts on, to which an approval is bound; undefined for other tools.
+   * Returns the function that resolves the target of a call, to which an approval is bound; undefined for other tools.
    */
   targetResolver(
     target: string,

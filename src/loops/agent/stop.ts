@@ -15,6 +15,7 @@ export class UsageTotal {
   /** The text of the last reply. */
   lastText = '';
 
+  /** Adds the usage of one reply, which is one round. */
   add({ text, inputTokens, outputTokens }: ModelReply): void {
     this.rounds += 1;
     this.lastText = text;

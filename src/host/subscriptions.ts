@@ -1,15 +1,15 @@
 /**
- * Live subscriptions to sessions. The first subscriber of a session creates its feed; the feed is dropped when the
- * session has neither a subscriber nor a running turn.
+ * Live subscriptions to sessions. The first subscriber of a session creates its feed. The feed is dropped when a
+ * subscriber leaves or a turn ends, and the session then has neither a subscriber nor a running turn in this process.
  */
 import type { Entry } from '../protocol/entry.js';
 import { followSession } from './follow-session.js';
 import { SessionFeed, type SessionSubscriber } from './session-feed.js';
 
 interface SubscriptionDeps {
-  /** True if a turn of the session runs in this process. */
+  /** Returns true if a turn of the session runs in this process. */
   isRunning(sessionId: string): boolean;
-  /** The entries of a session, including those that are not stored yet. */
+  /** Returns the entries of a session, including those that are not stored yet. */
   readEntries(sessionId: string): Promise<readonly Entry[]>;
 }
 
@@ -35,8 +35,8 @@ export class Subscriptions {
   }
 
   /**
-   * Delivers the partial output that is being streamed, then everything that happens. Returns a function that
-   * unsubscribes.
+   * Delivers the partial output that is being streamed, then everything that the session publishes in this process.
+   * Returns a function that unsubscribes.
    */
   subscribe(sessionId: string, subscriber: SessionSubscriber): () => void {
     const feed = this.feedOf(sessionId);
@@ -50,7 +50,8 @@ export class Subscriptions {
   }
 
   /**
-   * Delivers the envelopes after `afterEnvelopeId`, then everything that happens. Returns a function that unsubscribes.
+   * Delivers the envelopes after `afterEnvelopeId` (all if undefined), then like `subscribe`. Returns a function that
+   * unsubscribes.
    */
   async follow(
     sessionId: string,

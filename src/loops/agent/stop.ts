@@ -10,11 +10,12 @@ export class UsageTotal {
   rounds = 0;
   inputTokens = 0;
   outputTokens = 0;
-  /** Set once a reply did not report this count. The total is then unknown. */
+  /** Set once a reply does not report this count. Any token limit then stops the agent. */
   unreported: 'inputTokens' | 'outputTokens' | undefined;
   /** The text of the last reply. */
   lastText = '';
 
+  /** Adds the usage of one reply, which is one round. */
   add({ text, inputTokens, outputTokens }: ModelReply): void {
     this.rounds += 1;
     this.lastText = text;
@@ -28,12 +29,12 @@ export class UsageTotal {
 interface StopLimits {
   readonly maxRounds: number;
   readonly stop: StopSpec;
-  /** By the same clock as `now`. */
+  /** In milliseconds, by the same clock as `now`. */
   readonly deadlineAt: number | undefined;
   readonly now: number;
 }
 
-/** Throws BUDGET_EXHAUSTED if the agent has reached a limit. Called before each model call. */
+/** Throws BUDGET_EXHAUSTED if the agent has reached a limit and must not call its model again. */
 export function assertWithinLimits(
   agent: string,
   usage: UsageTotal,

@@ -1,6 +1,7 @@
 /**
- * Converts the history of a session to messages of the AI SDK, for the initial load of a page. The envelopes produce the
- * same chunks as a live turn, so a loaded message equals the streamed one. A turn is a user message and an assistant message.
+ * Converts the history of a session to messages of the AI SDK, for the initial load of a page. The envelopes produce
+ * the same chunks as a live turn, so a loaded message equals the streamed one. A turn becomes a user message, if it has
+ * a prompt, and an assistant message, if it has output.
  */
 import type { ApprovalStatus, EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
@@ -45,7 +46,7 @@ export interface UiMessage {
 }
 
 /**
- * Converts the envelopes of a session to messages for `useChat`.
+ * Converts the envelopes (events with an id) of a session to messages for `useChat`.
  *
  * @example const messages = uiMessages(await host.archive.events(sessionId), { kindOf: toolKinds(host, 'support') });
  */

@@ -39,8 +39,8 @@ export type { SessionMessage, TurnRequest } from './turn-request.js';
 /** A turn that has not ended, and the loops defined in code whose code has changed since it started. */
 export interface InFlightTurn {
   readonly turn: TurnStatus;
-  /** The changed loops. `breaks` is true if the turn cannot continue with the change; `why` states the reason. */
-  readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly why?: string })[];
+  /** The changed loops. `breaks` is true if the turn cannot continue with the change; `reason` states why. */
+  readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly reason?: string })[];
 }
 
 /**
@@ -249,9 +249,9 @@ export class Host {
     const pinText = await this.archive.pinnedText(await this.archive.get(turn.turnId));
     const changes = pinText === undefined ? [] : codeChangesSince(pinText, this.registry);
     const changed = changes.map(async (change) => {
-      if (change.now === 'missing') return { ...change, breaks: true, why: 'it is no longer registered' };
+      if (change.now === 'missing') return { ...change, breaks: true, reason: 'it is no longer registered' };
       const { matches, difference } = await this.replay(turn.turnId, 'now');
-      return matches ? { ...change, breaks: false } : { ...change, breaks: true, why: difference ?? '' };
+      return matches ? { ...change, breaks: false } : { ...change, breaks: true, reason: difference ?? '' };
     });
     return { turn, changed: await Promise.all(changed) };
   }

@@ -82,8 +82,8 @@ export class LoopServices {
     const { providers } = this.deps;
     const provider = providers.get(id);
     if (provider !== undefined) return provider;
-    const known = [...providers.keys()].join(', ');
-    throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; there are ${known}.`, { backend: id });
+    const known = providers.size === 0 ? 'the host has none' : `there are ${[...providers.keys()].join(', ')}`;
+    throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; ${known}.`, { backend: id });
   }
 
   /**

@@ -63,7 +63,7 @@ interface ToolOutcome {
   readonly output: Json;
   readonly notes?: readonly ToolNote[];
   /** The recorded part of the streamed output. */
-  readonly said?: string;
+  readonly streamedOutput?: string;
 }
 
 /** Upper bound on the recorded log lines and custom events of one attempt. Further ones are dropped. */
@@ -190,7 +190,7 @@ async function runTool(
       ? notes.length === 0
         ? { output }
         : { output, notes }
-      : { output, notes, said: streamedText };
+      : { output, notes, streamedOutput: streamedText };
   } catch (thrown) {
     throw toToolError(options.id, thrown, notes);
   }

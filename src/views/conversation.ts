@@ -203,7 +203,7 @@ export class Conversation {
   private applyEffectResult(result: EffectResult | undefined, entry: Entry): void {
     if (result === undefined) return;
     const { call, value } = result;
-    if (call.agent === undefined) call.streamedOutput = ownText(value, 'said');
+    if (call.agent === undefined) call.streamedOutput = ownText(value, 'streamedOutput');
     else this.emitReply(call, call.agent, entry, value);
   }
 

@@ -18,7 +18,7 @@ export interface UnfinishedScript {
   /** The id of the turn. */
   readonly turn: string;
   /** The number of unused steps. */
-  readonly left: number;
+  readonly remainingSteps: number;
 }
 
 /** A provider that replies from script files. */
@@ -27,7 +27,7 @@ export interface ScriptedProvider extends ModelProvider {
    * Returns the scripts with unused steps, for each turn that has opened one in this process, so that a test can assert
    * that there are none.
    */
-  leftovers(): readonly UnfinishedScript[];
+  unfinishedScripts(): readonly UnfinishedScript[];
 }
 
 /** The progress of a turn in a script. */
@@ -45,7 +45,7 @@ interface ScriptProgress {
  * @example
  * const provider = scriptedProvider();
  * // After the test:
- * expect(provider.leftovers()).toEqual([]);
+ * expect(provider.unfinishedScripts()).toEqual([]);
  */
 export function scriptedProvider(): ScriptedProvider {
   const progressByTurn = new Map<string, ScriptProgress>();
@@ -64,10 +64,10 @@ export function scriptedProvider(): ScriptedProvider {
       progressByTurn.set(key, progress);
       return createCannedModel('scripted', ref.model, (call) => replyFor(progress, call));
     },
-    leftovers: () =>
+    unfinishedScripts: () =>
       [...progressByTurn.values()]
-        .map(({ script, turn, steps, position }) => ({ script, turn, left: steps.length - position }))
-        .filter(({ left }) => left > 0),
+        .map(({ script, turn, steps, position }) => ({ script, turn, remainingSteps: steps.length - position }))
+        .filter(({ remainingSteps }) => remainingSteps > 0),
   };
 }
 

@@ -236,12 +236,12 @@ function limitNoteOf(result: ProcessResult, { timeoutMs, sandbox }: ProcessSpec,
   const { exitCode, signal, output, stopReason } = result;
   const { limits } = sandbox ?? {};
   if (stopReason === 'time') return `It was killed after ${timeoutMs} ms.`;
-  if (stopReason === 'flood') return `It was killed: it printed too much (${output.totalBytes} bytes).`;
+  if (stopReason === 'output') return `It was killed: it printed too much (${output.totalBytes} bytes).`;
   if (limits === undefined) return undefined;
   if (stopReason === 'processes') return `It was killed: it had more than ${limits.maxProcesses} processes.`;
   if (stopReason === 'memory')
     return `It was killed: it used more than ${formatBytes(limits.maxMemoryBytes)} of memory.`;
-  if (stopReason === 'unwatched') return 'It was killed: its resource usage cannot be monitored on this machine.';
+  if (stopReason === 'unmonitored') return 'It was killed: its resource usage cannot be monitored on this machine.';
   const size = formatBytes(limits.maxFileBytes);
   if (exitCode === FILE_TOO_LARGE_EXIT_CODE || signal === 'SIGXFSZ') {
     return `It was stopped: a file would have become larger than ${size}.`;

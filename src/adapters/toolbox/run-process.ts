@@ -43,7 +43,7 @@ export interface ProcessResult {
   readonly signal: NodeJS.Signals | null;
   readonly output: OutputBuffer;
   /** The reason why it was stopped; absent if it was not. */
-  readonly stopReason?: 'time' | 'flood' | SandboxStopReason;
+  readonly stopReason?: 'time' | 'output' | SandboxStopReason;
 }
 
 /** A program that prints more than this is killed. */
@@ -93,7 +93,7 @@ export async function runProcess(program: ProcessSpec, abort: AbortSignal | unde
   });
   try {
     const output = collectOutput(stdout, program, () => {
-      stopReason ??= 'flood';
+      stopReason ??= 'output';
       stop();
     });
     const closed = new Promise((resolve) => stdout.once('close', resolve));

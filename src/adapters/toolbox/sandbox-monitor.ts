@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 import type { SandboxLimits } from './limits.js';
 
 /** The reason why a sandbox is stopped. */
-export type SandboxStopReason = 'processes' | 'memory' | 'unwatched';
+export type SandboxStopReason = 'processes' | 'memory' | 'unmonitored';
 
 const POLL_INTERVAL_MS = 50;
 const TMPFS_PATHS = ['/tmp', '/dev/shm'];
@@ -59,7 +59,7 @@ function findStopReason(root: string, limits: SandboxLimits): SandboxStopReason 
     // guard: memory-limited
     return fileBytes + sumBy(processDirectories, proportionalBytes) > limits.maxMemoryBytes ? 'memory' : undefined;
   } catch (error) {
-    return isProcessGone(error) ? undefined : 'unwatched';
+    return isProcessGone(error) ? undefined : 'unmonitored';
   }
 }
 

@@ -48,7 +48,7 @@ export function assertWithinLimits(
   for (const [name, limit] of [['inputTokens', inputTokens] as const, ['outputTokens', outputTokens] as const]) {
     if (limit === undefined) continue;
     if (usage.unreported !== undefined)
-      throw stoppedError(agent, usage, 'tokens-untold', unreportedTokensMessage(name));
+      throw stoppedError(agent, usage, 'tokens-unreported', unreportedTokensMessage(name));
     if (usage[name] >= limit) throw stoppedError(agent, usage, name, `used ${usage[name]} of ${limit} ${name}`);
   }
 }

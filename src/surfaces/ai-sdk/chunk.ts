@@ -34,7 +34,7 @@ export interface RondoData {
   'rondo-agent-delta': { readonly generationId: string; readonly kind: 'text' | 'reasoning'; readonly text: string };
   'rondo-tool-delta': { readonly toolCallId: string; readonly text: string };
   /** A user message that the agent received during the turn. */
-  'rondo-heard': { readonly text: string };
+  'rondo-user-message': { readonly text: string };
   'rondo-trigger': { readonly name: string; readonly payload?: Json };
   /** The agent failed or stopped early. The text may be shown to users. */
   'rondo-failure': { readonly code: string; readonly errorText: string };
@@ -84,7 +84,7 @@ export type UiChunk =
   | ({
       readonly type: 'tool-output-available';
       readonly output: Json;
-      readonly toolMetadata?: { said: string };
+      readonly toolMetadata?: { streamedOutput: string };
     } & ToolOutputFields)
   | ({ readonly type: 'tool-output-error'; readonly errorText: string } & ToolOutputFields)
   | { readonly type: 'tool-output-denied'; readonly toolCallId: string }

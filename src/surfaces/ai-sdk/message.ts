@@ -29,7 +29,11 @@ type ToolPartState =
 export type UiToolPart = (
   | { readonly type: `tool-${string}` }
   | { readonly type: 'dynamic-tool'; readonly toolName: string }
-) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolPartState;
+) & {
+  readonly toolCallId: string;
+  readonly input: Json;
+  readonly toolMetadata?: { streamedOutput: string };
+} & ToolPartState;
 
 /** A part of a message. */
 export type UiPart =
@@ -71,7 +75,7 @@ interface ToolPartDraft {
   readonly state: ToolPartState['state'];
   readonly output?: Json;
   readonly errorText?: string;
-  readonly toolMetadata?: { said: string };
+  readonly toolMetadata?: { streamedOutput: string };
   readonly approval?: {
     readonly id: string;
     readonly approved?: boolean;

@@ -199,7 +199,7 @@ export class ToolCalls {
     const { toolName, args: input } = content;
     if (partKind === 'deferred')
       this.emit({ type: 'tool-input-available', toolCallId, toolName, input, dynamic: true });
-    const metadata = streamedOutput === '' ? {} : { toolMetadata: { said: streamedOutput } };
+    const metadata = streamedOutput === '' ? {} : { toolMetadata: { streamedOutput } };
     this.emit({ type: 'tool-output-available', toolCallId, output, ...dynamicFlagOf(call), ...metadata });
   }
 

@@ -177,7 +177,7 @@ export class UiChunks {
    * the agent received them.
    */
   private addUserMessage(id: string, text: string): void {
-    if (this.hasPrompt) this.emit({ type: 'data-rondo-heard', id, data: { text } });
+    if (this.hasPrompt) this.emit({ type: 'data-rondo-user-message', id, data: { text } });
     this.hasPrompt = true;
   }
 

@@ -208,13 +208,18 @@ export class StoreClient {
     if (a !== undefined) return void this.answerForwarded(a, message);
     if (i === undefined) return;
     if ('ok' in message) this.receiveResult(i, message.ok);
-    else if (message.error !== undefined) this.takePending(i)?.reject(fromWireError(message.error));
+    else if (message.error !== undefined) this.receiveError(i, fromWireError(message.error));
     else this.handleProgress(i, message);
   }
 
   private receiveResult(i: number, value: unknown): void {
     this.takePending(i)?.resolve(value);
     this.lateResponses.get(i)?.(value);
+    this.lateResponses.delete(i);
+  }
+
+  private receiveError(i: number, error: Error): void {
+    this.takePending(i)?.reject(error);
     this.lateResponses.delete(i);
   }
 

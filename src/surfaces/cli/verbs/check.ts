@@ -109,9 +109,9 @@ function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, color
       `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
   );
   const turnLines = inFlight.flatMap(({ turnId, loop, changed }) =>
-    changed.map(({ loop: part, now, breaks, why = '' }) => {
+    changed.map(({ loop: part, now, breaks, reason = '' }) => {
       const mark = breaks ? colors.red('bad') : colors.yellow('warning');
-      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(why)}` : ''}`;
+      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(reason)}` : ''}`;
     }),
   );
   const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];

@@ -241,7 +241,10 @@ export class Host {
 
   /** Returns all turns that have not ended, with the loops in code that have changed since each turn started. */
   async inFlightTurns(): Promise<readonly InFlightTurn[]> {
-    const open = (await this.archive.turns()).filter(({ endedAt }) => endedAt === undefined);
+    // A damaged session is listed with an error and has no turns that can be read.
+    const open = (await this.archive.turns()).filter(
+      ({ endedAt, status }) => endedAt === undefined && status !== 'error',
+    );
     return Promise.all(open.map((turn) => this.changesOf(turn)));
   }
 

@@ -78,7 +78,11 @@ export class SessionActions {
     const running = this.deps.runningTurnIn(sessionIdOf(turnId));
     if (running?.session !== undefined) {
       const { session, agentState } = running;
-      return answerApproval(answer, { session, approvals: agentState.approvals, now: clock.now(), ids });
+      // A turn without agents does not know the approvals of earlier turns of its session.
+      const isKnown = agentState.approvals.get(answer.id) !== undefined;
+      const approvals = isKnown ? agentState.approvals : await archive.approvalsIn(turnId);
+      const isStillRunning = this.deps.runningTurnIn(sessionIdOf(turnId)) === running;
+      if (isStillRunning) return answerApproval(answer, { session, approvals, now: clock.now(), ids });
     }
     const routed = await peers.route(sessionIdOf(turnId), { verb: 'answer', answer });
     if (routed.answered) return routed.value as unknown as Approval;

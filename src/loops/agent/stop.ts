@@ -10,8 +10,8 @@ export class UsageTotal {
   rounds = 0;
   inputTokens = 0;
   outputTokens = 0;
-  /** Set once a reply does not report this count. Any token limit then stops the agent. */
-  unreported: 'inputTokens' | 'outputTokens' | undefined;
+  /** The counts that some reply did not report. A limit of such a count stops the agent. */
+  readonly unreported = new Set<'inputTokens' | 'outputTokens'>();
   /** The text of the last reply. */
   lastText = '';
 
@@ -21,8 +21,8 @@ export class UsageTotal {
     this.lastText = text;
     this.inputTokens += inputTokens ?? 0;
     this.outputTokens += outputTokens ?? 0;
-    if (outputTokens === undefined) this.unreported = 'outputTokens';
-    if (inputTokens === undefined) this.unreported = 'inputTokens';
+    if (outputTokens === undefined) this.unreported.add('outputTokens');
+    if (inputTokens === undefined) this.unreported.add('inputTokens');
   }
 }
 
@@ -47,7 +47,7 @@ export function assertWithinLimits(
   if (usage.rounds === 0) return;
   for (const [name, limit] of [['inputTokens', inputTokens] as const, ['outputTokens', outputTokens] as const]) {
     if (limit === undefined) continue;
-    if (usage.unreported !== undefined)
+    if (usage.unreported.has(name))
       throw stoppedError(agent, usage, 'tokens-unreported', unreportedTokensMessage(name));
     if (usage[name] >= limit) throw stoppedError(agent, usage, name, `used ${usage[name]} of ${limit} ${name}`);
   }

@@ -107,7 +107,10 @@ export class LeaseTable {
    */
   async acquire(session: string, turn: string, client: ClientProcess): Promise<boolean> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
-    client.registration ??= this.registry.add(client.id, client.process);
+    client.registration ??= this.registry.add(client.id, client.process).catch((error: unknown) => {
+      client.registration = undefined;
+      throw error;
+    });
     await client.registration;
     return client.isGone ? false : this.tryHold(session, turn, client);
   }

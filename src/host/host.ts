@@ -86,7 +86,11 @@ export class Host {
     });
     this.subscriptions = new Subscriptions({
       isRunning: (sessionId) => turns.runningIn(sessionId) !== undefined,
-      readEntries: async (sessionId) => turns.runningIn(sessionId)?.entries ?? (await this.archive.entries(sessionId)),
+      readEntries: async (sessionId) => {
+        const entries = turns.runningIn(sessionId)?.entries;
+        // A turn without agents has only its own entries, not those of earlier turns of its session.
+        return entries?.[0]?.seq === 0 ? entries : this.archive.entries(sessionId);
+      },
     });
     this.peers = new PeerHosts(store.leases, ids, this.servePeers());
     this.sessionQueues = new SessionQueues(store.leases, (request, send) => this.peers.answer(request, send));

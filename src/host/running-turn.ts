@@ -38,18 +38,12 @@ export function principalsOf({ principal, approvers }: TurnPrincipals): { readon
 /** The principals of a turn that names none. */
 const ANONYMOUS: TurnPrincipals = {};
 
-/** The feeds of sessions. */
-export interface FeedLookup {
-  /** Returns the feed of a session; undefined if it has none. */
-  get(sessionId: string): SessionFeed | undefined;
-}
-
 interface RunningTurnDeps {
   readonly sessionId: string;
   readonly turnId: string;
   /** The existing entries of the session; empty if it has none or the turn does not need them. */
   readonly earlierEntries: readonly Entry[];
-  readonly feeds: FeedLookup;
+  readonly feeds: ReadonlyMap<string, SessionFeed>;
   readonly clock: Clock;
   readonly restrictionFlag: RestrictionFlag;
   readonly onEvent?: ((event: TraceEvent) => void) | undefined;

@@ -16,21 +16,24 @@ interface SubscriptionDeps {
 /** The feeds of all sessions with subscribers. */
 export class Subscriptions {
   private readonly deps: SubscriptionDeps;
-  private readonly feeds = new Map<string, SessionFeed>();
+  private readonly feedMap = new Map<string, SessionFeed>();
 
   constructor(deps: SubscriptionDeps) {
     this.deps = deps;
   }
 
-  /** Returns the feed of a session, if it has one. */
-  get(sessionId: string): SessionFeed | undefined {
-    return this.feeds.size === 0 ? undefined : this.feeds.get(sessionId);
+  /**
+   * The feeds by session. A turn gets this map and not this object, which refers to the host: V8 may allocate objects of
+   * a turn in the old generation, where they would keep the host and its store alive until a major collection.
+   */
+  get feeds(): ReadonlyMap<string, SessionFeed> {
+    return this.feedMap;
   }
 
   /** Returns the feed of a session and creates it if there is none. */
   feedOf(sessionId: string): SessionFeed {
-    const feed = this.feeds.get(sessionId) ?? new SessionFeed();
-    this.feeds.set(sessionId, feed);
+    const feed = this.feedMap.get(sessionId) ?? new SessionFeed();
+    this.feedMap.set(sessionId, feed);
     return feed;
   }
 
@@ -71,7 +74,7 @@ export class Subscriptions {
 
   /** Deletes the feed of a session that has no subscriber and no running turn. */
   dropIfUnused(sessionId: string): void {
-    const feed = this.feeds.get(sessionId);
-    if (feed !== undefined && !feed.hasSubscribers && !this.deps.isRunning(sessionId)) this.feeds.delete(sessionId);
+    const feed = this.feedMap.get(sessionId);
+    if (feed !== undefined && !feed.hasSubscribers && !this.deps.isRunning(sessionId)) this.feedMap.delete(sessionId);
   }
 }

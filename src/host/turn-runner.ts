@@ -21,8 +21,8 @@ import type { StoredTurn } from './archive.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
-import { type FeedLookup, principalsOf, RunningTurn } from './running-turn.js';
-import { hasLiveCallbacks, subscribeCallbacks } from './session-feed.js';
+import { principalsOf, RunningTurn } from './running-turn.js';
+import { hasLiveCallbacks, type SessionFeed, subscribeCallbacks } from './session-feed.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { TurnRequest } from './turn-request.js';
 import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
@@ -34,7 +34,7 @@ const DEFAULT_MAX_DEPTH = 2000;
 const DEFAULT_APPROVAL_MS = 30 * 86_400_000;
 
 /** The feeds of a replayed turn, which publishes nothing. */
-const NO_FEEDS: FeedLookup = { get: () => undefined };
+const NO_FEEDS: ReadonlyMap<string, SessionFeed> = new Map();
 
 /** The start of a turn: the pinned loop, its input and principals, and the existing entries of its session. */
 interface TurnStart {
@@ -114,7 +114,7 @@ export class TurnRunner {
     const { store, clock } = this.options;
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
-    const turn = this.createTurn(identity, earlierEntries, subscriptions, options.onEvent);
+    const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
     const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
     turn.session = session;
     const callbacks = hasLiveCallbacks(options)
@@ -134,7 +134,7 @@ export class TurnRunner {
       this.running.delete(turnId);
       await session.close();
       turn.close();
-      subscriptions.get(sessionId)?.clearPartials();
+      subscriptions.feeds.get(sessionId)?.clearPartials();
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
     }
@@ -154,7 +154,7 @@ export class TurnRunner {
   private createTurn(
     { sessionId, turnId }: TurnIdentity,
     earlierEntries: readonly Entry[],
-    feeds: FeedLookup,
+    feeds: ReadonlyMap<string, SessionFeed>,
     onEvent?: TurnOptions['onEvent'],
   ): RunningTurn {
     const { restrictionFlag } = this;

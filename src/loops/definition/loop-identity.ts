@@ -1,5 +1,5 @@
 /** Checks the identity of a loop: its id and its version. */
-import { parseVersion } from '../semver.js';
+import { isVersion } from '../semver.js';
 import { checkThat, type DefinitionCheck } from './shape.js';
 
 /**
@@ -33,5 +33,5 @@ export const checkLoopId: DefinitionCheck = checkThat(
 /** Checks a version. */
 export const checkVersion: DefinitionCheck = checkThat(
   'a semantic version such as 1.0.0',
-  (value) => typeof value === 'string' && parseVersion(value) !== undefined,
+  (value) => typeof value === 'string' && isVersion(value),
 );

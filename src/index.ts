@@ -1,6 +1,7 @@
 /**
  * `rondo`: defines loops and agents, and runs them on a host with a store. Wire types are in `rondo/protocol`, the
- * SQLite store in `rondo/sqlite`, tools in `rondo/tools`, and the AI SDK integration in `rondo/ai-sdk`.
+ * SQLite store in `rondo/sqlite`, `loopsTool` in `rondo/tools`, the tools of a coding agent in `rondo/toolbox`, the AI
+ * SDK integration in `rondo/ai-sdk`, and helpers for tests in `rondo/testing`.
  */
 export { memoryStore } from './adapters/memory/index.js';
 export {

@@ -24,7 +24,7 @@ await runExample('Typed code: defineLoop with zod', import.meta.url, async ({ ro
     'a recorded fact is an event in the trace',
     JSON.stringify(recorded?.payload) === '{"team":"dispatch","urgent":true}',
   );
-  check('every scripted answer was used', scripted.leftovers().length === 0);
+  check('every scripted answer was used', scripted.unfinishedScripts().length === 0);
   const empty = await host.run({ loop: triage, input: { message: '' } });
   check('an empty message does not match the zod schema', empty.error?.code === 'INPUT_VALIDATION_FAILED');
 

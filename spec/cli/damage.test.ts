@@ -61,6 +61,12 @@ verifies(
   },
 );
 
+verifies('cli.damage', 'the check of definitions works although a session is damaged', async () => {
+  const project = await projectWithTurns('one', 'two');
+  damage(project, 'one');
+  expect(await project.run(['check'])).toMatchObject({ code: 0 });
+});
+
 verifies(
   'cli.damage',
   'a full check names every affected session, with and without another owner of the store',

@@ -149,15 +149,15 @@ verifies(
 verifies('kernel.version', 'a view receives the upgraded value of an entry whose value is a blob', async () => {
   const fixture = kernelFixture();
   await run(await fixture.open(), async (s) => {
-    await s.record('text.said', () => 'o'.repeat(9000));
-    await s.record('text.said', () => 'o');
+    await s.record('text.appended', () => 'o'.repeat(9000));
+    await s.record('text.appended', () => 'o');
   });
-  const upcasts = { 'text.said': { current: 2, from: { 1: (e: Entry) => ({ ...e, value: `${e.value}!` }) } } };
+  const upcasts = { 'text.appended': { current: 2, from: { 1: (e: Entry) => ({ ...e, value: `${e.value}!` }) } } };
   const texts: View<string[]> = {
     name: 'texts',
     version: 1,
     initial: [],
-    apply: (l, e) => (e.type === 'text.said' ? [...l, String(e.value)] : l),
+    apply: (l, e) => (e.type === 'text.appended' ? [...l, String(e.value)] : l),
   };
   const session = await fixture.open({ upcasts, views: [texts as never] });
   expect(session.state(texts).map((t) => [t.length, t.slice(-2)])).toEqual([
@@ -169,12 +169,12 @@ verifies('kernel.version', 'a view receives the upgraded value of an entry whose
 verifies('kernel.version', 'a body receives the upgraded value of an entry whose value is a blob', async () => {
   const fixture = kernelFixture();
   const body = async (s: Scope) => {
-    const v = await s.record('text.said', () => 'o'.repeat(9000));
+    const v = await s.record('text.appended', () => 'o'.repeat(9000));
     await s.wait('go');
     return v.length;
   };
   await run(await fixture.open(), body);
-  const upcasts = { 'text.said': { current: 2, from: { 1: (e: Entry) => ({ ...e, value: `${e.value}!` }) } } };
+  const upcasts = { 'text.appended': { current: 2, from: { 1: (e: Entry) => ({ ...e, value: `${e.value}!` }) } } };
   const session = await fixture.open({ upcasts });
   await session.signal({ id: '1', name: 'go' });
   expect(await run(session, body)).toEqual({ status: 'ok', output: 9001 });

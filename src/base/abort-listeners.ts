@@ -1,10 +1,13 @@
 /**
- * Abort callbacks per AbortSignal. A signal is reused across effects, so it gets one permanent listener and a set of
- * callbacks.
+ * Abort callbacks by AbortSignal. A signal is reused across effects, so it gets one permanent listener, which runs a
+ * set of callbacks.
  */
 const listenersBySignal = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Returns the callbacks of a signal that has not aborted. Add yours, and delete it when done. */
+/**
+ * Returns the set of callbacks that run when a signal aborts. Add yours, and delete it when done. Check `aborted`
+ * first: a callback that is added to an aborted signal never runs.
+ */
 export function abortListenersOf(signal: AbortSignal): Set<() => void> {
   const existing = listenersBySignal.get(signal);
   if (existing !== undefined) return existing;

@@ -44,7 +44,7 @@ interface AbstractSocket {
 const UNIX_SOCKETS_PATH = '/proc/net/unix';
 const ANNOUNCED_NAME_PATTERN = /^rondo-(command|hides|covers|store)-((\d+)-[0-9a-f]{16})-(\d+)-(\d+)$/;
 
-/** Binds a name. Returns undefined if another process holds it. */
+/** Binds a name. Resolves to undefined if the name is bound already, and rejects with any other error. */
 export function holdSocketName(name: string): Promise<HeldSocketName | undefined> {
   const server = createServer((socket) => socket.destroy());
   return new Promise((resolve, reject) => {
@@ -60,18 +60,23 @@ export function holdSocketName(name: string): Promise<HeldSocketName | undefined
   });
 }
 
-/** Returns the inode of the socket that holds this name now. */
+/**
+ * Returns the inode of the socket that holds this name now; undefined if none does or the name is not one of Rondo's.
+ */
 export function socketInodeOf(name: string): string | undefined {
   return abstractSockets().find((socket) => socket.name === name)?.inode;
 }
 
-/** True if a process of this user has this socket open. `expectedPid` is checked first. */
-export function isHeldByUser(socket: string, expectedPid?: number): boolean {
-  if (expectedPid !== undefined && processHasSocket(String(expectedPid), socket)) return true;
-  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && processHasSocket(entry, socket));
+/**
+ * True if a visible process of this user has the socket with this inode open. `expectedPid` is checked first. Throws on
+ * a system without /proc.
+ */
+export function isHeldByUser(socketInode: string, expectedPid?: number): boolean {
+  if (expectedPid !== undefined && processHasSocket(String(expectedPid), socketInode)) return true;
+  return readdirSync('/proc').some((entry) => /^\d+$/.test(entry) && processHasSocket(entry, socketInode));
 }
 
-/** Returns the announcements of all processes, unverified. */
+/** Returns the directories that any process announces, unverified. */
 export function listAnnouncements(): readonly AnnouncedDirectory[] {
   // The kernel returns the table in chunks. If a socket closes between two chunks, another one can be skipped; it is
   // then in the second read.
@@ -84,7 +89,10 @@ export function listAnnouncements(): readonly AnnouncedDirectory[] {
   });
 }
 
-/** True if a visible process of this user holds the announcement's name. */
+/**
+ * True if a visible process of this user holds the announcement's name. Also true if the process that the name claims
+ * belongs to this user and its descriptors are unreadable, so that the claim cannot be checked.
+ */
 export function isTrustedAnnouncement({ socketInode, pid }: AnnouncedDirectory): boolean {
   return isHeldByUser(socketInode, pid) || hasUnreadableDescriptors(pid);
 }
@@ -95,7 +103,7 @@ export class Announcement {
   private heldNames: HeldSocketName[] = [];
 
   /**
-   * Announces directories.
+   * Announces directories. Rejects if a name cannot be bound.
    * @param directories device and inode of each, as `stat -c %d:%i` prints them
    */
   async add(kind: AnnouncementKind, directories: Iterable<string>): Promise<void> {
@@ -112,7 +120,10 @@ export class Announcement {
   }
 }
 
-/** Returns Rondo's sockets in the abstract namespace; none on a system without /proc/net/unix. */
+/**
+ * Returns the sockets in the abstract namespace whose names start with `rondo-`; none on a system without
+ * /proc/net/unix.
+ */
 function abstractSockets(): readonly AbstractSocket[] {
   let table: string;
   try {
@@ -131,6 +142,7 @@ function abstractSockets(): readonly AbstractSocket[] {
   });
 }
 
+/** True if a process of this user has the socket with this inode open. False if that cannot be read. */
 function processHasSocket(pid: string, socket: string): boolean {
   const directory = `/proc/${pid}/fd`;
   try {
@@ -145,6 +157,7 @@ function processHasSocket(pid: string, socket: string): boolean {
 
 /**
  * True for a process of this user whose descriptors are unreadable, for example because its program has capabilities.
+ * False for a process that does not exist.
  */
 function hasUnreadableDescriptors(pid: number): boolean {
   try {
@@ -163,7 +176,10 @@ function readProcStatus(pid: number): string {
   }
 }
 
-/** Returns the target of a symbolic link, or undefined if the link no longer exists. */
+/**
+ * Returns the target of a symbolic link, or undefined if it cannot be read, for example because the link no longer
+ * exists.
+ */
 function readLinkIfPresent(path: string): string | undefined {
   try {
     return readlinkSync(path);

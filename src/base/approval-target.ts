@@ -1,11 +1,15 @@
-/** Targets of approvals: parses journaled targets and compares the current target of a call with the approved one. */
+/**
+ * Targets of approvals, the files and directories that calls act on: parses journaled targets and compares the current
+ * target of a call with the approved one.
+ */
 import type { ApprovalTarget } from '../protocol/approval.js';
 import { escapeForDisplay } from './escape-text.js';
 
-const MAX_PATH_CHARS = 1000;
+const MAX_PART_CHARS = 1000;
 
 /**
  * Describes, as the end of a sentence, how the current target differs from the approved one; undefined if it does not.
+ * Compares path, kind, digest and confinement, but not `isNew` and `isIndirect`.
  */
 export function targetDifference(
   approved: ApprovalTarget | undefined,
@@ -37,6 +41,7 @@ export function parseTarget(value: unknown): ApprovalTarget | undefined {
   };
 }
 
+/** Returns a path, digest or confinement for a message, escaped and bounded; `unknown` if it is absent. */
 function displayText(part: string | undefined): string {
-  return part === undefined ? 'unknown' : escapeForDisplay(part, MAX_PATH_CHARS);
+  return part === undefined ? 'unknown' : escapeForDisplay(part, MAX_PART_CHARS);
 }

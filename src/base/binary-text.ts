@@ -8,14 +8,14 @@ import type { DecodedText } from './decode-escapes.js';
 interface BinaryCoding {
   readonly name: 'base64' | 'hex';
   readonly runPattern: RegExp;
-  /** Runs shorter than this cannot encode a secret. */
+  /** Shorter runs are not decoded. The redactor finds the shortest encoded secrets by their encoded form instead. */
   readonly minChars: number;
   /** A group of this many characters encodes `groupBytes` bytes. */
   readonly groupChars: number;
   readonly groupBytes: number;
 }
 
-/** Lines of eight or more characters, and a last line of any length. */
+/** Runs of Base64 and of hexadecimal: lines of eight or more characters, and a last line of any length. */
 const BASE64_RUN = /(?<![\w+/-])[\w+/-]{8,}(?:\s+[\w+/-]{8,})*(?:\s+[\w+/-]+)?/g;
 const HEX_RUN = /(?<![0-9a-fA-F])[0-9a-fA-F]{8,}(?:\s+[0-9a-fA-F]{8,})*(?:\s+[0-9a-fA-F]+)?/g;
 
@@ -64,22 +64,25 @@ function pieceOffsetsOf(text: string): PieceOffsets {
   return { compactOffsets, sourceOffsets };
 }
 
-/** A run, decoded from its character `shift` on. */
+/** How a run is decoded: from its character `shift` on. */
 interface RunDecoding {
   readonly coding: BinaryCoding;
   readonly run: CompactText;
-  /** The start of the run in the text. */
+  /** The index of the run in the original text. */
   readonly sourceStart: number;
   readonly shift: number;
 }
 
-/** Decodes the runs that `isWanted` selects into one text. Returns undefined if there are none. */
+/**
+ * Decodes the runs that `isWanted` selects, each at every alignment, and joins the results into one text. Returns
+ * undefined if there are none.
+ */
 export function decodeRuns(text: string, isWanted: (from: number, to: number) => boolean): DecodedText | undefined {
   const decodings = runDecodingsOf(text, isWanted);
   return decodings.length === 0 ? undefined : joinDecodedRuns(decodings);
 }
 
-/** Decodes the run at the start or the end of a text, once for each coding and alignment. */
+/** Decodes the run at the start or the end of a text, white space aside, once for each coding and alignment. */
 export function decodeEdgeRun(text: string, edge: 'start' | 'end'): readonly DecodedText[] {
   const end = text.trimEnd().length;
   const start = text.length - text.trimStart().length;

@@ -1,6 +1,7 @@
 /** Ends child processes and reads the rest of their output. */
 import type { ProcessGroup } from './process-group.js';
 
+/** How long one round of `drainOutput` waits for output. */
 const DRAIN_PAUSE_MS = 50;
 const DRAIN_ROUNDS = 4;
 
@@ -12,7 +13,10 @@ interface StopPeriods {
   readonly killWaitMs: number;
 }
 
-/** Sends SIGTERM to a group and, after the grace period, SIGKILL. `exited` resolves when the leader has exited. */
+/**
+ * Sends SIGTERM to a group, then SIGKILL once its leader has exited or the grace period is over. Resolves when the
+ * leader has exited, or `killWaitMs` after SIGKILL at the latest. `exited` resolves when the leader has exited.
+ */
 export async function stopProcessGroup(
   group: ProcessGroup,
   exited: Promise<void>,
@@ -39,8 +43,8 @@ interface OutputPipes {
 }
 
 /**
- * Waits for output that an exited process has written but that is still in the pipes. Stops as soon as no more arrives,
- * or after a few rounds: a process that left the group may keep the pipes open.
+ * Waits for output that an exited process has written but that is still in the pipes. Stops when the pipes are closed,
+ * after a round without output, or after a few rounds: a process that left the group may keep the pipes open.
  */
 export async function drainOutput(pipes: OutputPipes): Promise<void> {
   for (let round = 0; round < DRAIN_ROUNDS && !pipes.isClosed(); round++) {

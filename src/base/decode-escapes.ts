@@ -1,11 +1,12 @@
 /**
  * Decodes all common escapes of a text in one pass: percent encoding, the escapes of JSON, JavaScript and shells, and
- * HTML character references. The result is meant to be searched, not read. Malformed escapes are left as they are.
+ * HTML character references. The result is meant to be searched, not read. Text that is not a complete escape is left
+ * as it is.
  */
 
 import { lastIndexAtMost } from './binary-search.js';
 
-/** One escape: its range in the encoded text, and in the decoded text. */
+/** One escaped character: its range in the encoded text, and in the decoded text. */
 interface EscapeSequence {
   readonly sourceStart: number;
   readonly sourceEnd: number;
@@ -34,7 +35,7 @@ const ESCAPE_PATTERN = new RegExp(
   'g',
 );
 
-/** An incomplete escape at the end of a text. */
+/** Text at the end that may be the start of an escape or of a multi-byte percent sequence. */
 const UNFINISHED_ESCAPE_PATTERN =
   /(?:%[0-9a-fA-F]?|(?:%[c-fC-F][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){0,2}%?[0-9a-fA-F]?)|\\(?:u\{?[0-9a-fA-F]{0,6}|x[0-9a-fA-F]?|[0-3][0-7]?)?|&#?[xX]?\w{0,8})$/;
 
@@ -88,7 +89,9 @@ export function decodeEscapes(text: string): DecodedText | undefined {
   };
 }
 
-/** Returns the start of an incomplete escape at the end of a text, or the length of the text if there is none. */
+/**
+ * Returns the start of a possibly incomplete escape at the end of a text, or the length of the text if there is none.
+ */
 export function unfinishedEscapeIndex(text: string): number {
   const tail = Math.max(0, text.length - 16);
   const match = UNFINISHED_ESCAPE_PATTERN.exec(text.slice(tail));
@@ -114,6 +117,7 @@ function decodeEscape(escaped: string): string {
   return LETTER_ESCAPES[escaped.slice(1)] ?? escaped.slice(1);
 }
 
+/** Returns the character of a code point; the replacement character for a number that is none. */
 function codePointText(code: number): string {
   return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
 }

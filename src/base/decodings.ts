@@ -12,7 +12,7 @@ const MAX_ESCAPE_DECODINGS = 4;
  * form too.
  */
 const MAX_BINARY_DECODINGS = 2;
-/** The limit on both together. It bounds the work, because at most two texts are decoded from each text. */
+/** The limit on both together. It bounds the work, because each decoded text is decoded again. */
 const MAX_DECODINGS = 5;
 
 /** A range of a text; `to` is exclusive. */
@@ -28,13 +28,11 @@ export interface Decoding {
   sourceOf(range: TextRange): TextRange;
 }
 
-/**
- * A decoding, how often each kind of decoding was applied, and which of its runs are not in the text it was decoded
- * from.
- */
+/** A decoding, and how often each kind of decoding was applied. */
 interface DecodingStep extends Decoding {
   readonly escapeDecodings: number;
   readonly binaryDecodings: number;
+  /** True if a run of this text is not a run of the text that it was decoded from. */
   isNewRun(from: number, to: number): boolean;
 }
 
@@ -46,16 +44,20 @@ export function decodingsOf(text: string): readonly Decoding[] {
   });
 }
 
-/** Returns the text and all decodings of its start or end. At a cut end, an incomplete escape is left out. */
+/**
+ * Returns the text and its decodings. Of Base64 and hexadecimal, only the run at this edge is decoded. At the edge
+ * `end`, an incomplete escape is left out.
+ */
 export function edgeDecodingsOf(text: string, edge: 'start' | 'end'): readonly Decoding[] {
   return decodeRepeatedly(text, (step) => decodeEdgeRun(step.text, edge), edge);
 }
 
-/** Returns the text with its escapes decoded zero, one, two and more times. */
+/** Returns the text as it is, and with its escapes decoded once, twice and so on, up to MAX_ESCAPE_DECODINGS times. */
 export function unescapedForms(text: string): readonly string[] {
   return decodeRepeatedly(text, () => []).map((step) => step.text);
 }
 
+/** Returns the source and all texts decoded from it, within the limits above. */
 function decodeRepeatedly(
   source: string,
   decodeBinary: (step: DecodingStep) => readonly DecodedText[],

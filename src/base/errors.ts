@@ -1,7 +1,8 @@
 /**
  * The two error families. A LoopError is an outcome: it is journaled, returned to the caller, and can be caught by
  * bodies. A Fault is an infrastructure failure: it is never journaled, it ends the attempt, and no body can catch it.
- * `errorCodes` defines the meaning of each code; docs/errors.md, HTTP statuses and exit codes derive from it.
+ * `errorCodes` defines the meaning, the HTTP status and the exit code of each code; docs/errors.md is generated from
+ * it.
  */
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -133,13 +134,13 @@ export class Fault extends Error {
   }
 }
 
-/** Converts any thrown value to a LoopError. Returns a LoopError unchanged. */
+/** Converts any thrown value to a LoopError with the code EXECUTION_FAILED. Returns a LoopError unchanged. */
 export function toLoopError(thrown: unknown): LoopError {
   if (thrown instanceof LoopError) return thrown;
   return new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
 }
 
-/** Converts any failure of a store to a Fault. Returns a Fault unchanged. */
+/** Converts any failure of a store to a Fault with the code STORE_FAILED. Returns a Fault unchanged. */
 export function toStoreFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown;
   return new Fault('STORE_FAILED', messageOf(thrown), undefined, thrown);

@@ -1,7 +1,8 @@
 /**
  * Escapes and bounds untrusted text (from a model or a tool) for display. Characters that move the cursor, change the
- * reading direction or are invisible are written as escapes. Text over the limit is omitted from the middle, with an
- * exact count; the brackets around the count are escaped in the text, so no text can forge an omission mark.
+ * reading direction or are invisible are written as escapes. If a text is over the limit, its middle is replaced by a
+ * mark with the exact number of omitted characters; the brackets of the mark are escaped in the text, so no text can
+ * forge an omission mark.
  */
 import { HIDDEN_CHARACTER } from './hidden-characters.js';
 
@@ -12,7 +13,10 @@ const HIDDEN = new RegExp(HIDDEN_CHARACTER, 'gu');
 const ESCAPED_FOR_DISPLAY = new RegExp(`(?![\\n\\t])(?:${HIDDEN_CHARACTER}|[⟪⟫])`, 'gu');
 const PLAIN_ASCII = /^[\n\t -~]*$/;
 
-/** The displayed parts of a text, escaped, and the number of omitted characters. Characters are code points. */
+/**
+ * The displayed parts of a text, escaped, and the number of omitted characters. The two counts are in code points of
+ * the unescaped text.
+ */
 export interface Excerpt {
   readonly head: string;
   /** Empty if nothing is omitted. */
@@ -23,7 +27,10 @@ export interface Excerpt {
   readonly totalChars: number;
 }
 
-/** Escapes a text. If the result is longer than `maxChars`, returns its head and tail with an omission mark between. */
+/**
+ * Escapes a text. If the result is longer than `maxChars` UTF-16 units, returns its head and tail with an omission mark
+ * between. The mark does not count towards `maxChars`.
+ */
 export function escapeForDisplay(text: string, maxChars: number): string {
   const { head, tail, hiddenChars, totalChars } = excerptOf(text, maxChars);
   return hiddenChars === 0 ? head : `${head}${omissionMark(hiddenChars, totalChars)}${tail}`;
@@ -49,8 +56,8 @@ export function splitAtOmission(text: string): Excerpt | undefined {
 }
 
 /**
- * Returns the parts of a text to display: all of it, or two thirds of `maxChars` from its start and one third from its
- * end.
+ * Returns the parts of a text to display, escaped: all of it, or two thirds of `maxChars` from its start and one third
+ * from its end. `maxChars` counts UTF-16 units of the escaped text.
  */
 export function excerptOf(text: string, maxChars: number): Excerpt {
   const escaped = text.length > maxChars ? undefined : escapeInvisible(text);
@@ -70,7 +77,10 @@ export function excerptOf(text: string, maxChars: number): Excerpt {
   };
 }
 
-/** Replaces hidden characters in JSON text by \u escapes. The text stays valid JSON and keeps its value. */
+/**
+ * Replaces hidden characters in JSON text by \u escapes. The text keeps its value and stays valid JSON if it is
+ * indented with spaces, not with tabs.
+ */
 export function escapeInvisibleInJson(json: string): string {
   if (PLAIN_ASCII.test(json)) return json;
   return json.replace(HIDDEN, (character) => {

@@ -1,11 +1,12 @@
 /**
- * Hidden characters: invisible ones and those that a terminal interprets. This is the only list of them; all code that
- * prints, journals or compares untrusted text uses it to escape, strip or reject them.
+ * Hidden characters: invisible ones and those that a terminal interprets. Code that prints, journals or compares
+ * untrusted text uses this list to escape, strip or reject them. (Loop ids have a stricter rule of their own.)
  */
 
 /**
- * A regular expression class: controls, direction marks, zero-width characters, blanks other than the space, unassigned
- * code points.
+ * A regular expression class: control and format characters (direction marks, zero-width characters), line and
+ * paragraph separators, the no-break space, blank letters (Hangul fillers, the Braille blank), lone surrogates, and
+ * private-use and unassigned code points. Other Unicode spaces, such as the em space, are not in it.
  */
 // guard: ignorable-characters-escaped
 export const HIDDEN_CHARACTER: string =
@@ -19,7 +20,8 @@ const ESC = '\u001b';
 const BELL = '\u0007';
 
 /**
- * Terminal escape sequences: colours and cursor moves, titles and links, device strings, and two-character sequences.
+ * Complete terminal escape sequences: colours and cursor moves, titles and links, device strings, and two-character
+ * sequences.
  */
 const ESCAPE_SEQUENCES = new RegExp(
   [

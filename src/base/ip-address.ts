@@ -1,10 +1,10 @@
 /**
- * Classifies IP addresses as public or not. Of IPv6, only globally allocated ranges are public. Ranges that embed an
- * IPv4 address (mapped, NAT64, 6to4, Teredo) are never public, so no address has to be unwrapped.
+ * Classifies IP addresses as public or not. Of IPv6, only global unicast addresses are public, with exceptions. Ranges
+ * that embed an IPv4 address (mapped, NAT64, 6to4, Teredo) are never public, so no address has to be unwrapped.
  */
 import type { BlockList } from 'node:net';
 
-/** Loaded on first use, because loading node:net dominates the start-up time of this module. */
+/** Returns node:net, loaded on first use, because loading it dominates the start-up time of this module. */
 function netModule(): typeof import('node:net') {
   return process.getBuiltinModule('node:net');
 }
@@ -24,8 +24,8 @@ function blockListOf(family: 'ipv4' | 'ipv6', ...subnets: readonly string[]): Bl
 }
 
 /**
- * This host, private, carrier-grade NAT, link-local, protocol assignments, documentation, relay, benchmark, multicast,
- * reserved.
+ * The IPv4 ranges that are not public: this network, loopback, private, carrier-grade NAT, link-local, protocol
+ * assignments, documentation, AS112, relays, benchmarks, multicast, reserved.
  */
 const NON_PUBLIC_IPV4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
@@ -33,9 +33,12 @@ const NON_PUBLIC_IPV4 = [
   ...['198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
 ];
 
-/** Global unicast. */
+/** The global unicast addresses of IPv6. */
 const PUBLIC_IPV6 = '2000::/3';
-/** Exceptions in it: protocol assignments and Teredo, documentation, 6to4, AS112, documentation. */
+/**
+ * The ranges in PUBLIC_IPV6 that are not public: protocol assignments and Teredo, documentation, 6to4, AS112,
+ * documentation.
+ */
 const NON_PUBLIC_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'];
 
 interface AddressLists {

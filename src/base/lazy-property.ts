@@ -1,7 +1,7 @@
 /**
  * Lazy properties for objects that are passed to user code, most of which does not read them. Implemented as a proxy,
- * because creating an object with an own getter takes about twenty times as long. Destructuring, spreading, freezing or
- * redefining the property computes it; from then on it is an ordinary property.
+ * because creating an object with an own getter takes about twenty times as long. Reading or spreading the property,
+ * changing or deleting any property, or freezing the object computes it; from then on it is an ordinary property.
  */
 
 /** Returns a proxy of `object` whose property `name` is computed when it is first read. */

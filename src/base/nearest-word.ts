@@ -2,12 +2,15 @@
 
 const MAX_DISTANCE = 2;
 
-/** Ignores case, dashes, underscores and the plural of a word that ends in y. */
+/** Returns a word in lower case, without dashes and underscores, and with a final `ies` replaced by `y`. */
 function normalizeWord(word: string): string {
   return word.toLowerCase().replace(/[-_]/g, '').replace(/ies$/, 'y');
 }
 
-/** The Damerau–Levenshtein distance: insertions, deletions, substitutions and swaps of adjacent letters. */
+/**
+ * Returns the number of insertions, deletions, substitutions and swaps of adjacent letters that turn `a` into `b` (the
+ * restricted Damerau–Levenshtein distance).
+ */
 function editDistance(a: string, b: string): number {
   let rowBeforeLast: number[] = [];
   let lastRow = Array.from({ length: b.length + 1 }, (_, index) => index);
@@ -26,8 +29,9 @@ function editDistance(a: string, b: string): number {
 }
 
 /**
- * Returns the candidate nearest to a word, or undefined if all differ by more than `maxDistance` letters.
- * @param maxDistance defaults to 2
+ * Returns the candidate nearest to a word, the first of equally near ones; undefined if all differ by more than
+ * `maxDistance` edits. Case, dashes, underscores and plurals in `ies` are ignored.
+ * @param maxDistance the maximum number of edits; 2 by default
  */
 export function nearestWord(
   word: string,

@@ -9,7 +9,10 @@ export function optionKeys<T>(keys: { readonly [K in keyof T]-?: true }): Readon
   return new Set(Object.keys(keys));
 }
 
-/** Throws a TypeError that names the first unknown key. `subject` begins the message: `A session has no option`. */
+/**
+ * Throws a TypeError that names the first unknown key, if there is one. `subject` begins the message: `A session has no
+ * option`.
+ */
 export function assertKnownKeys(options: object, known: ReadonlySet<string>, subject: string): void {
   for (const key of Object.keys(options)) {
     // guard: unknown-option-refused

@@ -15,8 +15,8 @@ export function isObject(value: unknown): boolean {
 }
 
 /**
- * Returns the own property of an object or array; undefined if there is none, or if its getter throws. A getter is called
- * only once, because it could return another value the second time.
+ * Returns the own property of an object or array; undefined if there is none, or if its getter throws. A getter is
+ * called only once, because it could return another value the second time.
  */
 export function ownProperty(value: Json | undefined, name: string | number): Json | undefined;
 export function ownProperty(value: unknown, name: string | number): unknown;

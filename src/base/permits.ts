@@ -9,7 +9,7 @@ import { ipVersion, isPublicAddress } from './ip-address.js';
 export interface PermitLists {
   /** Environment variables, and the hosts that each may be sent to. */
   readonly send: ReadonlyMap<string, readonly string[]>;
-  /** Non-public hosts that may be reached. */
+  /** Non-public hosts that may be reached. The hosts in `send` may be reached too. */
   readonly destinations: readonly string[];
 }
 
@@ -82,8 +82,8 @@ function knownHosts(variable: string, env: Environment): readonly string[] {
 }
 
 /**
- * True if a list entry matches the host and the port of this URL. Without a port, it matches the default port of the
- * scheme.
+ * True if a list entry matches the host and the port of this URL, and its scheme if the entry has one. An entry without
+ * a port matches the default port of the scheme.
  */
 function matchesOrigin(entry: string, url: URL): boolean {
   const text = entry.includes('://') ? entry : `${url.protocol}//${entry}`;
@@ -123,13 +123,16 @@ export function reachRefusal({ host }: URL): string {
   return `${host} is not on the public internet, and the file that names it is not trusted. If you want it to be reached, run: rondo trust --reach ${host} (or add "${host}" to destinations in your trust.toml)`;
 }
 
-/** True if a URL is non-public without a lookup: its host is a non-public address or a name of this machine. */
+/**
+ * True if a URL is non-public without a lookup: its host is a non-public address, `localhost` or a name below
+ * `localhost`.
+ */
 export function isKnownPrivateHost({ hostname }: URL): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
   return ipVersion(host) === 0 ? /(?:^|\.)localhost$/.test(host) : !isPublicAddress(host);
 }
 
-/** Returns the advice how to trust a directory. */
+/** Returns the advice how to trust a directory. Without one, the advice has a placeholder. */
 export function trustAdvice(directory: string | undefined): string {
   const argument = directory ?? 'DIR';
   return `If you trust it, run: rondo trust ${argument} (or start with --trust ${argument}).`;

@@ -3,6 +3,7 @@
 /** The leaders of all groups that have not ended. */
 const runningGroups = new Set<number>();
 
+/** Kills all groups when this process exits. */
 const killAll = (): void => {
   for (const leader of runningGroups) sendSignal(leader, 'SIGKILL');
 };
@@ -11,7 +12,7 @@ function sendSignal(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(/* guard: process-group-killed */ -leader, signal);
   } catch {
-    // The group has no members left.
+    // The group has no members left, or none that this process may signal.
   }
 }
 
@@ -30,7 +31,7 @@ export class ProcessGroup {
     if (runningGroups.has(this.leader)) sendSignal(this.leader, signal);
   }
 
-  /** Kills the remaining members. Call it as soon as the leader has exited. */
+  /** Kills the remaining members; later signals are not sent. Call it as soon as the leader has exited. */
   end(): void {
     this.signal('SIGKILL');
     runningGroups.delete(this.leader);

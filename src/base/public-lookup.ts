@@ -1,6 +1,7 @@
 /**
  * Resolves host names to public addresses only. It replaces the resolver inside a connection, so the checked address is
- * the one that is connected to. A name that resolves differently the next time (DNS rebinding) has no effect.
+ * the one that is connected to. A name that resolves differently the next time (DNS rebinding) has no effect. A URL
+ * with a literal address is not looked up, so the caller must check such an address itself.
  */
 import type { LookupFunction } from 'node:net';
 import { ipVersion, isPublicAddress } from './ip-address.js';
@@ -8,12 +9,12 @@ import { ipVersion, isPublicAddress } from './ip-address.js';
 /** Returns all addresses of a host. */
 export type ResolveHost = (hostname: string) => Promise<readonly string[]>;
 
-/** Thrown for a host with an address that is not public. */
+/** Thrown for a host with an address that is not public, or without any address. */
 export class NotPublicError extends Error {
   readonly code = 'NOT_PUBLIC';
 }
 
-/** Returns all addresses of a host. Throws NotPublicError if one of them is not public. */
+/** Returns all addresses of a host, possibly none. Throws NotPublicError if one of them is not public. */
 export async function publicAddresses(hostname: string, resolve: ResolveHost): Promise<readonly string[]> {
   const addresses = await resolve(hostname);
   // guard: every-resolved-address-public
@@ -21,7 +22,10 @@ export async function publicAddresses(hostname: string, resolve: ResolveHost): P
   return addresses;
 }
 
-/** Returns a `lookup` function for sockets. It refuses a host with even one address that is not public. */
+/**
+ * Returns a `lookup` function for sockets. It refuses a host without addresses, or with even one address that is not
+ * public.
+ */
 export function publicLookup(resolve: ResolveHost): LookupFunction {
   return (hostname, options, callback) => {
     publicAddresses(hostname, resolve).then(

@@ -1,7 +1,8 @@
 /**
  * Redacts secrets in text and values. A server or a program that echoes a secret often transforms it: it drops `Bearer`
  * from an Authorization header, escapes the text for JSON, HTML or a URL, or encodes it as Base64 or hexadecimal. The
- * redactor finds all of these forms, mixed and nested, and also secrets that are cut off at the start or end of a text.
+ * redactor finds all of these forms, mixed and nested to a bounded depth, and also secrets that are cut off at the
+ * start or end of a text.
  */
 
 import { removeWhitespace } from './binary-text.js';
@@ -17,8 +18,8 @@ const MIN_CUT_CHARS = 4;
 /** A stream emits a possible start of a secret if it is at most this long: most of them are ends of ordinary words. */
 const MAX_EMITTED_PREFIX_CHARS = 2;
 /**
- * How many emitted characters of a stream are searched again with the next piece. Base64 is recognized only from a minimum
- * length on, so its first characters may have been emitted already.
+ * How many emitted characters of a stream are searched again with the next piece. Base64 is recognized only from a
+ * minimum length on, so its first characters may have been emitted already.
  */
 const LOOKBACK_CHARS = 16;
 /** A number that shares this many leading digits with a secret counts as the secret, rounded. */
@@ -31,21 +32,28 @@ export type CutEdge = 'start' | 'end';
 
 /** Redacts a fixed set of secrets. */
 export interface Redactor {
-  /** Returns the text without secrets. If the text was cut, a partial secret at the cut edge is redacted too. */
+  /**
+   * Returns the text without secrets. If the text was cut, a partial secret of at least MIN_CUT_CHARS at the cut edge
+   * is redacted too.
+   */
   redactText(text: string, cut?: CutEdge): string;
   /**
    * Returns a copy of a value without secrets in strings, numbers and member names; the value itself if it has none.
+   * Searches arrays and plain objects; other objects are returned as they are.
    */
   redactValue<T>(value: T): T;
-  /** Opens a stream that redacts text in pieces. A possible start of a secret is held back until it is decided. */
+  /**
+   * Opens a stream that redacts text in pieces. A possible start of a secret is held back until the text after it shows
+   * whether it is one.
+   */
   openStream(): RedactingStream;
 }
 
 /** Redacts a text that arrives in pieces. */
 export interface RedactingStream {
-  /** Adds a piece and returns the text that is safe to emit. */
+  /** Adds a piece and returns the text that is safe to emit, redacted; possibly empty. */
   push(piece: string): string;
-  /** Ends the stream and returns the rest of its text, redacted. */
+  /** Ends the stream and returns the rest of its text, redacted like a text that was cut at its end. */
   end(): string;
 }
 
@@ -57,7 +65,7 @@ export const NO_REDACTION: Redactor = {
 };
 
 /**
- * Creates a redactor of these secrets, of their parts, and of the credentials in a `Basic` header or a URL. Secrets that
+ * Creates a redactor of these secrets, of their parts, and of the password in a `Basic` header or a URL. Secrets that
  * are too short to be distinguished from ordinary text are ignored (MIN_SECRET_CHARS).
  */
 export function redactorOf(secrets: readonly string[]): Redactor {
@@ -66,15 +74,15 @@ export function redactorOf(secrets: readonly string[]): Redactor {
 }
 
 class FormRedactor implements Redactor {
-  /** The strings that are searched for. */
+  /** The strings that are searched for: the secrets in all their forms. */
   private readonly forms: readonly string[];
-  /** The forms that may be broken into lines. */
+  /** The Base64 and hexadecimal forms of the secrets, which may be broken into lines. */
   private readonly encodedForms: readonly string[];
   /** True if a number can be a secret. */
   private readonly hasNumericSecrets: boolean;
   /** The leading digits of numeric secrets, by which a rounded one is recognized. */
   private readonly numberPrefixes: ReadonlySet<string>;
-  /** The maximum length of an encoded secret. */
+  /** The assumed maximum length of an encoded secret. It bounds the search at a cut edge. */
   private readonly maxEncodedChars: number;
 
   constructor(parts: readonly string[]) {
@@ -164,7 +172,7 @@ class FormRedactor implements Redactor {
     return Math.min(text.length, ...starts);
   }
 
-  /** Finds the remainders of cut-off secrets at the start of a text. */
+  /** Finds the ends of secrets at the start of a text that was cut there. */
   private findSecretEnds(text: string): readonly TextRange[] {
     return edgeDecodingsOf(text.slice(0, this.maxEncodedChars), 'start').flatMap(({ text: decoded, sourceOf }) => {
       const length = Math.max(...this.forms.map((form) => overlapLength(form, decoded)));
@@ -211,7 +219,7 @@ function distinctForms(forms: readonly string[]): readonly string[] {
   return [...new Set(forms)].filter(({ length }) => length >= MIN_SECRET_CHARS);
 }
 
-/** Returns the first digits of a number, if it has enough of them to identify it. */
+/** Returns the first MIN_SECRET_DIGITS significant digits of a number, or nothing if it has fewer. */
 function firstDigits(number: string): readonly string[] {
   const digits = number.replace(/e.*$/i, '').replace(/\D/g, '').replace(/^0+/, '');
   return digits.length < MIN_SECRET_DIGITS ? [] : [digits.slice(0, MIN_SECRET_DIGITS)];
@@ -229,7 +237,7 @@ function occurrencesOf(text: string, form: string): readonly TextRange[] {
   return ranges;
 }
 
-/** Returns the length of the longest proper prefix of `other` that `text` ends with. */
+/** Returns the length of the longest proper prefix of `other` that `text` ends with; 0 if there is none. */
 function overlapLength(text: string, other: string): number {
   for (let length = Math.min(text.length, other.length - 1); length > 0; length--) {
     if (text.endsWith(other.slice(0, length))) return length;
@@ -237,7 +245,7 @@ function overlapLength(text: string, other: string): number {
   return 0;
 }
 
-/** Returns the text from `start` on, with these ranges replaced. Overlapping ranges are merged. */
+/** Returns the text from `start` on, with these ranges replaced by WITHHELD. Overlapping ranges are merged. */
 function replaceRanges(text: string, ranges: readonly TextRange[], start = 0): string {
   let clean = '';
   let done = start;
@@ -257,8 +265,8 @@ function plainForms(part: string): readonly string[] {
 }
 
 /**
- * Returns a text with its bytes decoded with the wrong character set, with and without control characters, because error
- * messages often omit these.
+ * Returns the results of decoding a text with the wrong character set: UTF-8 as Latin-1, with and without control
+ * characters, because error messages often omit these, and Latin-1 as UTF-8. None for ASCII text.
  */
 function misreadForms(text: string): readonly string[] {
   if (!/[^\0-\x7f]/.test(text)) return [];

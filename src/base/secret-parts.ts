@@ -9,7 +9,7 @@ const MIN_PART_CHARS = 8;
  */
 const MIN_WORD_CHARS = 16;
 
-/** Returns all texts to redact for a secret. */
+/** Returns all texts to redact for a secret; none for a secret that is shorter than MIN_SECRET_CHARS. */
 export function secretParts(secret: string): readonly string[] {
   const trimmed = secret.trim();
   const credentials = withoutScheme(trimmed);
@@ -25,12 +25,15 @@ export function secretParts(secret: string): readonly string[] {
   return [...new Set([...main, ...parts.filter(({ length }) => length >= MIN_PART_CHARS)])];
 }
 
-/** Returns the credentials of an HTTP header value: `Bearer TOKEN` without its scheme. */
+/**
+ * Returns the credentials of an HTTP header value: `Bearer TOKEN` without its scheme. Returns a value without a scheme
+ * as it is.
+ */
 function withoutScheme(value: string): string {
   return /^[A-Za-z][\w-]*\s+(\S.*)$/s.exec(value)?.[1] ?? value;
 }
 
-/** Returns the user and password of `Basic BASE64`, and the password alone. */
+/** Returns `user:password` of a `Basic BASE64` header value, and the password alone. */
 function basicCredentials(value: string): readonly string[] {
   const encoded = /^basic\s+([\w+/=-]+)$/i.exec(value)?.[1];
   if (encoded === undefined) return [];
@@ -58,12 +61,14 @@ function valuesIn(value: string): readonly string[] {
   });
 }
 
-/** Returns the payload and the signature of a JSON Web Token. Its header is not secret. */
+/**
+ * Returns the payload and the signature of a JSON Web Token, or nothing for another value. The header is not secret.
+ */
 function jwtParts(value: string): readonly string[] {
   return /^[\w-]+\.([\w-]+)\.([\w-]+)$/.exec(value)?.slice(1) ?? [];
 }
 
-/** Returns the lines of a PEM key without its delimiters. */
+/** Returns the lines of a secret of several lines, such as a PEM key, without delimiter lines (`-----BEGIN…`). */
 function pemLines(value: string): readonly string[] {
   return value.includes('\n')
     ? value
@@ -75,7 +80,10 @@ function pemLines(value: string): readonly string[] {
 
 const SECRET_NAME = /key|token|secret|pass|pwd|credential|auth|cookie|session|private|signature|salt|dsn|cert/i;
 
-/** True if a variable may hold a secret: by its name, or because its value is not a path, a URL, a word or a number. */
+/**
+ * True if a variable may hold a secret: by its name, or because its value is not a path, a URL without credentials and
+ * query, a short word or a number.
+ */
 export function mayHoldSecret(name: string, value: string): boolean {
   if (SECRET_NAME.test(name)) return true;
   const isPath = /^(?:~|\.{0,2})\/[^:]*(?::\/[^:]*)*$/.test(value);

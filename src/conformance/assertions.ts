@@ -4,12 +4,12 @@ import { firstDifference, jsonTextOf } from './json.js';
 /** The maximum length of a value in a message. */
 const MAX_DESCRIBED_CHARS = 240;
 
-/** The runtime violates the requirement. The message contains the expected and the actual behaviour. */
+/** Thrown if the runtime violates a requirement. The message contains the expected and the actual behaviour. */
 export class CheckFailure extends Error {
   override readonly name = 'CheckFailure';
 }
 
-/** The check cannot be applied to this runtime. The message contains the reason. */
+/** Thrown if a check cannot be applied to this runtime. The message contains the reason. */
 export class NotApplicableError extends Error {
   override readonly name = 'NotApplicable';
 }
@@ -19,7 +19,10 @@ export function assertThat(condition: boolean, message: string | (() => string))
   if (!condition) throw new CheckFailure(typeof message === 'string' ? message : message());
 }
 
-/** Fails the check if two values differ as JSON. The message contains both values, or only the differing parts of long ones. */
+/**
+ * Fails the check if two values differ; see `firstDifference`. The message contains both values, or the first differing
+ * parts if one of them is long.
+ */
 export function assertSameJson(actual: unknown, expected: unknown, what: string): void {
   const difference = firstDifference(actual, expected);
   if (difference === undefined) return;
@@ -31,7 +34,7 @@ export function assertSameJson(actual: unknown, expected: unknown, what: string)
   throw new CheckFailure(`${where}: expected ${describeValue(sides.expected)}, saw ${describeValue(sides.actual)}`);
 }
 
-/** Returns true if two values are equal as JSON. The order of members is ignored, and undefined members are absent. */
+/** Returns true if two values are equal; see `firstDifference`. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   return firstDifference(a, b) === undefined;
 }
@@ -46,7 +49,7 @@ export function isNullish(value: unknown): boolean {
   return value === undefined || value === null;
 }
 
-/** Returns true for a count or a duration. */
+/** Returns true for a finite number that is not negative, such as a count or a duration. */
 export function isNonNegativeNumber(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }
@@ -57,7 +60,7 @@ export function describeValue(value: unknown): string {
   return text.length > MAX_DESCRIBED_CHARS ? `${text.slice(0, MAX_DESCRIBED_CHARS)}…` : text;
 }
 
-/** Returns the message of a thrown value. */
+/** Returns the message of a thrown value; the value as JSON if it is not an Error. */
 export function messageOf(thrown: unknown): string {
   const message = thrown instanceof Error ? thrown.message : jsonTextOf(thrown, MAX_DESCRIBED_CHARS);
   return message === '' ? 'an error without a message' : message;

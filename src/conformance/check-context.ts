@@ -1,6 +1,7 @@
 /**
- * The context of one check of conformance to the LSEM specification: a new runtime of the driver, with every run recorded.
- * Checks access the runtime only through this class, so they cannot require more than the driver interface offers.
+ * The context of one check of conformance to the LSEM specification: a new runtime of the driver, with every run
+ * recorded. Checks access the runtime only through this class, so they cannot require more than the driver interface
+ * offers.
  */
 import { isObject, ownProperty } from '../base/own-property.js';
 import {
@@ -37,18 +38,22 @@ export class CheckContext {
     this.suiteRuns = history;
   }
 
-  /** The profile of the driver, without the members that the methods below wrap. */
+  /** The profile of the driver. Its type omits the members that the methods below wrap. */
   get profile(): Omit<LsemProfile, 'tool' | 'systemPrompt' | 'code' | 'agent'> & {
     readonly tool: Omit<LsemProfile['tool'], 'custom'>;
   } {
     return this.driver.profile;
   }
 
+  /** Adds a remark for the reader of the report. */
   addNote(text: string): void {
     this.notes.push(text);
   }
 
-  /** Opens a new, empty runtime, which further calls use. Earlier runtimes stay open until the check ends. */
+  /**
+   * Opens a new, empty runtime, which further calls use. Earlier runtimes stay open until the check ends. Fails after
+   * `close`, because the check then continues after its time limit.
+   */
   async openFreshRuntime(): Promise<void> {
     if (this.isClosed) throw new CheckFailure('the check continued after its time limit');
     const runtime = await this.driver.open();
@@ -79,7 +84,10 @@ export class CheckContext {
     }
   }
 
-  /** Fails unless an invalid definition is refused at registration, or its run fails. LSEM does not specify which. */
+  /**
+   * Fails unless an invalid definition is refused when registered, or its run with `{}` fails. LSEM does not specify
+   * which.
+   */
   async assertRefused(definition: unknown, what: string): Promise<void> {
     if ((await this.tryRegister(definition)) !== undefined) return;
     const id = ownProperty(definition, 'id');
@@ -129,7 +137,9 @@ export class CheckContext {
     await this.register(profile.code(id, body));
   }
 
-  /** Registers an agent whose model calls each of these loops once. Throws NotApplicableError if it is not supported. */
+  /**
+   * Registers an agent whose model calls each of these loops once. Throws NotApplicableError if it is not supported.
+   */
   async registerAgent(id: string, loopIds: readonly string[]): Promise<void> {
     this.requestedOptionalMembers.add('agent');
     const { profile } = this.driver;
@@ -138,8 +148,8 @@ export class CheckContext {
   }
 
   /**
-   * Runs a loop whose body LSEM does not define; the run must succeed. LIF-11, which compares all runs with the lifecycle,
-   * skips it, so the caller checks its lifecycle.
+   * Runs a loop whose body LSEM does not define; the run must succeed. LIF-11, which compares all runs with the
+   * lifecycle, skips it, so the caller checks its lifecycle.
    */
   async runOutsideLsem(loopId: string, input: unknown): Promise<RecordedRun> {
     const recording = await this.run(loopId, input, true);
@@ -148,7 +158,10 @@ export class CheckContext {
     return recording;
   }
 
-  /** Runs a loop and records its result, or the error that the run threw. Fails the check only if the run does not end. */
+  /**
+   * Runs a loop and records its result, or the error that the run threw. Fails the check if the run emits too many
+   * events.
+   */
   async tryRun(loopId: string, input: unknown, isOutsideLsem = false): Promise<RecordedRun> {
     const runtime = await this.openRuntime();
     const recording = new RecordedRun(loopId);
@@ -163,7 +176,7 @@ export class CheckContext {
     return recording;
   }
 
-  /** Runs a registered loop, which must return a result. */
+  /** Runs a loop and fails the check if the run throws instead of returning a result. */
   async run(loopId: string, input: unknown, isOutsideLsem = false): Promise<RecordedRun> {
     const recording = await this.tryRun(loopId, input, isOutsideLsem);
     const { refusalReason } = recording;
@@ -174,7 +187,7 @@ export class CheckContext {
     return recording;
   }
 
-  /** Runs a loop that must succeed. */
+  /** Runs a loop and fails the check unless it succeeds. */
   async runExpectingSuccess(loopId: string, input: unknown): Promise<RecordedRun> {
     const recording = await this.run(loopId, input);
     const actual = describeValue({
@@ -186,7 +199,7 @@ export class CheckContext {
     return recording;
   }
 
-  /** Runs a loop that must fail with an error. */
+  /** Runs a loop and fails the check unless its result has an error. */
   async runExpectingFailure(loopId: string, input: unknown): Promise<RecordedRun> {
     const recording = await this.run(loopId, input);
     const { status, output } = recording.result;

@@ -1,4 +1,4 @@
-/** The declaration of a conformance check. */
+/** The declaration of a check of conformance to LSEM, the Loop Stack Execution Model. */
 import type { CheckContext } from './check-context.js';
 
 /** The requirement level: a key word of RFC 2119, or IMPLIED by a table, a diagram or a definition of LSEM. */
@@ -9,7 +9,9 @@ export type ConformancePoint = 1 | 2 | 3 | 4 | 5;
 
 /** A check of one requirement. */
 export interface ConformanceCheck {
+  /** The id in the report, such as `DEF-01`. */
   readonly id: string;
+  /** The sections of LSEM that state the requirement, such as `4, 5`. */
   readonly section: string;
   readonly level: RequirementLevel;
   /** The requirement, as a statement that holds if the check passes. */
@@ -18,10 +20,11 @@ export interface ConformanceCheck {
   readonly point?: ConformancePoint;
   /** True if the check runs after the others, over the events of all runs. */
   readonly coversAllRuns?: true;
+  /** Rejects with CheckFailure if the requirement is violated, and with NotApplicableError if it cannot be checked. */
   run(context: CheckContext): Promise<void>;
 }
 
-/** Assigns checks to a point. */
+/** Returns the checks with their point. */
 export function checksOf(
   point: ConformancePoint,
   checks: readonly Omit<ConformanceCheck, 'point'>[],

@@ -1,7 +1,7 @@
 /**
- * Checks the frames of children: the events of a child must be between `child.started` and `child.completed` of its parent. A
- * child is identified by its own `call.started`, which names its parent. A frame event without `childCallId` (which another
- * check reports) is matched by its position.
+ * Checks the frames of child calls. A frame is the pair of events `child.started` and `child.completed` on the trace of
+ * the parent; all events of the child must be between them. A child is identified by its own `call.started`, which
+ * names its parent. A frame event without `childCallId` (which another check reports) is matched by its position.
  */
 import { ownProperty } from '../base/own-property.js';
 import type { TraceEvent } from '../protocol/trace.js';
@@ -15,7 +15,7 @@ interface IndexedEvent {
   isMatched: boolean;
 }
 
-/** Returns the events of one type by call, in order. */
+/** Returns the events of one type by call id, in order, each with its index in `events`. */
 function indexEventsByCall(events: readonly TraceEvent[], type: string): Map<string, IndexedEvent[]> {
   const byCall = new Map<string, IndexedEvent[]>();
   for (const [index, event] of events.entries()) {
@@ -30,7 +30,10 @@ function indexEventsByCall(events: readonly TraceEvent[], type: string): Map<str
 
 const childCallIdOf = ({ event }: IndexedEvent): unknown => ownProperty(event.payload, 'childCallId');
 
-/** Returns the frame event of a child: the one that names it, or else an anonymous one at a possible position. */
+/**
+ * Returns the frame event of a child and marks it as matched: the one that names the child, or else the first one
+ * without a `childCallId` at a possible position. Returns undefined if there is none.
+ */
 function takeFrameEvent(
   candidates: readonly IndexedEvent[],
   child: string,
@@ -43,7 +46,10 @@ function takeFrameEvent(
   return match;
 }
 
-/** Fails unless every child of a run has a frame on its parent's trace that encloses its events, by position and by time. */
+/**
+ * Fails unless every child of a run has a frame on its parent's trace that encloses its events by position and by time,
+ * and every `child.started` belongs to a child. Times that cannot be parsed are not compared.
+ */
 export function assertFrames({ loopId, events }: RecordedRun): void {
   const starts = indexEventsByCall(events, 'child.started');
   const ends = indexEventsByCall(events, 'child.completed');

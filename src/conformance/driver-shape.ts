@@ -1,8 +1,12 @@
-/** Validates drivers: every member of the interface must have its type, and there must be no other members. */
+/**
+ * Validates the shape of a conformance driver. Functions and texts must have their type, other required members must
+ * only be present, and an object must have no own members that the interface does not define.
+ */
 import { isObject } from '../base/own-property.js';
 import { describeValue, isNonEmptyString } from './assertions.js';
 import type { LsemDriver } from './driver.js';
 
+/** Returns the problem of a value; undefined if it is valid. The problem of a member begins with its path: `.tool`. */
 type ShapeCheck = (value: unknown) => string | undefined;
 
 const requireValue: ShapeCheck = (value) => (value === undefined ? 'is missing' : undefined);
@@ -15,7 +19,10 @@ const optional =
   (value) =>
     value === undefined ? undefined : check(value);
 
-/** Requires the members of an object. Inherited members count too, because a driver may be an instance of a class. */
+/**
+ * Returns a check that requires the members of an object and refuses other own members. A required member may be
+ * inherited, because a driver may be an instance of a class.
+ */
 function requireMembers(checks: { readonly [member: string]: ShapeCheck }): ShapeCheck {
   return (value) => {
     if (!isObject(value)) return `is ${describeValue(value)}, not an object`;
@@ -59,7 +66,7 @@ const requireDriver = requireMembers({
   }),
 });
 
-/** Returns the problem of a driver, such as `driver.profile.tool.echo is missing`; undefined if it is valid. */
+/** Returns the first problem of a driver, such as `driver.profile.tool.echo is missing`; undefined if it is valid. */
 export function findDriverProblem(value: unknown): string | undefined {
   const problem = requireDriver(value);
   return problem === undefined ? undefined : `driver${problem.startsWith('.') ? problem : ` ${problem}`}`;

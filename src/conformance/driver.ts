@@ -1,10 +1,11 @@
 /**
- * The interface between the conformance suite and a runtime of LSEM, the Loop Stack Execution Model. It consists of register
- * and run, and of a profile for what LSEM leaves open. Protocols, accounts and deployment are details of the driver.
+ * The interface between the conformance suite and a runtime of LSEM, the Loop Stack Execution Model. It consists of
+ * register and run, and of a profile for everything that LSEM does not specify. Protocols, accounts and deployment are
+ * details of the driver.
  */
 import type { TraceEvent } from '../protocol/trace.js';
 
-/** The result of a call, with the members that LSEM defines. */
+/** The result of a call: the members of LSEM's LoopResult that the suite reads. */
 export interface LsemResult {
   readonly status: string;
   readonly output?: unknown;
@@ -21,7 +22,9 @@ export interface LsemRuntime {
    * @default checks that read definitions back are not applicable
    */
   definition?(id: string): Promise<unknown> | unknown;
-  /** Runs a loop and passes every event of the call and its children to `onEvent`. Rejects only for an unknown loop id. */
+  /**
+   * Runs a loop and passes every event of the call and its children to `onEvent`. Rejects only for an unknown loop id.
+   */
   run(loopId: string, input: unknown, onEvent?: (event: TraceEvent) => void): Promise<LsemResult>;
   /** Releases the resources of the runtime. */
   close?(): Promise<void> | void;
@@ -54,21 +57,23 @@ export type CodeBody = (input: unknown, scope: CodeScope) => Promise<unknown> | 
 /** A part of a prompt: a text, or a variable that is replaced by a string member of the input. */
 export type PromptPiece = string | { readonly variable: string };
 
-/** How this runtime fills in what LSEM leaves open. */
+/** Values and functions of this runtime for everything that LSEM does not specify. */
 export interface LsemProfile {
-  /** A PromptSpec whose rendered text is the pieces joined. */
+  /** Returns a PromptSpec whose rendered text is the joined pieces. */
   prompt(pieces: readonly PromptPiece[]): unknown;
   /** Returns a PromptSpec with a system prompt. Absent if prompts have none. */
   systemPrompt?(pieces: readonly PromptPiece[], system: string): unknown;
   /** Returns what `register` accepts for a composite in code. Absent if the runtime has none. */
   code?(id: string, body: CodeBody): unknown;
   /**
-   * Returns what `register` accepts for an agent whose model calls each of these loops once with `{}`, all in one reply, and
-   * then answers. Absent if the runtime has no agents.
+   * Returns what `register` accepts for an agent whose model calls each of these loops once with `{}`, all in one
+   * reply, and then answers. Absent if the runtime has no agents.
    */
   agent?(id: string, loopIds: readonly string[]): unknown;
   readonly backend: {
-    /** A BackendRef that answers every prompt, with the backend and model that answer. Preferably, `ref` names no model. */
+    /**
+     * A BackendRef that answers every prompt, with the backend and model that answer. Preferably, `ref` names no model.
+     */
     readonly answering: { readonly ref: unknown; readonly id: string; readonly model: string };
     /** A BackendRef that exists and always fails. */
     readonly failing: unknown;

@@ -1,4 +1,7 @@
-/** LSEM's event table and lifecycle diagram, as predicates on events and calls. */
+/**
+ * The events of LSEM, the Loop Stack Execution Model: its event table and its lifecycle diagram as predicates on events
+ * and calls, and functions to copy, group and date events.
+ */
 import { isObject, ownProperty } from '../base/own-property.js';
 import type { CoreEventType, TraceEvent } from '../protocol/trace.js';
 import { describeValue, isNonEmptyString, isNonNegativeNumber } from './assertions.js';
@@ -11,11 +14,11 @@ const optional =
   (predicate: ValuePredicate): ValuePredicate =>
   (value) =>
     value === undefined || value === null || predicate(value);
-/** LSEM does not specify the type of a code; strings and integers are accepted. */
+/** LSEM does not specify the type of a code; non-empty strings and integers are accepted. */
 const isCode: ValuePredicate = (value) => isNonEmptyString(value) || Number.isInteger(value);
 const isString: ValuePredicate = (value) => typeof value === 'string';
 
-/** The members of each payload. */
+/** The members of each payload, with a predicate for the value. An `optional` member may be absent or null. */
 const PAYLOAD_MEMBERS: { readonly [T in CoreEventType]: { readonly [member: string]: ValuePredicate } } = {
   'call.started': { loopId: isNonEmptyString, loopVersion: isNonEmptyString, parentCallId: optional(isNonEmptyString) },
   'call.input.validated': { durationMs: isNonNegativeNumber },
@@ -43,7 +46,9 @@ export function isCoreType(type: unknown): type is CoreEventType {
   return typeof type === 'string' && Object.hasOwn(PAYLOAD_MEMBERS, type);
 }
 
-/** Returns the first missing or invalid member of a payload; undefined for a valid payload or a vendor's event type. */
+/**
+ * Describes the first missing or invalid member of a payload; undefined for a valid payload or a vendor's event type.
+ */
 export function findPayloadProblem(event: TraceEvent): string | undefined {
   if (!isCoreType(event.type)) return undefined;
   for (const [member, isValid] of Object.entries(PAYLOAD_MEMBERS[event.type])) {
@@ -54,14 +59,17 @@ export function findPayloadProblem(event: TraceEvent): string | undefined {
   return undefined;
 }
 
-/** Converts an event to JSON, so that later changes of the object have no effect. */
+/**
+ * Returns a copy of an event as JSON, so that later changes of the object have no effect. For a value that is not an
+ * object or not JSON, returns an event that fails the checks and describes the value in its type.
+ */
 export function toTraceEvent(value: unknown): TraceEvent {
   try {
     // guard: deep-events-copied
     const event = jsonCopy(value);
     if (isObject(event)) return event as unknown as TraceEvent;
   } catch {
-    // The event below is invalid in every check.
+    // The value is not JSON: the event below describes it.
   }
   return { type: `not an event: ${describeValue(value)}` } as TraceEvent;
 }
@@ -87,6 +95,7 @@ export function lifecycleOf(events: readonly TraceEvent[]): readonly string[] {
   return events.map((event) => event.type).filter((type) => isCoreType(type) && type !== 'log');
 }
 
+/** The letter of each event type in the patterns below. `log` may occur anywhere, so it has none. */
 const EVENT_LETTERS: { readonly [T in CoreEventType]: string } = {
   'call.started': 's',
   'call.input.validated': 'i',
@@ -113,7 +122,7 @@ export function followsLifecycle(events: readonly TraceEvent[]): boolean {
   return LIFECYCLE_PATTERN.test(lettersOf(events));
 }
 
-/** Returns true if a call with concurrent children closes every frame before it ends. */
+/** Returns true if a call with concurrent children closes as many frames as it opens. Frames are not matched by id. */
 export function closesChildFrames(events: readonly TraceEvent[]): boolean {
   const [, frames] = PARALLEL_CHILDREN_PATTERN.exec(lettersOf(events)) ?? [];
   if (frames === undefined) return false;

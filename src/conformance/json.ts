@@ -1,11 +1,12 @@
 /**
- * Copies, compares, searches and prints values of a runtime, which may be deeply nested, cyclic or not JSON. The functions
- * are iterative, or recurse to a fixed depth, so that no value overflows the stack.
+ * Copies, compares, searches and prints values that a runtime returns. They may be deeply nested, cyclic or not JSON.
+ * The functions are iterative, or recurse to a fixed depth, so that no value overflows the stack.
  */
 import { ownProperty } from '../base/own-property.js';
 
-/** The maximum number of values in a document. A cyclic one exceeds it. */
+/** The maximum number of values that a function visits. A cyclic value exceeds it. */
 const MAX_VALUES = 200_000;
+/** The maximum nesting depth of printed values. */
 const MAX_TEXT_DEPTH = 32;
 
 interface JsonLocation {
@@ -15,7 +16,10 @@ interface JsonLocation {
 
 type JsonContainer = Record<string, unknown> | unknown[];
 
-/** Copies a value as JSON. Throws a TypeError if it cannot be JSON. */
+/**
+ * Copies a value as `JSON.stringify` would write it; returns undefined for a value that JSON omits, such as a function.
+ * Throws a TypeError for a bigint, a cyclic value and a value with more than MAX_VALUES parts.
+ */
 export function jsonCopy(value: unknown): unknown {
   const root: JsonContainer = [undefined];
   const stack: { readonly target: JsonContainer; readonly name: string; readonly value: unknown }[] = [
@@ -63,13 +67,16 @@ function jsonValueOf(value: unknown, name: string): unknown {
 
 /** A difference of two values. */
 interface JsonDifference {
-  /** The JSON Pointer of the differing parts. */
+  /** The path of the differing parts, like a JSON Pointer but without escapes. */
   readonly pointer: string;
   readonly actual: unknown;
   readonly expected: unknown;
 }
 
-/** Returns the first difference of two values as JSON. The order of members is ignored, and undefined members are absent. */
+/**
+ * Returns the first difference of two values; undefined if they are equal. The order of members is ignored, and a
+ * member that is undefined equals an absent one. Values that are too large to compare count as different.
+ */
 export function firstDifference(actual: unknown, expected: unknown): JsonDifference | undefined {
   interface Pair {
     readonly actual: unknown;
@@ -101,7 +108,9 @@ function pointerOf(location: JsonLocation | undefined): string {
     .join('');
 }
 
-/** Returns true if a string in the value contains the text. */
+/**
+ * Returns true if a string in the value contains the text. Member names and parts beyond MAX_VALUES are not searched.
+ */
 export function containsText(value: unknown, text: string): boolean {
   const stack: unknown[] = [value];
   for (let count = 0; stack.length > 0 && count < MAX_VALUES; count++) {
@@ -112,7 +121,10 @@ export function containsText(value: unknown, text: string): boolean {
   return false;
 }
 
-/** Returns a value as JSON text of about `limit` characters. */
+/**
+ * Returns a value as JSON text that is cut off with `…` after about `limit` characters. Returns a phrase for undefined
+ * and for a value that is not JSON.
+ */
 export function jsonTextOf(value: unknown, limit: number): string {
   if (value === undefined) return 'nothing';
   try {

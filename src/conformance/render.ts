@@ -1,4 +1,6 @@
-/** Renders a conformance report as text: grouped by point, a line for each check, and the reasons of failures. */
+/**
+ * Renders a conformance report as text: grouped by LSEM's five points, one line for each check and one for its note.
+ */
 import { type CheckResult, type CheckStatus, type ConformanceReport, conformanceVerdict } from './report.js';
 
 const STATUS_MARKS: { readonly [S in CheckStatus]: { readonly sign: string; readonly colour: number } } = {
@@ -8,7 +10,7 @@ const STATUS_MARKS: { readonly [S in CheckStatus]: { readonly sign: string; read
   'known-failure': { sign: '!', colour: 33 },
 };
 
-/** The id prefix and the heading of each point. */
+/** The prefix of check ids and the heading of each of the five points, in order. */
 const CHECK_GROUPS: readonly (readonly [family: string, heading: string])[] = [
   ['DEF', 'Definitions'],
   ['VAL', 'Validation'],
@@ -18,7 +20,7 @@ const CHECK_GROUPS: readonly (readonly [family: string, heading: string])[] = [
 ];
 
 /**
- * Renders a conformance report as text.
+ * Renders a conformance report as text, with ANSI colours if `color` is true. The notes of passed checks are left out.
  *
  * @example console.log(renderConformance(await checkConformance(driver), { color: process.stdout.isTTY }));
  */

@@ -1,4 +1,7 @@
-/** The conformance report: the result of every check, the five points of LSEM, and a summary. */
+/**
+ * The conformance report: the result of every check, the five points of LSEM (the Loop Stack Execution Model), and a
+ * summary. A known failure is a failure that the driver declares; it is stale if the check passes.
+ */
 import { singleLine, truncate } from '../base/hidden-characters.js';
 import type { ConformanceCheck, ConformancePoint, RequirementLevel } from './check.js';
 
@@ -36,8 +39,8 @@ export interface ConformanceReport {
     readonly notApplicable: number;
     readonly knownFailures: number;
     /**
-     * True if every MUST passed and no IMPLIED check failed, apart from known failures. A MUST that is a known failure does not
-     * pass.
+     * True if every MUST passed and no IMPLIED check failed. A known failure of an IMPLIED check is accepted, that of a
+     * MUST is not. A stale known failure counts as passed.
      */
     readonly conformant: boolean;
   };
@@ -51,7 +54,7 @@ const POINT_TEXTS: { readonly [P in ConformancePoint]: string } = {
   5: 'runs composites as specified in section 7',
 };
 
-/** Returns the result of a check. */
+/** Returns the result of a check. The note is made one line of limited length; an empty one is omitted. */
 export function checkResultOf(
   { id, section, level, title }: Omit<ConformanceCheck, 'run'>,
   status: CheckStatus,
@@ -94,7 +97,10 @@ export function reportOf(
   };
 }
 
-/** Returns the status of several checks. A failed MAY or SHOULD is ignored; a MUST without a result leaves it undecided. */
+/**
+ * Returns the status of several checks. Only MUST and IMPLIED count. It is `not-applicable` if there is no MUST or a
+ * MUST did not apply. A stale known failure counts as passed.
+ */
 function overallStatus(rows: readonly CheckResult[]): CheckStatus {
   const binding = rows.filter(({ level }) => level === 'MUST' || level === 'IMPLIED');
   if (binding.some((row) => row.status === 'fail' && !isStaleKnownFailure(row))) return 'fail';
@@ -106,7 +112,10 @@ function overallStatus(rows: readonly CheckResult[]): CheckStatus {
     : 'not-applicable';
 }
 
-/** Returns the verdict as text; `good` is true if the runtime is conformant apart from known failures. */
+/**
+ * Returns the verdict as text. `good` is true if the runtime is conformant except for known failures, and none is
+ * stale.
+ */
 export function conformanceVerdict({ checks, summary }: ConformanceReport): {
   readonly text: string;
   readonly good: boolean;
@@ -134,11 +143,14 @@ function isStaleKnownFailure({ status, note }: CheckResult): boolean {
   return status === 'fail' && note?.startsWith(STALE_KNOWN_FAILURE) === true;
 }
 
-/** The number of checks of each family. Ids are numbered from 01. */
+/** The number of checks by the prefix of their ids. The ids of a prefix are numbered from 01. */
 const CHECK_COUNTS = { DEF: 16, VAL: 7, LIF: 13, TRC: 22, CMP: 14, CNF: 1, NEG: 1 } as const;
 const CHECK_STATUSES: readonly string[] = ['pass', 'fail', 'not-applicable', 'known-failure'];
 
-/** Returns the problems of a report: missing or duplicate checks, invalid statuses and missing notes. */
+/**
+ * Returns the problems of a report: missing or duplicate checks, invalid statuses, and missing notes, points or
+ * runtime.
+ */
 export function findReportProblems(report: ConformanceReport): string[] {
   const expectedIds = Object.entries(CHECK_COUNTS).flatMap(([family, count]) =>
     Array.from({ length: count }, (_, n) => `${family}-${String(n + 1).padStart(2, '0')}`),
@@ -157,7 +169,7 @@ export function findReportProblems(report: ConformanceReport): string[] {
 
 const MAX_NOTE_CHARS = 600;
 
-/** Makes text of a runtime safe: one line, without control characters, and of limited length. */
+/** Makes text of a runtime safe: one line, without hidden characters, and of limited length. */
 function toSingleLine(text: string): string {
   return truncate(singleLine(text).trim(), MAX_NOTE_CHARS);
 }

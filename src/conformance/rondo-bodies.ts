@@ -44,7 +44,7 @@ export function codeCompositeLoop({ id, body }: CodeComposite, registry: Registr
   }) as DefinedLoop;
 }
 
-/** The id of a provider whose model calls every available tool once, in one reply, and then answers. */
+/** The id of a provider whose model calls every available tool once with `{}`, in one reply, and then answers. */
 export const CALLER_BACKEND_ID = 'caller';
 
 /** The provider of the tool-calling model. */

@@ -1,4 +1,7 @@
-/** The conformance driver of Rondo: a host on a store in memory, with given model providers and tools. */
+/**
+ * The conformance driver of Rondo: each runtime is a host on a store in memory, with the given model providers and
+ * tools.
+ */
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';
 import { Host, type HostOptions } from '../host/host.js';
@@ -42,6 +45,7 @@ export function rondoDriver(options: RondoDriverOptions): LsemDriver {
   return { name: 'Rondo', open, profile: profileOf(bodies), knownFailures };
 }
 
+/** The checks that Rondo is known to fail, with the reasons. */
 const knownFailures = {
   'LIF-13': 'an agent calls its model within its own call; model calls are not child calls yet.',
 } as const;
@@ -95,7 +99,7 @@ function suiteTools(bodies: ReadonlyMap<string, ToolBody>): ToolImplementation {
   };
 }
 
-/** A provider that always fails. */
+/** A provider that cannot open a model, so that every call of it fails. */
 const failingProvider: ModelProvider = {
   id: 'mute',
   defaultModel: 'mute-1',

@@ -1,6 +1,7 @@
 /**
- * Runs the conformance suite: every check on new runtimes, one after another, each with a time limit. A check that hangs or
- * throws fails. The suite itself always ends, unless a runtime blocks the thread.
+ * Runs the conformance suite: every check on new runtimes, one after another, each with a time limit. A check fails if
+ * it exceeds the limit or throws anything but NotApplicableError. The suite always ends, unless a runtime blocks the
+ * thread.
  */
 import { CheckFailure, messageOf, NotApplicableError } from './assertions.js';
 import { catalogue } from './catalogue.js';
@@ -34,9 +35,9 @@ export interface ConformanceOptions {
 
 /** Observes a suite that another process may continue if this one is lost. */
 interface CheckObserver {
-  /** Called before each check, and repeatedly during the checks of the suite itself. */
+  /** Called before each check and, with `NEG-01`, before each check that NEG-01 runs again. */
   readonly onCheck?: (id: string) => void;
-  /** Called with the result of each check of the runtime. */
+  /** Called with the result of each check of the runtime, before known failures are applied. */
   readonly onResult?: (result: CheckResult) => void;
   /** Results of earlier processes, by check id. These checks are not run. */
   readonly knownResults?: ReadonlyMap<string, CheckResult>;
@@ -48,7 +49,8 @@ const LATE_EVENTS_MS = 50;
 /**
  * Checks a runtime against LSEM v0.1, the Loop Stack Execution Model.
  *
- * @throws {TypeError} If an option or a check id is unknown.
+ * @throws {TypeError} If an option is unknown, `timeoutMs` is out of range, or `only` or `knownFailures` has an unknown
+ * id.
  *
  * @example
  * const report = await checkConformance(driver, { timeoutMs: 30_000 });
@@ -58,7 +60,7 @@ export function checkConformance(driver: LsemDriver, options: ConformanceOptions
   return runChecks(catalogue, driver, options);
 }
 
-/** Runs a given catalogue of checks, so that the suite itself can be tested. */
+/** Runs a given catalogue of checks, reports progress to an observer, and reuses the results that it already has. */
 export async function runChecks(
   checks: readonly ConformanceCheck[],
   driver: LsemDriver,
@@ -149,6 +151,7 @@ async function runCheck(
   };
 }
 
+/** Returns the function that NEG-01 uses to run a check again. A result with all members is reused if there is one. */
 function createRerun(
   driver: LsemDriver,
   verdicts: ReadonlyMap<string, CheckVerdict>,
@@ -179,6 +182,7 @@ async function statusOfWork(work: Promise<void>): Promise<{ readonly status: Che
   }
 }
 
+/** Settles like `work`, or rejects with CheckFailure after `ms` milliseconds. The work itself is not stopped. */
 async function withTimeout(ms: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {

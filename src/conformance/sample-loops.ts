@@ -48,7 +48,7 @@ export function promptLoop(context: CheckContext, id: string, members: object = 
   });
 }
 
-/** A step of a composite: the loop to call, the input it gets, and the name under which its output is bound. */
+/** A step of a composite: the loop to call, the input it gets, and the name under which its result is bound. */
 export interface SampleStep {
   readonly loopId: string;
   readonly inputMapping: { readonly [member: string]: string };
@@ -102,8 +102,9 @@ async function registerSampleLoops(context: CheckContext): Promise<void> {
 }
 
 /**
- * Runs sample loops that succeed or fail in every way that needs no policy: invalid input, invalid output, failing tools
- * and models, and steps that are not reached. The caller verifies the recorded runs.
+ * Runs sample loops that succeed or fail in every way that needs no policy: invalid input, invalid output, failing
+ * tools and models, steps that are not reached, and unknown tools and backends unless they are refused at registration.
+ * Returns the recorded runs, which the caller verifies.
  */
 export async function runSampleLoops(context: CheckContext): Promise<readonly RecordedRun[]> {
   await registerSampleLoops(context);

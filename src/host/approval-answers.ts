@@ -19,16 +19,20 @@ import type { RunningTurn } from './running-turn.js';
 export const REFUSALS_SESSION_ID = 'rondo:refusals';
 const APPROVAL_REFUSED = 'rondo.approval.refused';
 
-/** The open session of an approval, the approvals of its turn, and the current time in milliseconds. */
+/** What `answerApproval` needs to check and record an answer. */
 interface AnswerContext {
+  /** The open session of the approval, or of refusals if the turn is unknown. */
   readonly session: Session;
+  /** The approvals of that session; undefined if the turn is unknown. */
   readonly approvals: Approvals | undefined;
+  /** The current time in milliseconds since the epoch. */
   readonly now: number;
   readonly ids: Ids;
 }
 
 /**
- * Accepts an answer and returns its approval. Throws ANSWER_REFUSED, and journals the refusal, if it is not accepted.
+ * Delivers an answer to its turn, records the standing grant that it contains, and returns the approval. Throws
+ * ANSWER_REFUSED, and journals the refusal, if the answer is not accepted.
  */
 export async function answerApproval(answer: ApprovalAnswer, context: AnswerContext): Promise<Approval> {
   const { id, approved, by, reason, standing } = answer;
@@ -50,8 +54,8 @@ export async function answerApproval(answer: ApprovalAnswer, context: AnswerCont
 }
 
 /**
- * Returns the approval if the same decision of the same person is recorded for it. A client that lost the reply to its
- * answer sends the answer again, and gets this approval.
+ * Returns the approval that an answer names if the same answer (approved or denied) by the same person is recorded for
+ * it; undefined otherwise. A client that lost the reply to its answer sends the answer again and gets this approval.
  */
 export function findAnsweredApproval({ id, approved, by }: ApprovalAnswer, stored: StoredTurn): Approval | undefined {
   const { sessionId } = stored.identity;

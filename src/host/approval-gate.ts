@@ -1,6 +1,7 @@
 /**
  * The approval gate of a host: returns the approval rule of an effect, the authority that its approval is bound to, and
- * the standing grants that cover it. Every effect of every turn passes this gate.
+ * the standing grants that cover it. Every effect of every turn passes this gate. The loop inspector finds the loops
+ * whose turns need it.
  */
 import type { ApprovalGate, StandingGrantRef } from '../layers/approval.js';
 import type { RegisteredLoop } from '../loops/registry.js';
@@ -18,7 +19,7 @@ import type { RunningTurn } from './running-turn.js';
 interface ApprovalGateDeps {
   readonly restrictionFlag: RestrictionFlag;
   readonly now: () => number;
-  /** Returns the running turn with this id. */
+  /** Returns the turn with this id if it runs in this process. */
   readonly runningTurn: (turnId: string) => RunningTurn | undefined;
   /** How long an approval can be answered, in milliseconds. */
   readonly approvalMs: number;
@@ -33,7 +34,10 @@ export class LoopInspector {
     this.implementations = implementations;
   }
 
-  /** Returns true if the loop or a loop that it calls is an agent or can request an approval. The result is cached. */
+  /**
+   * Returns true if the loop or a loop that it calls is an agent, declares an approval policy, or is a tool that asks
+   * for approval by default. The result is cached.
+   */
   hasAgentsOrApprovals(pinned: PinnedLoop): boolean {
     this.results ??= new WeakMap();
     const cached = this.results.get(pinned);
@@ -64,7 +68,10 @@ export class HostApprovalGate implements ApprovalGate {
     this.deps = deps;
   }
 
-  /** Returns the approval rule of an effect, from its own policy and the restrictions of the agents above it. */
+  /**
+   * Returns the approval rule of an effect, from its own policy and the restrictions of the agents above it; undefined
+   * if nothing restricts the effect.
+   */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined {
     const turn = this.deps.restrictionFlag.isSet ? this.deps.runningTurn(rootKeyOf(key)) : undefined;
     return approvalRuleFor(effect, key, turn?.activeRestrictions);
@@ -76,7 +83,7 @@ export class HostApprovalGate implements ApprovalGate {
     return { ...principals, expiresAt: this.deps.now() + this.deps.approvalMs };
   }
 
-  /** Returns the standing grants that cover a call, apart from its target. */
+  /** Returns the standing grants that cover a call. Their targets are not compared; the caller does that. */
   grantsFor(tool: string, definitionDigest: string, input: Json, key: string): readonly StandingGrantRef[] {
     const { approvals, principals } = this.deps.runningTurn(rootKeyOf(key))?.agentState ?? {};
     const call = { tool, definitionDigest, input, ...principals };

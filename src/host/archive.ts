@@ -1,4 +1,7 @@
-/** Reads turns, results, traces and approvals from a store. It claims no session, so it can read while turns run. */
+/**
+ * Reads turns, results, traces and approvals from a store. It claims no session, so it can read while turns run, in
+ * this process or another one. Apart from the lists of turns, it includes entries that are written but not stored yet.
+ */
 import { Fault, LoopError } from '../base/errors.js';
 import { fetchValue } from '../journal/fetch-value.js';
 import type { Store } from '../journal/store.js';
@@ -21,11 +24,14 @@ export interface StoredTurn {
   readonly entries: readonly Entry[];
 }
 
-/** The running turns: those of this process, and the entries of any process that may not be stored yet. */
+/** What the archive needs to know of running turns. */
 interface RunningTurns {
   /** Returns true if the turn runs in this process. */
   has(turnId: string): boolean;
-  /** Returns the written entries of a session from sequence number `from` on. */
+  /**
+   * Returns the entries of the running turn of a session, in any process, from sequence number `from` on. Some may not
+   * be stored yet.
+   */
   unstoredEntries(sessionId: string, from: number): Promise<readonly Entry[]>;
 }
 
@@ -42,7 +48,10 @@ export class Archive {
     this.running = running;
   }
 
-  /** Returns the status of all turns, or of the turns of one session, oldest first. */
+  /**
+   * Returns the status of all turns, or of the turns of one session, oldest first. A damaged session is one item with
+   * the status `error`, or throws STORE_DAMAGED if it is requested by name.
+   */
   async turns(session?: string): Promise<readonly TurnStatus[]> {
     const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
     const runners = await this.runners();
@@ -77,7 +86,8 @@ export class Archive {
   }
 
   /**
-   * Returns the status of the turn with this id, or of all turns of the session with this id. Throws TURN_NOT_FOUND.
+   * Returns the status of the turn with this id, or of all turns of the session with this id. Throws TURN_NOT_FOUND if
+   * there is neither.
    */
   async status(id: string): Promise<readonly TurnStatus[]> {
     const stored = await this.find(id);
@@ -108,7 +118,10 @@ export class Archive {
     return turnResultOf(identity, outcome, entries, endedEntry.at);
   }
 
-  /** Returns the pending approvals of all sessions or of one. Damaged sessions are skipped unless requested by name. */
+  /**
+   * Returns the pending approvals of all sessions or of one. A damaged session is skipped, or throws STORE_DAMAGED if
+   * it is requested by name.
+   */
   async approvals(session?: string): Promise<readonly Approval[]> {
     const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
     const all: Approval[] = [];
@@ -133,12 +146,12 @@ export class Archive {
     return approvals;
   }
 
-  /** Returns a session as the envelopes that front ends display. */
+  /** Returns a session as the envelopes (events with an id) that front ends display. */
   async events(sessionId: string): Promise<readonly EventEnvelope[]> {
     return conversationOf(sessionId, await this.entries(sessionId));
   }
 
-  /** Returns all entries of a session, with values that are stored as blobs. */
+  /** Returns all entries of a session; empty for an unknown one. Values that are stored as blobs are loaded. */
   async entries(sessionId: string): Promise<readonly Entry[]> {
     const entries: Entry[] = [];
     for await (const entry of this.entriesOf(sessionId)) entries.push(entry);
@@ -203,7 +216,7 @@ function isStoreDamage(thrown: unknown): thrown is Fault {
   return thrown instanceof Fault && thrown.code === 'STORE_DAMAGED';
 }
 
-/** Returns the status that reports a session which cannot be read. */
+/** Returns the status that reports a session which cannot be read. Its `turnId` is the session id. */
 function damagedStatus(sessionId: string, { code, message }: Fault): TurnStatus {
   const error = { code, message };
   return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: isoTime(0), error };

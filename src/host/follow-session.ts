@@ -1,16 +1,23 @@
-/** Follows a session: delivers its stored envelopes, then live ones, without gaps and duplicates in between. */
+/**
+ * Follows a session: delivers its recorded envelopes (events with an id), then live ones, without gaps or duplicates in
+ * between.
+ */
 import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
 import { Conversation, type ToolRefusal } from '../views/conversation.js';
 import { ignoringErrors, type SessionFeed, type SessionSubscriber } from './session-feed.js';
 
 interface FollowStart {
+  /** Reads the entries of the session, including those that are not stored yet. */
   readEntries(): Promise<readonly Entry[]>;
   /** The id of the last envelope that the subscriber has received; undefined for all envelopes. */
   readonly afterEnvelopeId: string | undefined;
 }
 
-/** Delivers what the subscriber has missed, then everything that happens. Returns a function that unsubscribes. */
+/**
+ * Delivers the envelopes that the subscriber has missed, then the partial output of unfinished messages, then
+ * everything that the feed publishes. Returns a function that unsubscribes. Errors of the subscriber are ignored.
+ */
 export async function followSession(
   sessionId: string,
   feed: SessionFeed,
@@ -44,6 +51,7 @@ export async function followSession(
 
 /**
  * Returns the envelopes that were created or replaced after the envelope with the id `after`, each in its last version.
+ * An envelope id is the sequence number of an entry and the index of the envelope in that entry: `12.0`.
  */
 function envelopesAfter(
   sessionId: string,

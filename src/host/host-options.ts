@@ -30,8 +30,9 @@ export interface HostOptions {
    */
   readonly implementations?: ReadonlyMap<string, ToolImplementation>;
   /**
-   * Returns true if a recorded definition may run code from this directory. It is called only for a definition that
-   * differs from the registered one: an unchanged definition has the trust of the registered one.
+   * Returns true if a recorded definition may run code from this directory, which is undefined for a definition without
+   * a file. It is not called for a recorded definition that equals the registered one from the same directory; such a
+   * definition has the trust of the registered one.
    * @default () => false
    */
   readonly trusts?: (directory: string | undefined) => boolean;
@@ -49,17 +50,17 @@ export interface HostOptions {
 
 /** Callbacks for one turn. Errors that they throw are ignored, except those of `onTurn`, which reject the call. */
 export interface TurnOptions {
-  /** Receives the id of the turn before the first entry of the turn is written. */
+  /** Receives the id of the turn before the turn starts or continues. */
   readonly onTurn?: (turnId: string) => void;
-  /** Receives every event of the trace in order; for a resumed turn from the start of the turn. */
+  /** Receives every event of the trace in order. A resumed turn delivers its trace from the start. */
   readonly onEvent?: (event: TraceEvent) => void;
-  /** Receives each envelope of the session when it is created, and again when it is replaced. */
+  /** Receives each envelope (event with an id) of the session when it is created, and again when it is replaced. */
   readonly onEnvelope?: (envelope: EventEnvelope) => void;
   /** Receives pieces of messages and of tool output while they are streamed. Deltas are not journaled. */
   readonly onDelta?: (delta: LiveDelta) => void;
   /**
    * Handlers of the streaming protocol, called one after another. The result is returned after the last one has
-   * finished.
+   * finished. They are not called for the part of a turn that another process runs.
    */
   readonly stream?: StreamHandlers;
 }

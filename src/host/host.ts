@@ -1,6 +1,6 @@
 /**
- * The host: runs turns of registered loops on a store and reports their state. A turn is one run of a loop in a session.
- * A turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
+ * The host: runs turns of registered loops on a store and reports their state. A turn is one root call in a session. A
+ * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
  * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
  * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
  */
@@ -39,8 +39,8 @@ export type { SessionMessage, TurnRequest } from './turn-request.js';
 /** A turn that has not ended, and the loops defined in code whose code has changed since it started. */
 export interface InFlightTurn {
   readonly turn: TurnStatus;
-  /** The changed loops. `breaks` is true if the turn cannot continue with the change; `why` states the reason. */
-  readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly why?: string })[];
+  /** The changed loops. `breaks` is true if the turn cannot continue with the change; `reason` states why. */
+  readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly reason?: string })[];
 }
 
 /**
@@ -86,7 +86,11 @@ export class Host {
     });
     this.subscriptions = new Subscriptions({
       isRunning: (sessionId) => turns.runningIn(sessionId) !== undefined,
-      readEntries: async (sessionId) => turns.runningIn(sessionId)?.entries ?? (await this.archive.entries(sessionId)),
+      readEntries: async (sessionId) => {
+        const entries = turns.runningIn(sessionId)?.entries;
+        // A turn without agents has only its own entries, not those of earlier turns of its session.
+        return entries?.[0]?.seq === 0 ? entries : this.archive.entries(sessionId);
+      },
     });
     this.peers = new PeerHosts(store.leases, ids, this.servePeers());
     this.sessionQueues = new SessionQueues(store.leases, (request, send) => this.peers.answer(request, send));
@@ -114,10 +118,11 @@ export class Host {
   }
 
   /**
-   * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status `error`.
-   * With a `key`, a second call attaches to the turn of the first one; it is refused if its loop or input differs. The
-   * promise rejects with a TypeError for an invalid request, with DEFINITION_INVALID for a loop in code that conflicts with
-   * a registered version, and with a Fault if the runtime itself fails, for example if the store cannot be written.
+   * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status
+   * `error`. With a `key`, a second call attaches to the turn of the first one; if its principal, loop or input
+   * differs, the result is the error KEY_CONFLICT. The promise rejects with a TypeError for an invalid request, with
+   * DEFINITION_INVALID for a loop in code that conflicts with a registered version, and with a Fault if the runtime
+   * itself fails, for example if the store cannot be written.
    *
    * @example
    * ```ts
@@ -168,7 +173,8 @@ export class Host {
 
   /**
    * Continues a turn until it ends or pauses. Returns the recorded result if the turn has ended. Throws TURN_NOT_FOUND
-   * if the store has no such turn.
+   * if the store has no such turn, and another LoopError if its loop is no longer registered or its recorded
+   * definitions may not run.
    */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
     const work = async (turnOptions: TurnOptions): Promise<TurnResult> =>
@@ -179,46 +185,55 @@ export class Host {
   }
 
   /**
-   * Cancels a turn. A running turn ends by itself afterwards; any other turn is resumed until it has ended. Returns false
-   * if the turn had ended, or is running and was cancelled before.
+   * Cancels a turn. A running turn ends by itself afterwards; any other turn is resumed until it has ended. Returns
+   * false if the turn had ended, or is running and was cancelled before. Throws TURN_NOT_FOUND if the store has no such
+   * turn.
    */
   cancel(turnId: string, reason: string): Promise<boolean> {
     return this.actions.cancel(turnId, reason);
   }
 
   /**
-   * Answers an approval. Call `resume` afterwards if the turn has paused; a running turn continues by itself. Throws
-   * ANSWER_REFUSED with the reason if the answer is refused. Refusals are journaled.
+   * Answers an approval and returns it. Call `resume` afterwards if the turn has paused; a running turn continues by
+   * itself. Throws ANSWER_REFUSED with the reason if the answer is refused, and journals the refusal. Throws a
+   * TypeError if the answer is malformed.
    */
   answer(answer: ApprovalAnswer): Promise<Approval> {
     return this.actions.answer(answer);
   }
 
-  /** Sends a message to the running or paused turn of a session. Throws TURN_NOT_FOUND if there is none. */
+  /**
+   * Sends a message to the running, paused or interrupted turn of a session. Throws TURN_NOT_FOUND if there is none,
+   * and a TypeError for an unknown mode.
+   */
   sendMessage(message: SessionMessage): Promise<void> {
     return this.actions.sendMessage(message);
   }
 
   /**
-   * Resolves an effect in doubt: an effect that must happen once, of which it is unknown whether it happened, because the
-   * process died. `key` is the key of the effect, `by` the person who decides to retry it, to supply its result as `value`,
-   * or to fail it.
+   * Resolves an effect in doubt: an effect that must happen once and was interrupted, so that it is unknown whether it
+   * happened. `key` is the key of the effect, and `by` names the person who decides to retry it, to supply its result
+   * as `value`, or to fail it. Call `resume` afterwards. Throws TURN_NOT_FOUND for an unknown turn, and ANSWER_REFUSED
+   * if the effect is not in doubt.
    */
   resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
     return this.actions.resolveEffect(key, resolution, by, value);
   }
 
   /**
-   * Follows a session: delivers the envelopes (events with an id) after `afterEnvelopeId`, or all of them, then the partial
-   * output that is being streamed, then every event of the session in this process. Returns a function that unsubscribes.
+   * Follows a session: delivers the envelopes (events with an id) after `afterEnvelopeId`, or all of them, then the
+   * partial output that is being streamed, then everything that a turn of the session in this process publishes.
+   * Returns a function that unsubscribes.
    */
   follow(sessionId: string, subscriber: SessionSubscriber, afterEnvelopeId?: string): Promise<() => void> {
     return this.subscriptions.follow(sessionId, subscriber, afterEnvelopeId);
   }
 
   /**
-   * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and reports
-   * whether they take the same steps. `then` uses the definitions that the turn started with, `now` the registered ones.
+   * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and
+   * reports whether they take the same steps and return the same results. `then` uses the definitions that the turn
+   * started with. `now` uses the registered ones, or those of `then` if the loop is not registered in the version of
+   * the turn. Throws TURN_NOT_FOUND for an unknown turn.
    */
   async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<ReplayReport> {
     const stored = await this.archive.get(turnId);
@@ -228,9 +243,12 @@ export class Host {
     return this.turns.replay(stored, pinned);
   }
 
-  /** Returns all turns that have not ended, each with its changed code and whether the change breaks the turn. */
+  /** Returns all turns that have not ended, with the loops in code that have changed since each turn started. */
   async inFlightTurns(): Promise<readonly InFlightTurn[]> {
-    const open = (await this.archive.turns()).filter(({ endedAt }) => endedAt === undefined);
+    // A damaged session is listed with an error and has no turns that can be read.
+    const open = (await this.archive.turns()).filter(
+      ({ endedAt, status }) => endedAt === undefined && status !== 'error',
+    );
     return Promise.all(open.map((turn) => this.changesOf(turn)));
   }
 
@@ -238,9 +256,9 @@ export class Host {
     const pinText = await this.archive.pinnedText(await this.archive.get(turn.turnId));
     const changes = pinText === undefined ? [] : codeChangesSince(pinText, this.registry);
     const changed = changes.map(async (change) => {
-      if (change.now === 'missing') return { ...change, breaks: true, why: 'it is no longer registered' };
+      if (change.now === 'missing') return { ...change, breaks: true, reason: 'it is no longer registered' };
       const { matches, difference } = await this.replay(turn.turnId, 'now');
-      return matches ? { ...change, breaks: false } : { ...change, breaks: true, why: difference ?? '' };
+      return matches ? { ...change, breaks: false } : { ...change, breaks: true, reason: difference ?? '' };
     });
     return { turn, changed: await Promise.all(changed) };
   }
@@ -249,7 +267,10 @@ export class Host {
     return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
   }
 
-  /** Runs a turn when its session is free. While another process runs the turn, that process sends the turn's events. */
+  /**
+   * Calls `onTurn`, and runs the turn when its session is free. While another process holds the session, that process
+   * sends the events of the turn.
+   */
   private runInSession(
     { sessionId, turnId }: Pick<TurnIdentity, 'sessionId' | 'turnId'>,
     options: TurnOptions,
@@ -273,13 +294,15 @@ export class Host {
     return this.turns.run(identity, { pinned, request, earlierEntries }, options);
   }
 
+  /** Returns the result of a request that starts or continues no turn. */
   private refusedResult(identity: TurnIdentity, error: LoopError): TurnResult {
     return turnResultOf(identity, { status: 'error', error: error.toErrorRecord() }, [], this.options.clock.now());
   }
 
   /**
-   * Returns the loop that the turn started with, from the definitions that were recorded then (the pin). For a turn without
-   * a pin, returns the loop that is registered under its id.
+   * Returns the loop that the turn started with, from the definitions that were recorded then (the pin). For a turn
+   * without a pin, returns the loop that is registered under its id and version. Throws LOOP_NOT_FOUND if there is
+   * none.
    */
   private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
     const pinText = await this.archive.pinnedText(stored);

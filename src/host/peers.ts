@@ -49,19 +49,19 @@ export type TurnUpdate =
 export type SendTurnUpdate = (update: TurnUpdate, droppable?: boolean) => void;
 
 /**
- * The answer of another process; or no process holds the session. `retried` is true if one may have received the
- * request.
+ * The outcome of a routed request: the answer of the process that holds the session, or `answered: false` if no process
+ * holds it. `retried` is true if the reply of an earlier holder was lost, which may have performed the request.
  */
 export type RoutedReply =
   | { readonly answered: true; readonly value: Json }
   | { readonly answered: false; readonly retried: boolean };
 
-/** The time limit for reading unstored entries from another process. */
+/** The time limit for reading unstored entries from another process, in milliseconds. */
 const UNSTORED_TIMEOUT_MS = 1000;
-/** The number of answers that are remembered for repeated requests. */
+/** The maximum number of answers that are remembered for repeated requests. */
 const MAX_REMEMBERED_ANSWERS = 1000;
 
-/** A request with its idempotency key. */
+/** A request with its idempotency key. `follow` and `entries` have none, because they may be performed twice. */
 type IdentifiedRequest = PeerRequest & { readonly id?: string };
 
 /** The client and server side of requests between hosts. */
@@ -78,7 +78,10 @@ export class PeerHosts {
     this.perform = perform;
   }
 
-  /** Sends a request to the process that holds a session, and repeats it while replies are lost. */
+  /**
+   * Sends a request to the process that holds a session, and repeats it while replies are lost. Throws the errors that
+   * the other process throws.
+   */
   async route(sessionId: string, request: PeerRequest): Promise<RoutedReply> {
     const identified = { ...request, id: this.ids.id() } as unknown as Json;
     for (let retried = false; ; retried = true) {
@@ -88,13 +91,19 @@ export class PeerHosts {
     }
   }
 
-  /** Follows a turn in another process. Resolves when that process has finished with the turn or has exited. */
+  /**
+   * Follows a turn in another process. Resolves when that process has finished with the session or has exited, and at
+   * once if no process holds the session.
+   */
   async followTurn(request: FollowTurnRequest, onUpdate: (update: TurnUpdate) => void): Promise<void> {
     const options = { onChunk: (chunk: Json) => onUpdate(chunk as unknown as TurnUpdate) };
     await this.leases.request(request.sessionId, request as unknown as Json, options);
   }
 
-  /** Returns the entries of a session that the process which holds it has written and may not have stored yet. */
+  /**
+   * Returns the entries of a running turn, from sequence number `from` on, from the process that holds its session.
+   * Some may not be stored yet. Returns an empty list if no process holds the session or the reply is lost or late.
+   */
   async unstoredEntries(sessionId: string, from: number): Promise<readonly Entry[]> {
     const request: PeerRequest = { verb: 'entries', sessionId, from };
     const reply = await this.leases.request(sessionId, request as unknown as Json, { timeoutMs: UNSTORED_TIMEOUT_MS });

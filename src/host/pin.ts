@@ -1,5 +1,5 @@
 /**
- * Pins: a turn is pinned to the definitions that it started with. They are stored as one blob of its session, and a
+ * Pins: a turn is pinned to the definitions that it started with. They are stored as one blob (the pin), and a
  * resumed turn is linked from them, independent of the current registry. Code cannot be stored: for a loop in code the
  * pin has its id, version and digest, and the loop must be registered when the turn continues.
  */
@@ -22,20 +22,21 @@ interface PinnedDefinition {
   readonly file?: string;
 }
 
-/** A linked loop and its pin. The loop's `definitionDigest` is the digest of the text. */
+/** A linked loop and its pin as JSON text. The loop's `definitionDigest` is the digest of this text. */
 export interface PinnedLoop extends LinkedLoop {
   readonly pinText: string;
 }
 
 /** A loop in code that has changed, or is no longer registered, since the turn started. */
 export interface CodeChange {
+  /** The loop as `id@version`. */
   readonly loop: string;
   readonly now: 'missing' | 'changed';
 }
 
 const pinCache = new WeakMap<LinkedLoop, PinnedLoop>();
 
-/** Returns a linked loop with its pin, which is computed once. */
+/** Returns a linked loop with its pin, which is computed once for each linked loop. */
 export function pin(linked: LinkedLoop): PinnedLoop {
   const cached = pinCache.get(linked);
   if (cached !== undefined) return cached;
@@ -78,8 +79,8 @@ interface UnpinDeps {
 }
 
 /**
- * Links the pinned definitions of a turn. Throws a LoopError if a loop in code is missing or a definition is not
- * trusted.
+ * Links the pinned definitions of a turn; the first one is the root. Throws LOOP_NOT_FOUND if a loop in code is not
+ * registered, and DEFINITION_INVALID if a definition cannot be registered, for example because it is not trusted.
  */
 export function unpin(pinText: string, { registry, implementations, trusts }: UnpinDeps): PinnedLoop {
   const pinnedDefinitions = JSON.parse(pinText) as readonly PinnedDefinition[];
@@ -101,7 +102,7 @@ export function unpin(pinText: string, { registry, implementations, trusts }: Un
   return pin(linkLoop(pinnedRegistry, root));
 }
 
-/** Adds to the error of an untrusted definition that the definition comes from the journal. */
+/** Returns the error of an untrusted definition with a hint that the definition comes from the journal. */
 function recordedDefinitionError({ code, message, data }: LoopError): LoopError {
   const hint =
     'The definition is recorded in the journal and differs from the registered one; ' +

@@ -12,7 +12,10 @@ import type { RunningTurn } from './running-turn.js';
 import type { SessionActions } from './session-actions.js';
 import { hasLiveCallbacks, ignoringErrors, type SessionSubscriber } from './session-feed.js';
 
-/** The client side: passes the updates of another process to the callbacks of a caller. */
+/**
+ * The client side: passes the updates of another process to the callbacks of a caller. Stream handlers receive nothing
+ * from another process.
+ */
 export class RemoteTurn {
   private readonly options: TurnOptions;
   private receivedEvents = 0;
@@ -21,12 +24,14 @@ export class RemoteTurn {
     this.options = options;
   }
 
-  /** Returns the request for the updates that have not been received yet. */
+  /**
+   * Returns the request for the trace events that have not been received yet and, for live callbacks, other updates.
+   */
   followRequest(sessionId: string, turnId: string): FollowTurnRequest {
     return { verb: 'follow', sessionId, turnId, events: this.receivedEvents, live: hasLiveCallbacks(this.options) };
   }
 
-  /** Passes an update to the callbacks. */
+  /** Passes an update to the callbacks and counts trace events. Errors of the callbacks are ignored. */
   receive(update: TurnUpdate): void {
     const { onEvent, onEnvelope, onDelta } = this.options;
     if ('envelope' in update) return void ignoringErrors(() => onEnvelope?.(update.envelope));
@@ -74,7 +79,7 @@ export function servePeerRequests(
   };
 }
 
-/** Sends the updates of a turn until this process has finished its task in the session. */
+/** Sends the updates of a turn until this process has finished its current task in the session. */
 async function sendTurnUpdates(host: PeerServerDeps, request: FollowTurnRequest, send: SendTurnUpdate): Promise<void> {
   const { sessionId, turnId, live } = request;
   const subscriber: SessionSubscriber = {
@@ -88,7 +93,7 @@ async function sendTurnUpdates(host: PeerServerDeps, request: FollowTurnRequest,
   unsubscribe();
 }
 
-/** Sends the trace of a running turn, without the first `events` events. Returns a function that stops it. */
+/** Sends the trace of a turn if it runs here, without the first `events` events. Returns a function that stops it. */
 function sendTrace(
   turn: RunningTurn | undefined,
   { turnId, events }: FollowTurnRequest,

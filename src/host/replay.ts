@@ -20,9 +20,9 @@ export interface ReplayReport {
   readonly matches: boolean;
   /** The number of recorded calls whose bodies ran to their end again. */
   readonly calls: number;
-  /** The key of the step at which the recorded entries end; absent if the replay reached the end of the turn. */
+  /** The key of the step at which the recorded entries end; absent if the turn ended again or a mismatch was found. */
   readonly stoppedAt?: string;
-  /** The first difference: the message of the replay mismatch, or a key with its recorded and its new end. */
+  /** The message of the replay mismatch, or else the first call that ended differently, with both ends. */
   readonly difference?: string;
 }
 
@@ -42,7 +42,7 @@ interface ReplayOptions {
 
 const isCallEnd = ({ type }: Entry): boolean => type === 'call.completed' || type === 'call.errored';
 
-/** Replays a turn. Throws a Fault for anything but a mismatch or the end of the recorded entries. */
+/** Replays a turn. Throws any error other than a mismatch and the end of the recorded entries. */
 export async function replayTurn(options: ReplayOptions): Promise<ReplayReport> {
   const { session: name, turn, loop, input, entries, clock, ids, context, layers = [], maxDepth } = options;
   // Where a cancel stops a body depends on timing, so only ends before the cancel are compared.
@@ -94,6 +94,7 @@ function reportOf(calls: number, difference: string | undefined, stoppedAt: stri
   };
 }
 
+/** True if two ends of a call have the same type, value and error code. Error messages may differ. */
 function haveSameOutcome(a: Entry, b: Entry): boolean {
   return a.type === b.type && jsonEquals(a.value, b.value) && a.error?.code === b.error?.code;
 }

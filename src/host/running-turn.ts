@@ -38,17 +38,12 @@ export function principalsOf({ principal, approvers }: TurnPrincipals): { readon
 /** The principals of a turn that names none. */
 const ANONYMOUS: TurnPrincipals = {};
 
-/** Finds the feed of a session that has subscribers. */
-export interface FeedLookup {
-  get(sessionId: string): SessionFeed | undefined;
-}
-
 interface RunningTurnDeps {
   readonly sessionId: string;
   readonly turnId: string;
-  /** The existing entries of the session; empty if the turn does not need them. */
+  /** The existing entries of the session; empty if it has none or the turn does not need them. */
   readonly earlierEntries: readonly Entry[];
-  readonly feeds: FeedLookup;
+  readonly feeds: ReadonlyMap<string, SessionFeed>;
   readonly clock: Clock;
   readonly restrictionFlag: RestrictionFlag;
   readonly onEvent?: ((event: TraceEvent) => void) | undefined;
@@ -58,9 +53,9 @@ interface RunningTurnDeps {
 export class RunningTurn implements TurnContext {
   readonly sessionId: string;
   readonly turnId: string;
-  /** The entries of the session, from the earlier ones to the latest. */
+  /** The earlier entries that the turn was given, followed by all entries written since. */
   readonly entries: Entry[] = [];
-  /** The open session; undefined during a replay. */
+  /** The open session; undefined before it is opened and during a replay. */
   session: Session | undefined;
   private readonly deps: RunningTurnDeps;
   private readonly traceBuilder: TraceBuilder | undefined;
@@ -104,7 +99,7 @@ export class RunningTurn implements TurnContext {
     return this.createdAgentState;
   }
 
-  /** The restrictions of the turn; undefined while no agent or approval has taken part. */
+  /** The restrictions of the turn; undefined until `agentState` is first used. */
   get activeRestrictions(): RestrictionTable | undefined {
     return this.createdAgentState?.restrictions;
   }
@@ -115,12 +110,12 @@ export class RunningTurn implements TurnContext {
     return by === 'turn' ? inTurn : inTurn + this.agentState.earlierModelAnswers.count(id, model);
   }
 
-  /** Returns the messages before this turn. A resumed turn must not see messages that followed its start. */
+  /** Returns the messages of the session before this turn started, also if the turn is resumed after later messages. */
   earlierMessages(): readonly ModelMessage[] {
     return historyBefore(this.turnId, this.entries);
   }
 
-  /** Returns the times and the trace of a completed step of `parent`. */
+  /** Returns the times and the trace of a step of the call `parent`; undefined if the step has not completed. */
   callTimes(callId: string, parent: string): CallTimes | undefined {
     this.callResults ??= new CallResults(this.entries);
     return this.callResults.timesOf(callId, parent);
@@ -132,20 +127,22 @@ export class RunningTurn implements TurnContext {
     return { steer: inbox.count('steer'), queue: inbox.count('queue') };
   }
 
-  /** Publishes a delta; undefined while the session has no subscriber. */
+  /** The function that publishes a delta; undefined while the session has no subscriber. */
   get onLiveDelta(): ((delta: LiveDelta) => void) | undefined {
     return this.deps.feeds.get(this.sessionId)?.hasSubscribers === true ? this.agentState.publishDelta : undefined;
   }
 
+  /** The restrictions of the agents of the turn. Reading it creates the state for agents. */
   get restrictions(): RestrictionTable {
     return this.agentState.restrictions;
   }
 
+  /** Enforces the timeouts of tool calls. Reading it creates the state for agents. */
   get watchdog(): Watchdog {
     return this.agentState.watchdog;
   }
 
-  /** Stops the watchdog and releases the entries. Call it when the turn has ended or paused. */
+  /** Closes the state for agents and approvals, if there is one. Call it when the turn has ended or paused. */
   close(): void {
     this.createdAgentState?.close();
   }
@@ -181,7 +178,10 @@ class AgentTurnState {
     }
   }
 
-  /** Drops references: V8 pretenures per-turn objects, which would otherwise keep finished turns alive. */
+  /**
+   * Stops the watchdog and drops the reference to the entries: V8 pretenures per-turn objects, which would otherwise
+   * keep finished turns alive.
+   */
   close(): void {
     this.watchdog.close();
     this.entries = [];

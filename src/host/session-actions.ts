@@ -1,7 +1,7 @@
 /**
  * Actions on turns from outside: cancel a turn, answer an approval, send a message, resolve an effect in doubt. An
- * action uses the open session if the turn runs in this process, is routed to the process that runs it, or else opens
- * the session.
+ * action uses the open session if the turn runs in this process. Otherwise it is sent to the process that holds the
+ * session or, if there is none, performed here when the session is free. `resolveEffect` never uses the open session.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -32,7 +32,7 @@ export interface SessionActionDeps {
   openSession(sessionId: string): Promise<Session>;
   /** Returns the turn with this id if it runs in this process. */
   runningTurn(turnId: string): RunningTurn | undefined;
-  /** Returns the turn of this session that runs in this process. */
+  /** Returns the turn of this session that runs in this process, if there is one. */
   runningTurnIn(sessionId: string): RunningTurn | undefined;
   /** Continues a turn until it ends or pauses. */
   resume(turnId: string): Promise<unknown>;
@@ -67,7 +67,10 @@ export class SessionActions {
     return isRecorded || wasCancelled(turnId, await archive.get(turnId));
   }
 
-  /** Answers an approval. Throws ANSWER_REFUSED, and journals the refusal, if the answer is not accepted. */
+  /**
+   * Answers an approval. Throws ANSWER_REFUSED, and journals the refusal, if the answer is not accepted. Throws a
+   * TypeError if it is malformed.
+   */
   async answer(unvalidated: ApprovalAnswer): Promise<Approval> {
     const answer = validatedAnswer(unvalidated);
     const turnId = turnIdOfApproval(answer.id);
@@ -75,7 +78,11 @@ export class SessionActions {
     const running = this.deps.runningTurnIn(sessionIdOf(turnId));
     if (running?.session !== undefined) {
       const { session, agentState } = running;
-      return answerApproval(answer, { session, approvals: agentState.approvals, now: clock.now(), ids });
+      // A turn without agents does not know the approvals of earlier turns of its session.
+      const isKnown = agentState.approvals.get(answer.id) !== undefined;
+      const approvals = isKnown ? agentState.approvals : await archive.approvalsIn(turnId);
+      const isStillRunning = this.deps.runningTurnIn(sessionIdOf(turnId)) === running;
+      if (isStillRunning) return answerApproval(answer, { session, approvals, now: clock.now(), ids });
     }
     const routed = await peers.route(sessionIdOf(turnId), { verb: 'answer', answer });
     if (routed.answered) return routed.value as unknown as Approval;
@@ -89,7 +96,10 @@ export class SessionActions {
     });
   }
 
-  /** Sends a message to the running or paused turn of a session. Throws TURN_NOT_FOUND if there is none. */
+  /**
+   * Sends a message to the running, paused or interrupted turn of a session. Throws TURN_NOT_FOUND if there is none,
+   * and a TypeError for an unknown mode.
+   */
   async sendMessage(input: SessionMessage): Promise<void> {
     const { archive, peers, ids } = this.deps;
     const message = { mode: 'steer' as const, ...input, id: input.id ?? ids.id() };
@@ -108,7 +118,7 @@ export class SessionActions {
     await this.withSession(open.turnId, (session) => session.signal(signal));
   }
 
-  /** Resolves an effect in doubt. `value` is the result of the tool, for the resolution `supply`. */
+  /** Resolves an effect in doubt; see `Host.resolveEffect`. `value` is the result of the effect, for `supply`. */
   async resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
     const [turnId = ''] = key.split('/', 1);
     const routed = await this.deps.peers.route(sessionIdOf(turnId), {
@@ -150,7 +160,7 @@ export class SessionActions {
   }
 }
 
-/** Returns true if a cancel of the turn is recorded, from any caller. */
+/** Returns true if a cancel of the turn is recorded, from any caller, or the turn ended with CANCELLED. */
 function wasCancelled(turnId: string, { turn, entries }: StoredTurn): boolean {
   if (turn.endedEntry?.error?.code === 'CANCELLED') return true;
   return entries.some(({ type, key }) => type === 'cancel.requested' && key === turnId);

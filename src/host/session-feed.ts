@@ -1,6 +1,6 @@
 /**
- * The live feed of a session: envelopes when they are created, and deltas, which are never journaled. A subscriber that
- * joins late first receives the joined deltas of unfinished messages, so the deltas that follow are complete.
+ * The live feed of a session: envelopes (events with an id) when they are created, and deltas, which are never
+ * journaled. The feed joins the deltas of unfinished messages, so that a late subscriber can receive them first.
  */
 import type { EventEnvelope } from '../protocol/events.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -10,19 +10,22 @@ import { StreamDispatcher } from '../views/stream-dispatcher.js';
 
 /** A subscriber to a session. Errors that it throws are ignored. */
 export interface SessionSubscriber {
+  /** Receives an envelope. `refusal` is set for a tool call that was refused before it started. */
   envelope?(envelope: EventEnvelope, refusal?: ToolRefusal): void;
+  /** Receives a piece of a message or of tool output. */
   delta?(delta: LiveDelta): void;
 }
 
 /** The joined deltas of one unfinished message or tool output. */
 type PartialOutput = LiveDelta & { text: string };
 
-/** Deltas are no longer joined beyond this length. */
+/** The length at which joined deltas stop growing. Later deltas are still published. */
 const MAX_PARTIAL_CHARS = 1024 * 1024;
 
 /** Publishes envelopes and deltas of one session to its subscribers, in order. */
 export class SessionFeed {
   private readonly subscribers = new Set<SessionSubscriber>();
+  /** Notifications that wait for the next microtask; undefined if none waits. */
   private deferred: ((subscriber: SessionSubscriber) => void)[] | undefined;
   /** Unfinished messages and tool outputs, by kind, generation and tool call. */
   private readonly partials = new Map<string, PartialOutput>();
@@ -33,6 +36,7 @@ export class SessionFeed {
     return () => this.subscribers.delete(subscriber);
   }
 
+  /** True if the feed has at least one subscriber. */
   get hasSubscribers(): boolean {
     return this.subscribers.size > 0;
   }
@@ -47,7 +51,7 @@ export class SessionFeed {
     this.deliver((subscriber) => subscriber.delta?.(delta));
   }
 
-  /** Publishes an envelope. The envelope of a finished message or result replaces its deltas. */
+  /** Publishes an envelope in the next microtask. The envelope of a finished message or result replaces its deltas. */
   publishEnvelope(envelope: EventEnvelope, refusal?: ToolRefusal): void {
     this.finishPartial(envelope);
     // Envelopes are created while an entry is being written. Delivery is deferred, because a subscriber may itself
@@ -56,7 +60,7 @@ export class SessionFeed {
     this.deliver((subscriber) => subscriber.envelope?.(envelope, refusal));
   }
 
-  /** Calls all subscribers, in order: at once, or after the deferred notifications if there are any. */
+  /** Calls all subscribers: at once, or after the deferred notifications if there are any. */
   private deliver(notify: (subscriber: SessionSubscriber) => void): void {
     if (this.subscribers.size === 0) this.deferred = undefined;
     else if (this.deferred === undefined) this.deliverNow(notify);
@@ -67,7 +71,7 @@ export class SessionFeed {
     for (const subscriber of this.subscribers) ignoringErrors(() => notify(subscriber));
   }
 
-  /** Delivers the deferred notifications. */
+  /** Delivers the deferred notifications at once. */
   flush(): void {
     const { deferred = [] } = this;
     this.deferred = undefined;
@@ -113,13 +117,14 @@ export function ignoringErrors(callback: () => void): void {
   }
 }
 
-/** Returns true if the options of a turn subscribe to its session. */
+/** Returns true if the options of a turn have a callback for envelopes or deltas. */
 export function hasLiveCallbacks({ onEnvelope, onDelta, stream }: LiveCallbacks): boolean {
   return onEnvelope !== undefined || onDelta !== undefined || stream !== undefined;
 }
 
 /**
- * Subscribes the callbacks of a turn. Envelopes of entries before `firstSeq` are not new to the stream handlers.
+ * Subscribes the callbacks of a turn to a feed. Stream handlers treat envelopes of entries before the sequence number
+ * `firstSeq` as known already.
  * `unsubscribe` resolves when the last stream handler has finished.
  */
 export function subscribeCallbacks(

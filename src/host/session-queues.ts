@@ -1,6 +1,6 @@
 /**
- * Serializes tasks per session: within this process by a queue, between the processes that share the store by a lease.
- * A task waits while another process holds its session.
+ * Serializes tasks per session: within this process by a queue, between the processes that share the store by a lease
+ * (the claim of one process to a session). A task waits while another process holds its session.
  */
 import { NOOP_LEASE } from '../journal/leases.js';
 import type { Lease, LeaseHolder, Leases } from '../journal/store.js';
@@ -19,6 +19,7 @@ interface SessionTask<T> {
 export class SessionQueues {
   private readonly leases: Leases;
   private readonly answerPeer: LeaseHolder['handleRequest'];
+  /** The last queued task of each session that has one. */
   private readonly lastTasks = new Map<string, Promise<unknown>>();
   /** The tasks that run under a lease of this process, by session. */
   private activeTasks: Map<string, Promise<unknown>> | undefined;
@@ -29,7 +30,7 @@ export class SessionQueues {
     this.answerPeer = answerPeer;
   }
 
-  /** Runs a task after all earlier tasks of its session. */
+  /** Runs a task after all earlier tasks of its session, even if they failed, and settles like the task. */
   run<T>(task: SessionTask<T>): Promise<T> {
     const { sessionId } = task;
     const previous = this.lastTasks.get(sessionId);
@@ -43,7 +44,9 @@ export class SessionQueues {
     return done;
   }
 
-  /** Resolves when the task that currently runs under a lease of this process has ended. */
+  /**
+   * Resolves when the task that runs in this session under a lease of this process has ended; at once if there is none.
+   */
   async whenIdle(sessionId: string): Promise<void> {
     await this.activeTasks?.get(sessionId)?.catch(() => undefined);
   }

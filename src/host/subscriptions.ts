@@ -1,42 +1,45 @@
 /**
- * Live subscriptions to sessions. The first subscriber of a session creates its feed; the feed is dropped when the
- * session has neither a subscriber nor a running turn.
+ * Live subscriptions to sessions. The first subscriber of a session creates its feed. The feed is dropped when a
+ * subscriber leaves or a turn ends, and the session then has neither a subscriber nor a running turn in this process.
  */
 import type { Entry } from '../protocol/entry.js';
 import { followSession } from './follow-session.js';
 import { SessionFeed, type SessionSubscriber } from './session-feed.js';
 
 interface SubscriptionDeps {
-  /** True if a turn of the session runs in this process. */
+  /** Returns true if a turn of the session runs in this process. */
   isRunning(sessionId: string): boolean;
-  /** The entries of a session, including those that are not stored yet. */
+  /** Returns the entries of a session, including those that are not stored yet. */
   readEntries(sessionId: string): Promise<readonly Entry[]>;
 }
 
 /** The feeds of all sessions with subscribers. */
 export class Subscriptions {
   private readonly deps: SubscriptionDeps;
-  private readonly feeds = new Map<string, SessionFeed>();
+  private readonly feedMap = new Map<string, SessionFeed>();
 
   constructor(deps: SubscriptionDeps) {
     this.deps = deps;
   }
 
-  /** Returns the feed of a session, if it has one. */
-  get(sessionId: string): SessionFeed | undefined {
-    return this.feeds.size === 0 ? undefined : this.feeds.get(sessionId);
+  /**
+   * The feeds by session. A turn gets this map and not this object, which refers to the host: V8 may allocate objects of
+   * a turn in the old generation, where they would keep the host and its store alive until a major collection.
+   */
+  get feeds(): ReadonlyMap<string, SessionFeed> {
+    return this.feedMap;
   }
 
   /** Returns the feed of a session and creates it if there is none. */
   feedOf(sessionId: string): SessionFeed {
-    const feed = this.feeds.get(sessionId) ?? new SessionFeed();
-    this.feeds.set(sessionId, feed);
+    const feed = this.feedMap.get(sessionId) ?? new SessionFeed();
+    this.feedMap.set(sessionId, feed);
     return feed;
   }
 
   /**
-   * Delivers the partial output that is being streamed, then everything that happens. Returns a function that
-   * unsubscribes.
+   * Delivers the partial output that is being streamed, then everything that the session publishes in this process.
+   * Returns a function that unsubscribes.
    */
   subscribe(sessionId: string, subscriber: SessionSubscriber): () => void {
     const feed = this.feedOf(sessionId);
@@ -50,7 +53,8 @@ export class Subscriptions {
   }
 
   /**
-   * Delivers the envelopes after `afterEnvelopeId`, then everything that happens. Returns a function that unsubscribes.
+   * Delivers the envelopes after `afterEnvelopeId` (all if undefined), then like `subscribe`. Returns a function that
+   * unsubscribes.
    */
   async follow(
     sessionId: string,
@@ -70,7 +74,7 @@ export class Subscriptions {
 
   /** Deletes the feed of a session that has no subscriber and no running turn. */
   dropIfUnused(sessionId: string): void {
-    const feed = this.feeds.get(sessionId);
-    if (feed !== undefined && !feed.hasSubscribers && !this.deps.isRunning(sessionId)) this.feeds.delete(sessionId);
+    const feed = this.feedMap.get(sessionId);
+    if (feed !== undefined && !feed.hasSubscribers && !this.deps.isRunning(sessionId)) this.feedMap.delete(sessionId);
   }
 }

@@ -72,7 +72,7 @@ const TURN_REQUEST_KEYS = optionKeys<TurnRequest>({
   approvers: true,
 });
 
-/** Returns the identity of the turn of the request's key and principal, or of a new turn that is named after `id`. */
+/** Returns the identity of the turn for a request: named after its key and principal, or after `id` without a key. */
 export function turnIdentityOf(request: TurnRequest, registered: RegisteredLoop | undefined, id: string): TurnIdentity {
   const { loop, version = '', key, principal, sessionId } = request;
   const shortId = id.slice(0, 4) + id.slice(-12);
@@ -85,7 +85,8 @@ export function turnIdentityOf(request: TurnRequest, registered: RegisteredLoop 
 }
 
 /**
- * Returns the name of a key in ids. Keys with and without a principal have different prefixes, so they cannot collide.
+ * Returns the part of an id that stands for a key: a digest of key and principal. Keys with and without a principal
+ * have different prefixes, so they cannot collide.
  */
 function keyNameOf(key: string, principal: string | undefined): string {
   if (principal === undefined) return `k-${digestOfText(key).slice(0, 16)}`;
@@ -93,8 +94,9 @@ function keyNameOf(key: string, principal: string | undefined): string {
 }
 
 /**
- * Returns the identity under which a turn with a key is stored. Journals of earlier versions name turns after the key
- * without the principal; such a turn keeps its identity if it belongs to this principal.
+ * Returns the identity under which the turn of a request is stored. Journals of earlier versions name turns after the
+ * key without the principal; such a turn keeps its identity if it belongs to this principal. Otherwise returns
+ * `identity`.
  */
 export async function recordedIdentity(
   archive: Archive,
@@ -114,8 +116,8 @@ export async function recordedIdentity(
 }
 
 /**
- * Returns the error if the turn of a request's key belongs to another principal, loop or input; undefined if it may
- * attach.
+ * Returns KEY_CONFLICT if the turn of a request's key belongs to another principal, loop or input; undefined if the
+ * request may attach. Versions are not compared. Throws VALUE_INVALID if the input is not JSON.
  */
 export function attachConflict(
   { turn }: StoredTurn,
@@ -151,7 +153,9 @@ export function loopNotFoundError({ loop, version }: TurnRequest): LoopError {
   return new LoopError('LOOP_NOT_FOUND', `There is no loop ${label}.`, { loopId: id });
 }
 
-/** Throws a TypeError if a request has an unknown option or an invalid session id, key or principal. */
+/**
+ * Throws a TypeError if a request has an unknown option or an invalid session id, key, principal or list of approvers.
+ */
 export function assertTurnRequest(request: TurnRequest): void {
   assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
   const { sessionId, key } = request;

@@ -16,14 +16,16 @@ export interface TurnIdentity {
   readonly loopVersion: string;
 }
 
-/** Returns the id of a turn's session, or an empty string for a text that is not a turn id. */
+/**
+ * Returns the session id in a turn id: the part before the last dot. Returns an empty string for a text without a dot.
+ */
 export function sessionIdOf(turnId: string): string {
   return turnId.slice(0, Math.max(0, turnId.lastIndexOf('.')));
 }
 
 /**
- * Adds to a fault the turn that it interrupted and the command that continues it. Other values are returned as they
- * are.
+ * Returns a fault with the turn that it interrupted and the command that continues the turn. A fault that already names
+ * a turn, and any other value, is returned as it is.
  */
 export function faultWithTurn(thrown: unknown, turnId: string, started: 'started' | 'unknown' = 'started'): unknown {
   if (!(thrown instanceof Fault)) return thrown;
@@ -36,7 +38,8 @@ export function faultWithTurn(thrown: unknown, turnId: string, started: 'started
 }
 
 /**
- * Returns a replay mismatch as an outcome, because the turn itself is unchanged. Throws any other error with its turn.
+ * Returns a replay mismatch as an outcome, because the turn itself is unchanged. Throws any other error; a fault names
+ * the turn.
  */
 export function mismatchOutcome(thrown: unknown, turnId: string): RunOutcome {
   if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw faultWithTurn(thrown, turnId);
@@ -58,7 +61,10 @@ function resultErrorOf({ code, message, data }: ErrorRecord): ResultError {
   return data === undefined ? { code, message } : { code, message, details: data };
 }
 
-/** Returns the result of a turn from its outcome and entries. `now` is the end time of a turn that has not ended. */
+/**
+ * Returns the result of a turn from its outcome and entries. `now` is the end time, in milliseconds since the epoch, of
+ * a turn without a recorded end.
+ */
 export function turnResultOf(
   identity: TurnIdentity,
   outcome: RunOutcome,

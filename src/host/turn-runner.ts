@@ -1,6 +1,6 @@
 /**
- * Runs turns in this process: opens the session, runs the root call with the layers of the host and tracks running
- * turns. Queues and other processes are handled by the host.
+ * Runs turns in this process: opens the session, runs the root call with the layers of the host (the functions around
+ * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
 import { Session } from '../kernel/session.js';
@@ -21,19 +21,20 @@ import type { StoredTurn } from './archive.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
-import { type FeedLookup, principalsOf, RunningTurn } from './running-turn.js';
-import { hasLiveCallbacks, subscribeCallbacks } from './session-feed.js';
+import { principalsOf, RunningTurn } from './running-turn.js';
+import { hasLiveCallbacks, type SessionFeed, subscribeCallbacks } from './session-feed.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { TurnRequest } from './turn-request.js';
 import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
 
 const EMPTY_MAP: ReadonlyMap<string, never> = new Map<string, never>();
+/** The limits of the in-memory cache of effect results. */
 const CACHE_LIMITS = { entries: 10_000, bytes: 64 * 1024 * 1024 };
 const DEFAULT_MAX_DEPTH = 2000;
 const DEFAULT_APPROVAL_MS = 30 * 86_400_000;
 
-/** A replay publishes nothing. */
-const NO_FEEDS: FeedLookup = { get: () => undefined };
+/** The feeds of a replayed turn, which publishes nothing. */
+const NO_FEEDS: ReadonlyMap<string, SessionFeed> = new Map();
 
 /** The start of a turn: the pinned loop, its input and principals, and the existing entries of its session. */
 interface TurnStart {
@@ -74,18 +75,21 @@ export class TurnRunner {
     return this.running.get(turnId);
   }
 
-  /** Returns the turn of this session that runs in this process. */
+  /** Returns the turn of this session that runs in this process, if there is one. */
   runningIn(sessionId: string): RunningTurn | undefined {
     for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
     return undefined;
   }
 
-  /** Returns the entries of a session's running turn from sequence number `from` on, including those not stored yet. */
+  /**
+   * Returns the entries of a session's running turn from sequence number `from` on, including those not stored yet;
+   * empty if no turn of the session runs here.
+   */
   unstoredEntries(sessionId: string, from: number): readonly Entry[] {
     return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
   }
 
-  /** True if a turn of this loop needs the earlier entries of its session. */
+  /** Returns true if a turn of this loop needs the earlier entries of its session. */
   needsEarlierEntries(pinned: PinnedLoop): boolean {
     return this.loopInspector.hasAgentsOrApprovals(pinned);
   }
@@ -97,7 +101,10 @@ export class TurnRunner {
     return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
   }
 
-  /** Runs a turn until it ends or pauses. */
+  /**
+   * Runs a turn until it ends or pauses. A replay mismatch is a result with the status `error`; other faults are
+   * thrown.
+   */
   async run(
     identity: TurnIdentity,
     { pinned, request, earlierEntries }: TurnStart,
@@ -107,7 +114,7 @@ export class TurnRunner {
     const { store, clock } = this.options;
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
-    const turn = this.createTurn(identity, earlierEntries, subscriptions, options.onEvent);
+    const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
     const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
     turn.session = session;
     const callbacks = hasLiveCallbacks(options)
@@ -127,7 +134,7 @@ export class TurnRunner {
       this.running.delete(turnId);
       await session.close();
       turn.close();
-      subscriptions.get(sessionId)?.clearPartials();
+      subscriptions.feeds.get(sessionId)?.clearPartials();
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
     }
@@ -147,7 +154,7 @@ export class TurnRunner {
   private createTurn(
     { sessionId, turnId }: TurnIdentity,
     earlierEntries: readonly Entry[],
-    feeds: FeedLookup,
+    feeds: ReadonlyMap<string, SessionFeed>,
     onEvent?: TurnOptions['onEvent'],
   ): RunningTurn {
     const { restrictionFlag } = this;

@@ -9,6 +9,7 @@ import { digestOfText } from './record.js';
 const PARTS_PREFIX = 'parts:';
 /** Shorter texts stay in the value: a part of their own would cost more than it saves. */
 const MIN_BLOB_PART_CHARS = 4096;
+/** The maximum number of parts of one value. Further long texts stay in the value. */
 const MAX_BLOB_PARTS = 100;
 
 type ValuePath = readonly (string | number)[];
@@ -22,7 +23,7 @@ interface BlobTexts {
   readonly parts: ReadonlyMap<string, string>;
 }
 
-/** Splits a value into the texts that are stored for it. */
+/** Splits a value into the texts that are stored for it. A value that is itself a text has no parts. */
 export function splitIntoBlobs(value: Json | undefined): BlobTexts {
   const parts = new Map<string, string>();
   const references: PartReference[] = [];
@@ -37,7 +38,7 @@ export function splitIntoBlobs(value: Json | undefined): BlobTexts {
   return { text: PARTS_PREFIX + JSON.stringify([remainder, references]), parts };
 }
 
-/** Restores a value from its stored text. `fetchPart` returns the verified text of a part. */
+/** Restores a value from its stored text. `fetchPart` returns the verified text of a part, or throws. */
 export async function joinBlobParts(text: string, fetchPart: (digest: string) => Promise<string>): Promise<Json> {
   if (!text.startsWith(PARTS_PREFIX)) return JSON.parse(text) as Json;
   const [value, references] = parseParts(text);
@@ -45,7 +46,7 @@ export async function joinBlobParts(text: string, fetchPart: (digest: string) =>
   return value;
 }
 
-/** Returns the digests of the parts that a stored text refers to. */
+/** Returns the digests of the parts that a stored text refers to; none for a value without parts. */
 export function partDigestsIn(text: string): readonly string[] {
   if (!text.startsWith(PARTS_PREFIX)) return [];
   const [, references] = parseParts(text);
@@ -56,7 +57,10 @@ function parseParts(text: string): [remainder: Json, references: readonly PartRe
   return JSON.parse(text.slice(PARTS_PREFIX.length));
 }
 
-/** Replaces long texts by null; other values are not copied. `extract` returns false to stop the extraction. */
+/**
+ * Returns the value with the long texts inside it replaced by null. Arrays and objects without such texts are not
+ * copied. `extract` receives each text and returns false to stop the extraction.
+ */
 function extractLongTexts(root: Json, extract: (text: string, path: ValuePath) => boolean): Json {
   let canExtract = true;
   const walk = (value: Json, path: ValuePath): Json => {

@@ -1,4 +1,7 @@
-/** The ports to time and randomness. No other code below the adapters reads a clock or creates an id. */
+/**
+ * The ports to time and randomness. The kernel, layers and loops read clocks and create ids only through them, so that
+ * a test can control both.
+ */
 
 /** The two clocks of a process. */
 export interface Clock {

@@ -6,7 +6,7 @@ const MAX_DESCRIPTION_CHARS = 300;
 /** The step that the code requests: the fields that a replay compares with the recorded entry. */
 export type RequestedStep = Pick<Entry, 'type' | 'name' | 'kind' | 'version' | 'value'>;
 
-/** Describes a step in one line of bounded length. */
+/** Describes a step in one line of bounded length; returns `nothing` for undefined. */
 export function describeEntry(entry: RequestedStep | undefined): string {
   if (entry === undefined) return 'nothing';
   const version = entry.version === undefined ? '' : `@${entry.version}`;
@@ -14,6 +14,7 @@ export function describeEntry(entry: RequestedStep | undefined): string {
   return text.length > MAX_DESCRIPTION_CHARS ? `${text.slice(0, MAX_DESCRIPTION_CHARS)}…` : text;
 }
 
+/** Returns a value as JSON text; a note for a value that is not JSON. */
 function jsonTextOrNote(value: unknown): string {
   try {
     return JSON.stringify(value) ?? '';

@@ -7,7 +7,10 @@ import { joinBlobParts } from './blob-parts.js';
 import { digestOfText } from './record.js';
 import type { Blobs } from './store.js';
 
-/** Returns the value of an entry. A blob and each of its parts are verified against their digests. */
+/**
+ * Returns the value of an entry; undefined if it has none. A blob and each of its parts are verified against their
+ * digests. Throws STORE_DAMAGED if one is missing or does not match.
+ */
 export async function fetchValue(blobs: Blobs, session: string, entry: Entry): Promise<Json | undefined> {
   if (entry.blob === undefined || entry.value !== undefined) return entry.value;
   const fetch = (digest: string): Promise<string> => fetchBlob(blobs, session, entry.seq, digest);

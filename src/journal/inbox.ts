@@ -1,4 +1,7 @@
-/** The inbox of a session: signals that no wait has received. Other names do not slow down a lookup by name. */
+/**
+ * The inbox of a session: signals that no wait has received. The time of a lookup by name does not depend on signals of
+ * other names.
+ */
 import type { Entry } from '../protocol/entry.js';
 
 /** Signals by delivery id and, oldest first, by name. */
@@ -11,7 +14,7 @@ export class Inbox {
     return [...this.byId.values()].sort((a, b) => a.seq - b.seq);
   }
 
-  /** Returns the oldest signal of a name. */
+  /** Returns the oldest signal of a name; undefined if there is none. */
   oldest(name: string): Entry | undefined {
     return this.byName.get(name)?.[0];
   }
@@ -26,7 +29,7 @@ export class Inbox {
     this.byId.set(key, signal);
   }
 
-  /** Removes a signal by its delivery id and returns it. */
+  /** Removes a signal by its delivery id and returns it; undefined if it is not in the inbox. */
   take(id: string): Entry | undefined {
     const signal = this.byId.get(id);
     if (signal === undefined) return undefined;

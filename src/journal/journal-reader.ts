@@ -1,4 +1,7 @@
-/** Reads the entries of a session in their current schema version: older entries are upcast as they are read. */
+/**
+ * Reads the entries of a session in their current schema version: older entries are upcast (converted) as they are
+ * read.
+ */
 
 import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
@@ -21,7 +24,7 @@ export class JournalReader {
     this.upcasts = upcasts;
   }
 
-  /** Yields the entries from a sequence number on, in batches. */
+  /** Yields the entries from a sequence number on, in batches. Throws a Fault if an entry is damaged or too new. */
   async *readFrom(seq: number): AsyncGenerator<readonly Entry[]> {
     for await (const entries of this.store.journal.read(this.session, seq)) {
       const current = entries.map((entry) => this.upcastEntry(entry));
@@ -35,7 +38,10 @@ export class JournalReader {
     throw this.missingEntryFault(seq);
   }
 
-  /** Reads the record of a root. Of a root that has ended, only the first and the last entry are read. */
+  /**
+   * Reads the recorded steps of a root (a top-level call). Of a root that has ended, only the first and the last entry
+   * are read. Throws a Fault if its first entry is missing.
+   */
   async readRoot(root: string, { firstSeq, lastSeq }: RootCall): Promise<RecordedStep> {
     const tree = new ReplayTree(root);
     if (lastSeq !== undefined) for (const seq of [firstSeq, lastSeq]) tree.add(await this.entryAt(seq));

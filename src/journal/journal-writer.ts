@@ -19,8 +19,10 @@ import type { ViewStates } from './view.js';
 
 /** Larger values are stored as blobs. */
 const MAX_INLINE_BYTES = 4096;
+/** A buffer that reaches either of these sizes is flushed. */
 const MAX_BATCH_ENTRIES = 256;
 const MAX_BATCH_BYTES = 1024 * 1024;
+/** With this many appends in progress, the writer counts as backlogged. */
 const MAX_PENDING_APPENDS = 4;
 const MAX_ERROR_MESSAGE_CHARS = 10_000;
 
@@ -31,14 +33,16 @@ interface JournalWriterDeps {
   readonly viewStates: ViewStates;
   readonly upcasts: Upcasts;
   readonly claim: Claim;
-  /** Called once, with the fault that ends the writer. */
+  /** Called at most once, with the fault that ends the writer. */
   onFault(fault: Fault): void;
+  /** Called with each entry when it is pushed, before it is durable. */
   readonly onEntry: ((entry: Entry) => void) | undefined;
 }
 
 /** Copied to create a buffer: V8 pretenures arrays of a literal `[]` (see `plainConstructor`), but not copies. */
 const EMPTY_BUFFER: readonly NewEntry[] = [];
 
+/** Constructs a batch as a plain object. */
 const WrittenBatch = plainConstructor(function (
   this: Mutable<Batch>,
   session: string,
@@ -58,16 +62,18 @@ export class JournalWriter {
   fault: Fault | undefined;
   /** The sequence number of the next entry. */
   nextSeq: number;
+  /** The last entry that this writer pushed. */
   lastEntry: Entry | undefined;
   private readonly deps: JournalWriterDeps;
   private readonly timestamps: Timestamps;
+  /** True if entries get a `schemaVersion`. */
   private readonly isVersioned: boolean;
   private readonly onEntry: ((entry: Entry) => void) | undefined;
   private buffer: NewEntry[] = [];
   /** Blobs that are stored before the next append, by digest. */
   private pendingBlobs: Map<string, string> | undefined;
   private pendingAppends = 0;
-  /** The approximate size of the buffer. */
+  /** The approximate size of the values in the buffer. */
   private bufferedBytes = 0;
   private lastAppend: Promise<void> = Promise.resolve();
 
@@ -84,15 +90,17 @@ export class JournalWriter {
     return this.pendingAppends >= MAX_PENDING_APPENDS;
   }
 
-  /** Writes a proposed entry: an invariant may refuse it. */
+  /** Writes a proposed entry. Throws INVARIANT_VIOLATED and writes nothing if an invariant refuses it. */
   propose(entry: NewEntry, weight?: number): Entry {
     return this.push(entry, true, weight);
   }
 
   /**
-   * Writes a fact. Its value is validated, copied and, if it is large, stored as a blob.
+   * Buffers an entry and returns it with its position and time. Its value is checked and copied, and stored as a blob
+   * if it is large; throws VALUE_INVALID if it is not JSON. Invariants are checked only if `isProposed`.
    *
-   * @param weight The size of the value in bytes, if the value is a JSON copy already.
+   * @param weight The size of the value in bytes, if the value is a JSON copy already. It is then not checked or
+   * copied.
    */
   push(entry: NewEntry, isProposed = false, weight?: number): Entry {
     const { viewStates, upcasts } = this.deps;
@@ -129,7 +137,7 @@ export class JournalWriter {
     return this.lastAppend;
   }
 
-  /** Applies an entry to the views. A view that throws has an undefined state, so its error ends the writer. */
+  /** Applies an entry to the views. A view that throws is in an unknown state, so its error ends the writer. */
   private applyToViews(entry: Entry): void {
     try {
       this.deps.viewStates.apply(entry);
@@ -139,7 +147,10 @@ export class JournalWriter {
     }
   }
 
-  /** Resolves when the pending appends have ended. It does not flush the buffer, so that batches stay large. */
+  /**
+   * Resolves when the appends in progress have ended, successfully or not. It does not flush the buffer, so that
+   * batches stay large.
+   */
   waitForBacklog(): Promise<void> {
     return this.lastAppend;
   }
@@ -152,7 +163,7 @@ export class JournalWriter {
     for (const [digest, part] of parts) this.pendingBlobs.set(digest, part);
   }
 
-  /** Appends the buffer after all earlier appends: none is tried after one that failed. */
+  /** Appends the buffer after all earlier appends. After an append has failed, no later one is tried. */
   private flush(): void {
     if (this.buffer.length === 0) return;
     const entries = this.buffer;
@@ -179,7 +190,7 @@ export class JournalWriter {
     }
   }
 
-  /** Reports the first failure only: later ones are its consequences. */
+  /** Ends the writer with the first failure. Later failures are its consequences and are ignored. */
   private fail(error: unknown): void {
     if (this.fault !== undefined) return;
     this.fault = toStoreFault(error);

@@ -1,4 +1,4 @@
-/** The leases of a store that only one process uses: every session is free, and no other process answers. */
+/** The leases of a store that only one process uses: every lease is granted, and a request finds no holder. */
 import type { Lease, Leases } from './store.js';
 
 /** A lease that needs no release, because no other process competes for it. */

@@ -6,12 +6,18 @@ import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-/** An entry before it is written. The writer assigns `seq`, and `at` unless the clock was read for it already. */
+/**
+ * An entry before it is written. The writer assigns `seq` and `at`. Until then, `at` is 0 or a reading of the wall
+ * clock for this entry, from which its timestamp is derived.
+ */
 export type NewEntry = Mutable<Entry>;
 
 type NewEntryConstructor = new (type: string, key: string, since: number, at: number) => NewEntry;
 
-/** `since` and `at` are readings of the wall clock before and after a validation; both are 0 if it was not timed. */
+/**
+ * Returns a constructor of entries. Its arguments `since` and `at` are readings of the wall clock before and after a
+ * validation; both are 0 if the validation was not timed.
+ */
 function createEntryConstructor(): NewEntryConstructor {
   return plainConstructor(function (this: NewEntry, type: string, key: string, since: number, at: number) {
     this.seq = 0;

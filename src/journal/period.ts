@@ -1,14 +1,15 @@
 /**
  * Periods that are recorded and survive a restart: timers and deadlines. In the process that started it, a period ends
  * when its full length has passed on the monotonic clock, whatever happens to the wall clock. After a restart only the
- * wall clock is available: the period ends at its recorded time, but after its full length at the latest.
+ * wall clock is available: the period ends at its recorded time, or after its full length from the restart on if that
+ * is earlier.
  */
 import type { Clock } from './clock.js';
 
 interface RecordedPeriod {
   /** Unique among the periods of the process. */
   readonly id: string;
-  /** The end, by the wall clock when the period started. */
+  /** The end, in milliseconds since the epoch, by the wall clock when the period started. */
   readonly until: number;
   readonly durationMs: number;
 }
@@ -16,10 +17,14 @@ interface RecordedPeriod {
 /** The minimum number of remembered periods before those that have ended are removed. */
 const MIN_SWEEP_SIZE = 1000;
 
+/** The ends of periods, as times of the monotonic clock, by id and recorded end. */
 class PeriodEnds extends Map<string, number> {
   private sweepThreshold = MIN_SWEEP_SIZE;
 
-  /** Removes periods that have ended, once there are twice as many as after the last sweep. */
+  /**
+   * Removes periods that have ended, once there are more than MIN_SWEEP_SIZE and twice as many as after the last sweep.
+   * `now` is a time of the monotonic clock.
+   */
   sweep(now: number): void {
     if (this.size <= this.sweepThreshold) return;
     for (const [id, end] of this) if (end <= now) this.delete(id);
@@ -72,12 +77,16 @@ export class Period {
     return this.clock.sleep(this.remainingMs, this.stopController.signal);
   }
 
-  /** Ends the sleep. `mayContinue` keeps the end in memory, for a later run of this process. */
+  /**
+   * Ends the sleep, which then rejects. `mayContinue` keeps the end of the period in memory, for a later run of this
+   * process.
+   */
   stop(mayContinue: boolean): void {
     this.stopController.abort();
     if (!mayContinue) endsOf(this.clock).delete(this.periodKey);
   }
 
+  /** True once `stop` was called. */
   get isStopped(): boolean {
     return this.stopController.signal.aborted;
   }

@@ -1,7 +1,8 @@
 /**
- * Records: the stored form of one append to one session. The hash of a record covers its position, the fencing token of
- * its writer, its bytes and the hash of the previous record. It detects changed bytes, and records that were reordered,
- * moved to another session, or removed before the last one. (A store detects that last records are missing.)
+ * Records: the stored form of one append to one session. The hash of a record covers its position, the fence of its
+ * writer, its bytes and the hash of the previous record. It detects changed bytes, and records that were reordered,
+ * moved to another session, or removed before the last one. It does not detect that the last records are missing; a
+ * store must check that by other means.
  */
 import { hash } from 'node:crypto';
 import { Fault } from '../base/errors.js';
@@ -12,7 +13,7 @@ import type { Batch } from './store.js';
 export interface JournalRecord {
   readonly firstSeq: number;
   readonly count: number;
-  /** The fencing token of the writer. */
+  /** The fence of the writer: the number that it got when it opened the session. */
   readonly fence: number;
   /** The hash of the previous record; for the first record, the genesis hash of the session. */
   readonly prevHash: string;
@@ -26,7 +27,10 @@ export function digestOfText(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** Returns the `prevHash` of the first record. `sid` distinguishes sessions that had the same name at different times. */
+/**
+ * Returns the `prevHash` of the first record. `sid`, the number of the session in its store, distinguishes sessions
+ * that had the same name at different times.
+ */
 export function genesisHash(session: string, sid: number): string {
   return digestOfText(`rondo.session.v1\n${sid}\n${session}`);
 }
@@ -69,7 +73,10 @@ export function createRecord(prevHash: string, { firstSeq, count, fence, body }:
   return { firstSeq, count, fence, prevHash, hash: recordHash(prevHash, firstSeq, count, fence, body), body };
 }
 
-/** Returns why a record cannot be the one that was written at this position, or undefined if it fits. */
+/**
+ * Returns why a record cannot be the one that was written after the record with the hash `prevHash`, at `firstSeq`;
+ * undefined if it fits.
+ */
 export function findRecordProblem(record: JournalRecord, prevHash: string, firstSeq: number): string | undefined {
   if (record.firstSeq !== firstSeq)
     return `expected entry ${firstSeq}, found a record that starts at ${record.firstSeq}`;

@@ -1,6 +1,6 @@
 /**
- * The record of one root as a tree of steps that follows the keys. A replayed body takes its recorded steps from it one
- * by one. A replay never enters a step that has ended, so what is recorded below such a step is dropped.
+ * The recorded steps of one root (a top-level call) as a tree that follows the keys. A replayed body takes its recorded
+ * steps from it one by one. A replay never enters a step that has ended, so the steps below it are dropped.
  */
 import type { Entry } from '../protocol/entry.js';
 
@@ -23,13 +23,17 @@ const OPENING_TYPES = new Set([
   'wait.opened',
   'group.opened',
 ]);
+/**
+ * The types of entries that belong to no step. Any type in none of these sets is a fact that a body recorded, and ends
+ * its step.
+ */
 const NON_STEP_TYPES = new Set(['signal.received', 'cancel.requested', 'session.opened']);
 
 /** The recorded entries of one step and of the steps below it. */
 export class RecordedStep {
   openEntry: Entry | undefined;
   closeEntry: Entry | undefined;
-  /** Resolutions of an effect in doubt and the intents of its retries, by type and retry number. */
+  /** Resolutions of an effect in doubt, and the intents or refusals of its retries, by type and retry number. */
   private retryEntries: Map<string, Entry> | undefined;
   private children: Map<number, RecordedStep> | undefined;
 
@@ -45,25 +49,29 @@ export class RecordedStep {
     return this.children?.values().next().value;
   }
 
-  /** An entry of this step or of one below it, to show in a mismatch. */
+  /** An entry of this step or of one below it, for the message of a mismatch. */
   get firstEntry(): Entry | undefined {
     return this.openEntry ?? this.closeEntry ?? this.untakenChild?.firstEntry;
   }
 
+  /** Returns the entry of this type for a retry of an effect in doubt. The first retry has the number 1. */
   retryEntry(type: 'effect.resolved' | 'effect.requested' | 'step.refused', number: number): Entry | undefined {
     return this.retryEntries?.get(`${type} ${number}`);
   }
 
+  /** Adds an entry of a retry of this step. */
   addRetryEntry(entry: Entry, number: number): void {
     this.retryEntries ??= new Map();
     this.retryEntries.set(`${entry.type} ${number}`, entry);
   }
 
+  /** Adds a step below this one. */
   addChild(index: number, step: RecordedStep): void {
     this.children ??= new Map();
     this.children.set(index, step);
   }
 
+  /** Sets the last entry of the step and drops the steps below it. */
   closeWith(close: Entry): void {
     this.closeEntry = close;
     this.children = undefined;
@@ -88,6 +96,7 @@ export class ReplayTree {
     return this.rootStep.openEntry === undefined ? undefined : this.rootStep;
   }
 
+  /** Adds the next entry of the session. Entries of other roots are ignored. */
   add(entry: Entry): void {
     this.nextSeq = entry.seq + 1;
     if (NON_STEP_TYPES.has(entry.type)) return;
@@ -114,7 +123,10 @@ export class ReplayTree {
     return step;
   }
 
-  /** Adds the result of an attempt that the layers passed on unchanged: it is stored only with the attempt. */
+  /**
+   * Returns an `effect.settled` entry with the result of its attempt. A result that the layers passed on unchanged is
+   * stored only with the attempt.
+   */
   private withAttemptResult(settled: Entry, attemptKey: string): Entry {
     const { value, blob } = this.stepsByKey.get(attemptKey)?.closeEntry ?? {};
     return { ...settled, value, blob };

@@ -1,6 +1,7 @@
 /**
- * The state of a session, folded from its entries: its incarnation, its roots, its inbox and the effects whose intent
- * has no result. It stays small, because a root that has ended leaves only its position in the journal.
+ * The state of a session, folded from its entries: its incarnation, its roots (top-level calls), its inbox and the
+ * effects whose intent has no result. It stays small, because a root that has ended leaves only its position in the
+ * journal.
  */
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -14,7 +15,10 @@ export interface RootCall {
   cancelReason?: string;
 }
 
-/** An intent without a result. It needs a resolution if `resolutionCount` equals `retryCount`. */
+/**
+ * An intent without a result. A `once` effect that is not in flight needs a resolution if `resolutionCount` equals
+ * `retryCount`.
+ */
 interface OpenIntent {
   readonly name: string;
   readonly safety: Safety;
@@ -24,7 +28,7 @@ interface OpenIntent {
   resolution?: Entry;
 }
 
-/** Collections are created on first use: most sessions have no signal and no open intent. */
+/** Stands for a collection that was not created yet. Most sessions have no signal and no open intent. */
 const EMPTY_MAP: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** The state of one session. */
@@ -46,7 +50,7 @@ export class SessionState {
     return this.signalSeqs ?? EMPTY_MAP;
   }
 
-  /** Non-pure effects with an intent and no result. */
+  /** The non-pure effects with an intent and no result, by key. */
   get intents(): ReadonlyMap<string, OpenIntent> {
     return this.intentsByKey ?? EMPTY_MAP;
   }
@@ -65,6 +69,7 @@ export class SessionState {
     return this.intents.size === 0 && this.openRootCount === 0;
   }
 
+  /** Applies the next entry of the session. */
   apply(entry: Entry): void {
     const { key, type } = entry;
     if (type === 'session.opened')
@@ -79,7 +84,10 @@ export class SessionState {
     else if (!key.includes('/')) this.applyRoot(entry);
   }
 
-  /** Takes the signal out of the inbox. It is kept while a race is open, because a losing branch returns it. */
+  /**
+   * Takes the signal out of the inbox. If the wait is in an open race, the signal is kept aside, because a losing
+   * branch returns it.
+   */
   private applyWaitSettled({ key, signalId = '' }: Entry): void {
     const signal = this.inbox?.take(signalId);
     if (signal === undefined || !this.isInOpenRace(key)) return;
@@ -115,7 +123,7 @@ export class SessionState {
     for (const intent of this.intents.keys()) if (intent.startsWith(`${key}/`)) this.intentsByKey?.delete(intent);
   }
 
-  /** Returns the oldest signal of a name in the inbox. */
+  /** Returns the oldest signal of a name in the inbox; undefined if there is none. */
   oldestSignal(name: string): Entry | undefined {
     return this.inbox?.oldest(name);
   }
@@ -148,7 +156,10 @@ export class SessionState {
     intent.resolution = resolved;
   }
 
-  /** Returns the resolution under a retry key, if it was given before the run waited for it. */
+  /**
+   * Returns the resolution under a retry key (`<effect key>~<number>`); undefined if there is none, or if the effect
+   * was retried since.
+   */
   resolutionAt(retryKey: string): Entry | undefined {
     const [effectKey = ''] = retryKey.split('~');
     const resolved = this.intents.get(effectKey)?.resolution;
@@ -170,7 +181,10 @@ export class SessionState {
     } else if (type === 'cancel.requested') root.cancelReason = reason ?? '';
   }
 
-  /** Returns the state as JSON for a snapshot. It must be quiescent: open roots and intents are not saved. */
+  /**
+   * Returns the state as JSON for a snapshot. The state must be quiescent, because open roots and intents are not
+   * saved.
+   */
   save(): Json {
     const { incarnationId, inbox, signalSeqs } = this;
     const roots = [...this.roots].map(([key, { firstSeq, lastSeq = -1 }]) => [key, firstSeq, lastSeq] as const);
@@ -178,7 +192,10 @@ export class SessionState {
     return { incarnationId, roots, inbox: signals, delivered: [...(signalSeqs ?? [])] };
   }
 
-  /** Restores a state from the result of `save`, or throws. `upcastEntry` converts the entries of the inbox. */
+  /**
+   * Restores a state from the result of `save`, or throws if it is malformed. `upcastEntry` converts the entries of the
+   * inbox.
+   */
   static parse(saved: Json, upcastEntry: (entry: Entry) => Entry): SessionState {
     const { incarnationId, roots, inbox, delivered } = saved as unknown as {
       incarnationId: string;

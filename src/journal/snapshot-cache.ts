@@ -14,6 +14,7 @@ import type { Store } from './store.js';
 import { type Upcasts, upcast } from './upcast.js';
 import type { ViewStates } from './view.js';
 
+/** The minimum number of entries between two snapshots. */
 const MIN_SNAPSHOT_INTERVAL = 1000;
 /** The size of a snapshot divided by this is the minimum number of entries until the next one. */
 const SNAPSHOT_BYTES_PER_ENTRY = 64;
@@ -42,7 +43,10 @@ export class SnapshotCache {
     return this.deps.writer.nextSeq - this.lastSnapshotSeq >= this.snapshotInterval;
   }
 
-  /** Restores a snapshot that matches the journal. Returns the first sequence number that is left to fold. */
+  /**
+   * Restores the snapshot if it matches the journal. Returns the first sequence number that is left to fold; 0 if
+   * nothing was restored.
+   */
   async restore(nextSeq: number, reader: JournalReader): Promise<number> {
     const { session, store, viewStates, sessionState, upcasts } = this.deps;
     const saved = await store.snapshots.load(session);
@@ -61,7 +65,7 @@ export class SnapshotCache {
     return saved.nextSeq;
   }
 
-  /** Saves a snapshot if the session is quiescent. Errors are ignored. */
+  /** Saves a snapshot if the session is quiescent (no root and no intent is open). Errors are ignored. */
   async save(): Promise<void> {
     const { session, store, viewStates, sessionState, writer } = this.deps;
     const { nextSeq, lastEntry } = writer;
@@ -79,7 +83,10 @@ export class SnapshotCache {
   }
 }
 
-/** The digest of the last entry that a snapshot covers. */
+/**
+ * Returns the digest that identifies the last entry of a snapshot: of its position, time, type and key, not of its
+ * value.
+ */
 function tailDigestOf({ seq, type, key, at }: Entry): string {
   return digestOfText(`${seq}\n${at}\n${type}\n${key}`);
 }

@@ -11,6 +11,7 @@ const DATA_DIRECTORY = '.rondo';
 /** A file of this name marks its directory as a data directory, whatever the name of the directory. */
 export const DATA_MARKER = '.rondo-data';
 
+/** The suffixes of the database itself (none) and of its companion files. */
 const STORE_FILE_SUFFIXES = [
   '',
   '-wal',
@@ -62,13 +63,16 @@ export function storeFilesOf(path: string): readonly string[] {
   return STORE_FILE_SUFFIXES.map((suffix) => `${path}${suffix}`);
 }
 
-/** Returns the path of the database that a companion file belongs to; undefined for any other path. */
+/**
+ * Returns the path without the suffix of a companion file; undefined for a path without such a suffix. Only the path is
+ * checked: neither file need exist.
+ */
 export function databasePathOf(path: string): string | undefined {
   const suffix = STORE_FILE_SUFFIXES.find((each) => each !== '' && path.endsWith(each));
   return suffix === undefined ? undefined : path.slice(0, -suffix.length);
 }
 
-/** True for a data directory that is known by its path, and for everything in it. */
+/** True for a path with a segment `.rondo`, for a directory of `protectDirectory`, and for everything in them. */
 export function isInDataDirectory(realPath: string): boolean {
   const path = normalizePath(realPath);
   // Some file systems are case-insensitive.
@@ -92,7 +96,10 @@ export function isStoreFile(realPath: string): boolean {
   return false;
 }
 
-/** Returns the names with an `.anchor` or `.owner` companion. Not every such file is a database. */
+/**
+ * Returns those of the names in one directory whose `.anchor` or `.owner` companion is also there. Not every such file
+ * is a database.
+ */
 export function namesWithAnchorOrOwner(names: readonly string[]): readonly string[] {
   const companions = names.filter((name) => /\.(?:anchor|owner)$/.test(name));
   if (companions.length === 0) return [];
@@ -116,7 +123,10 @@ export function storeFileNames(names: readonly string[], isDatabase: (name: stri
   );
 }
 
-/** True for what follows the path of a database in its own path (nothing) and in the paths of its companion files. */
+/**
+ * True if a path that consists of a database's path and this suffix is the database itself or one of its companion
+ * files. Any suffix that starts with `-` or `.` counts, if it stays in the same directory.
+ */
 function isStoreFileSuffix(suffix: string): boolean {
   return /^(?:[-.][^/]*)?$/.test(suffix);
 }

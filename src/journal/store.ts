@@ -6,7 +6,7 @@
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
-/** One append. It is refused unless `fence` is that of the newest claim and `firstSeq` is the next number. */
+/** One append. It is refused unless `fence` is that of the newest claim and `firstSeq` is the next sequence number. */
 export interface Batch {
   readonly session: string;
   readonly fence: number;
@@ -30,9 +30,12 @@ export interface SessionListing {
 
 /** The append-only entries of all sessions. */
 export interface Journal {
-  /** Claims a session and creates it if necessary. */
+  /** Claims a session and creates it if necessary. Earlier claims of the session become stale. */
   claim(session: string): Promise<Claim>;
-  /** Appends a batch. A repeated append succeeds and writes nothing, so it can be retried after a lost reply. */
+  /**
+   * Appends a batch. An append that repeats an earlier one succeeds and writes nothing, so it can be retried after a
+   * lost reply.
+   */
   append(batch: Batch): Promise<void>;
   /** Yields the entries from `from` on, in order, in batches of any size. Damage is a Fault with its position. */
   read(session: string, from: number): AsyncIterable<readonly Entry[]>;
@@ -54,13 +57,17 @@ export interface Blobs {
 export interface Snapshot {
   /** The sequence number after the last entry that the state includes. */
   readonly nextSeq: number;
-  /** The digest of the entry before `nextSeq`. A snapshot that does not match the journal is ignored. */
+  /**
+   * The digest of the position, time, type and key of the entry before `nextSeq`. A snapshot that does not match the
+   * journal is ignored.
+   */
   readonly tailDigest: string;
   readonly state: Json;
 }
 
-/** The latest snapshot of each session. */
+/** The latest snapshot of each session. Saving replaces the one before. */
 export interface Snapshots {
+  /** Returns the snapshot of a session; undefined if there is none. */
   load(session: string): Promise<Snapshot | undefined>;
   /** Replaces the snapshot of a session. */
   save(session: string, snapshot: Snapshot): Promise<void>;
@@ -82,6 +89,7 @@ export interface LeaseHolder {
 
 /** A lease on one session. */
 export interface Lease {
+  /** Gives the lease up, so that another process can acquire it. */
   release(): void;
 }
 
@@ -98,7 +106,7 @@ export type LeaseReply =
 export interface LeaseRequestOptions {
   /** Called with each chunk that the holder sends before its answer. */
   readonly onChunk?: (chunk: Json) => void;
-  /** The request is given up as `lost` after this time. @default no timeout */
+  /** The request is given up as `lost` after this many milliseconds. @default no timeout */
   readonly timeoutMs?: number;
 }
 
@@ -121,5 +129,6 @@ export interface Store {
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
   readonly leases: Leases;
+  /** Closes the store. It must not be used afterwards. */
   close(): Promise<void>;
 }

@@ -1,21 +1,21 @@
 /**
- * Timestamps of entries: from the wall clock, and never decreasing within a session. If the wall clock is set back
- * while a session is open, its timestamps continue by the monotonic clock, so their differences remain real durations.
- * A wall clock that jumps ahead is followed: after the machine was suspended, it is right and the monotonic clock is
- * not.
+ * Timestamps of entries: from the wall clock, and never decreasing while a session is open. If the wall clock is set
+ * back while a session is open, its timestamps continue by the monotonic clock, so their differences remain real
+ * durations. A wall clock that jumps ahead is followed: after the machine was suspended, it is right and the monotonic
+ * clock is not.
  */
 import type { Clock } from './clock.js';
 
 interface TimestampedEntry {
-  /** Before: a reading of the wall clock for this entry, or 0. After: the timestamp. */
+  /** Before `stamp`: a reading of the wall clock for this entry, or 0. After: the timestamp. */
   at: number;
-  /** A duration that was measured with the wall clock. */
+  /** A duration that was measured with the wall clock; `stamp` corrects it if the clock jumped. */
   validationMs?: number;
 }
 
 /** The wall clock is trusted for this long before it is compared with the monotonic clock again. */
 const MAX_UNCOMPARED_MS = 20;
-/** A wall clock that falls behind by less was not set back: time servers slew it in small steps. */
+/** A wall clock that falls behind by at most this much was not set back: time servers slew it in small steps. */
 const MIN_SET_BACK_MS = 50;
 
 /** Readings of both clocks at one moment. */
@@ -45,7 +45,7 @@ export class Timestamps {
     this.clock = clock;
   }
 
-  /** Sets the timestamp of an entry. Every step runs this: it usually reads one clock and reuses the last timestamp. */
+  /** Sets the timestamp of an entry. Every step runs this, so it usually reads only the wall clock. */
   stamp(entry: TimestampedEntry): void {
     const wallMs = entry.at === 0 ? this.clock.now() : entry.at;
     if (wallMs !== this.lastWallMs) this.advance(entry, wallMs);
@@ -73,7 +73,7 @@ export class Timestamps {
     if (entry.validationMs !== undefined && entry.validationMs > passedMs) entry.validationMs = passedMs;
   }
 
-  /** Starts from the latest reading, if it is recent and of the same clock. */
+  /** Starts from the latest reading if it is recent and of the same clock. Returns false if it is not. */
   private reuseLatestReading(wallMs: number): boolean {
     if (
       latestReading?.clock !== this.clock ||

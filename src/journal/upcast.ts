@@ -19,7 +19,10 @@ export function needsUpcast({ type, schemaVersion = 1 }: Entry, upcasts: Upcasts
   return Object.hasOwn(upcasts, type) && schemaVersion < (upcasts[type]?.current ?? 1);
 }
 
-/** Returns an entry in the current version of its type; throws a Fault if a newer program wrote it. */
+/**
+ * Returns an entry in the current version of its type. Throws a Fault if a newer program wrote it, or if a conversion
+ * is missing.
+ */
 export function upcast(entry: Entry, upcasts: Upcasts): Entry {
   const conversions = Object.hasOwn(upcasts, entry.type) ? upcasts[entry.type] : undefined;
   const current = conversions?.current ?? 1;

@@ -8,8 +8,8 @@ import type { Entry, EntryDraft } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
 /**
- * A fold over entries. A snapshot is used only for the same `name` and `version`; the state must be JSON to be saved in
- * one.
+ * A fold over entries. A snapshot restores its state only if `name` and `version` are the same. The state must be JSON
+ * to be saved in a snapshot.
  *
  * @example
  * const effectCount: View<number> = {
@@ -23,6 +23,7 @@ export interface View<S> {
   readonly name: string;
   readonly version: number;
   readonly initial: S;
+  /** Returns the state after an entry. Must not change `state`. */
   apply(state: S, entry: Entry): S;
 }
 
@@ -35,6 +36,7 @@ export interface Violation {
 /** A rule over the state of one view. It applies to proposed entries, not to facts that have happened already. */
 export interface Invariant<S> {
   readonly view: View<S>;
+  /** Returns why the entry is refused; undefined if it may be written. */
   check(state: S, draft: EntryDraft): Violation | undefined;
 }
 
@@ -50,7 +52,8 @@ const NO_VIEWS: ReadonlyMap<string, ViewState> = new Map();
 export class ViewStates {
   private readonly states: ReadonlyMap<string, ViewState>;
   private readonly invariants: readonly Invariant<unknown>[];
-  // Computed once: both are read for every entry.
+  // Both are computed once, because they are read for every entry.
+  /** True if the session has neither views nor invariants. */
   readonly isEmpty: boolean;
   readonly hasInvariants: boolean;
 
@@ -61,6 +64,7 @@ export class ViewStates {
     this.states = this.isEmpty ? NO_VIEWS : initialStates([...views, ...invariants.map((invariant) => invariant.view)]);
   }
 
+  /** Applies the next entry to every view. */
   apply(entry: Entry): void {
     for (const each of this.states.values()) each.state = each.view.apply(each.state, entry);
   }
@@ -75,12 +79,14 @@ export class ViewStates {
     }
   }
 
+  /** Returns the current state of a view. Throws a TypeError if the session has no view of this name. */
   stateOf<S>(view: View<S>): S {
     const viewState = this.states.get(view.name);
     if (viewState === undefined) throw new TypeError(`The session was opened without the view "${view.name}".`);
     return viewState.state as S;
   }
 
+  /** Returns the states by name and version, for a snapshot. */
   save(): { [view: string]: Json } {
     const saved: { [view: string]: Json } = {};
     for (const { view, state } of this.states.values()) saved[`${view.name}@${view.version}`] = state as Json;
@@ -96,6 +102,7 @@ export class ViewStates {
   }
 }
 
+/** Returns the initial states by name. Throws a TypeError if two different views have the same name. */
 function initialStates(views: readonly View<unknown>[]): ReadonlyMap<string, ViewState> {
   const states = new Map<string, ViewState>();
   for (const view of views) {

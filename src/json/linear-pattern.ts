@@ -1,7 +1,7 @@
 /**
- * Regular expressions from definitions and documents, matched in linear time (RE2). Patterns use ECMA-262 syntax with
- * the u flag, as JSON Schema requires. They are translated to RE2 syntax; constructs without a linear-time match
- * (lookaround, backreferences) are refused.
+ * Regular expressions from definitions and documents, matched in linear time: by the native engine if that is provably
+ * linear, otherwise by RE2. Patterns use ECMA-262 syntax with the u flag, as JSON Schema requires. For RE2 they are
+ * translated; constructs without a linear-time match (lookaround, backreferences) are refused.
  */
 import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
@@ -27,7 +27,8 @@ let loadedRe2: typeof RE2JS | undefined;
 const patternCache = new BoundedCache<LinearPattern>(1_000_000);
 
 /**
- * Compiles a pattern. Throws DEFINITION_INVALID if it is unsupported. The only flag is `i`; `(?i:…)` is supported too.
+ * Compiles a pattern. Throws DEFINITION_INVALID if it is malformed, too long or unsupported. The only flag is `i`;
+ * `(?i:…)` is supported too.
  */
 export function linearPattern(source: string, flags: '' | 'i' = ''): LinearPattern {
   return patternCache.getOrCreate(
@@ -37,8 +38,8 @@ export function linearPattern(source: string, flags: '' | 'i' = ''): LinearPatte
 }
 
 /**
- * Patterns that the native engine matches in linear time: anchored, no groups, alternatives or counts, at most one
- * repetition and two optional parts.
+ * Patterns that the native engine matches in linear time: anchored at the start, no groups, alternatives or counts, at
+ * most one repetition and two optional parts.
  */
 const SAFE_NATIVE_PATTERN = /^\^[^(){}|*+]*[*+]?[^(){}|*+]*$/;
 const MANY_OPTIONAL = /\?.*\?.*\?/s;
@@ -56,7 +57,10 @@ function nativePattern(source: string, flags: '' | 'i'): LinearPattern | undefin
   }
 }
 
-/** Compiles a pattern of a JSONPath filter (RFC 9485). If `matchesEntireText`, it must match the entire text. */
+/**
+ * Compiles a pattern of a JSONPath filter (RFC 9485). If `matchesEntireText`, it must match the entire text. Throws
+ * DEFINITION_INVALID if it is malformed, too long or unsupported.
+ */
 export function jsonPathPattern(source: string, matchesEntireText: boolean): LinearPattern {
   return patternCache.getOrCreate(`${matchesEntireText ? '=' : '~'}/${source}`, () =>
     compileRe2(source, PATH_DOT, '', matchesEntireText),
@@ -68,7 +72,7 @@ export function re2Pattern(source: string): RE2JS {
   return re2().compile(source);
 }
 
-/** Loads RE2 with the first pattern, because many programs have none. */
+/** Returns the RE2 engine, loaded on first use, because many programs need none. */
 function re2(): typeof RE2JS {
   loadedRe2 ??= (requireModule('re2js') as typeof import('re2js')).RE2JS;
   return loadedRe2;

@@ -1,7 +1,7 @@
 /**
  * JSONPath (RFC 9535), with which a composite maps values to the inputs of its steps. A path is compiled when its
- * definition is registered, once per distinct text. Evaluation reads own members only, and is bounded in results and in
- * time.
+ * definition is registered, once per distinct text. Evaluation reads no inherited methods, and is bounded in results
+ * and in visited values.
  */
 
 import { BoundedCache } from '../base/bounded-cache.js';
@@ -33,15 +33,15 @@ export interface JsonPath {
    * may read any part of the document.
    */
   readonly leadingSegments: readonly (string | number | undefined)[] | undefined;
-  /** Returns all selected values, in order. */
+  /** Returns all selected values, in order. Throws MAPPING_FAILED if a limit of the search is exceeded. */
   findAll(root: Json): readonly Json[];
-  /** Returns the selected value if there is exactly one; otherwise undefined. */
+  /** Returns the selected value if there is exactly one; otherwise undefined. Throws like `findAll`. */
   findOne(root: Json): Json | undefined;
 }
 
 const MAX_PATH_CHARS = 8_192;
 
-/** Names, indexes and wildcards only. Nearly all paths match, and need no parser. */
+/** Paths of names, indexes and wildcards only. Nearly all paths match, and need no parser. */
 const PLAIN_PATH = /^\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:0|-?[1-9][0-9]{0,14})\]|\['[A-Za-z0-9_ .:-]*'\]|\.\*|\[\*\])*$/;
 const PLAIN_SEGMENT = /\.([A-Za-z_][A-Za-z0-9_]*)|\[(-?[0-9]+)\]|\['([^']*)'\]|\.\*|\[\*\]/g;
 
@@ -49,8 +49,8 @@ let jsonPathEnvironment: InstanceType<ReturnType<typeof jsonP3>['JSONPathEnviron
 const pathCache = new BoundedCache<JsonPath>(1_000_000);
 
 /**
- * Compiles a path. Throws DEFINITION_INVALID if it is malformed; `location` is its place in the definition, for the
- * message.
+ * Compiles a path. Throws DEFINITION_INVALID if it is malformed, too long, or has an unsupported pattern. `location` is
+ * its place in the definition, for the message.
  */
 export function compileJsonPath(text: string, location: string): JsonPath {
   try {

@@ -1,4 +1,4 @@
-/** Translates well-formed ECMA-262 patterns (u flag) to RE2 syntax. Groups become non-capturing. */
+/** Translates well-formed ECMA-262 patterns (u flag) to RE2 syntax. Capturing groups become non-capturing. */
 
 /** Thrown for a pattern that cannot be matched in linear time or expressed in RE2 syntax. */
 export class UntranslatableError extends Error {}
@@ -12,7 +12,7 @@ const ANY_CODE_POINT = '\\x00-\\x{10ffff}';
 /** General categories with the same short name and the same characters in RE2. */
 const RE2_CATEGORY = /^[LMNPSZ][a-z]?$/;
 
-/** Translates a pattern. `dot` is the RE2 class of a dot. */
+/** Translates a pattern. `dot` is the RE2 class that replaces a dot. Throws UntranslatableError. */
 export function translateToRe2(source: string, dot: string): string {
   const translator = new PatternTranslator(source, dot);
   let translated = '';

@@ -1,7 +1,8 @@
 /**
- * JSON Schema draft 2020-12, for the inputs and outputs of loops. A schema is checked when it is registered, and
- * compiled to closures once per distinct content. `format` and the `content…` keywords are annotations only, which is
- * the draft's default. Validation never changes the value and does not apply defaults.
+ * JSON Schema draft 2020-12, for the inputs and outputs of loops. A schema is checked when it is registered. It is
+ * compiled to closures, at the latest on first use; schemas with the same content share the result. `format` and the
+ * `content…` keywords are annotations only, which is the draft's default. Validation never changes the value and does
+ * not apply defaults.
  */
 
 import { BoundedCache } from '../base/bounded-cache.js';
@@ -23,7 +24,7 @@ export interface Validator {
   readonly schema: JsonSchema;
   /** Returns true if the value is valid. */
   isValid(value: Json | undefined): boolean;
-  /** Returns the first 20 reasons why the value is invalid; none if it is valid. */
+  /** Returns the first reasons, at most 20, why the value is invalid; none if it is valid. */
   issues(value: Json | undefined): readonly SchemaIssue[];
 }
 
@@ -40,8 +41,8 @@ const MAX_NAMED_ISSUES = 5;
 const validatorCache = new BoundedCache<Validator>(16 * MAX_SCHEMA_CHARS);
 
 /**
- * Compiles a schema. Throws DEFINITION_INVALID with the reason and the location if it is malformed; `location` is the
- * JSON Pointer of the schema in its definition.
+ * Compiles a schema. Throws DEFINITION_INVALID with the reason and the location if it is malformed, too large or too
+ * deep; `location` is the JSON Pointer of the schema in its definition.
  */
 export function compileSchema(schema: unknown, location: string, options: SchemaOptions = {}): Validator {
   try {
@@ -57,7 +58,10 @@ export function compileSchema(schema: unknown, location: string, options: Schema
   }
 }
 
-/** A pointer into another document starts with the URI of that document, and is not relative to `location`. */
+/**
+ * Returns the error for a malformed schema. A pointer into another document starts with the URI of that document, and
+ * is not relative to `location`.
+ */
 function schemaError({ pointer, message: reason }: MalformedSchemaError, location: string): LoopError {
   const path = /^(?:\/|$)/.test(pointer) ? `${location}${pointer}` : pointer;
   const message = `The schema${path === '' ? '' : ` at ${path}`} cannot be used: ${reason}.`;
@@ -87,7 +91,8 @@ export function createSchemaCheck(
 }
 
 /**
- * Returns a private copy of a schema and its text. Throws if it is not a schema, or is too large or nested too deeply.
+ * Returns a private copy of a schema and its text. Throws MalformedSchemaError if it is not a schema, or is too large
+ * or nested too deeply.
  */
 function copySchema(schema: unknown, pointer: string): { readonly document: JsonSchema; readonly text: string } {
   let document: Json | undefined;
@@ -166,8 +171,8 @@ function issuesOf(value: unknown, { root, isRecursive }: CompilationResult): rea
 const DOES_NOT_FIT = 'does not fit';
 
 /**
- * Runs a check and returns the general reason for its failure, or undefined. A value that is nested too deeply is not
- * checked.
+ * Runs a check and returns the general reason for its failure; undefined if it succeeds. A value that is nested too
+ * deeply for a recursive schema is not checked.
  */
 function failureReason(value: unknown, isRecursive: boolean, check: (value: unknown) => boolean): string | undefined {
   if (isRecursive && isDeeperThan(value, MAX_VALUE_DEPTH)) return `is nested deeper than ${MAX_VALUE_DEPTH}`;
@@ -183,7 +188,7 @@ function failureReason(value: unknown, isRecursive: boolean, check: (value: unkn
 
 let metaschemaValidator: Validator | undefined;
 
-/** Throws the first issue of a schema under the metaschema. */
+/** Throws a MalformedSchemaError with the first issue of a schema that is invalid under the metaschema. */
 function assertFitsMetaschema(schema: SchemaObject, pointer: string): void {
   metaschemaValidator ??= createMetaschemaValidator();
   if (metaschemaValidator.isValid(schema)) return;

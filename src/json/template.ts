@@ -1,7 +1,7 @@
 /**
- * Prompt templates. `{{name}}` and `{{a.b}}` are replaced by values of the input. Values are not expanded again, so
- * text in an input cannot refer to another variable (template injection). A missing variable is an error, not an empty
- * string.
+ * Prompt templates. `{{name}}` and `{{a.b}}` are replaced by values of the input: text as it is, null by nothing, other
+ * values as JSON. Values are not expanded again, so text in an input cannot refer to another variable (template
+ * injection). A missing variable is an error.
  */
 import { LoopError } from '../base/errors.js';
 import type { Json } from '../protocol/json.js';

@@ -17,7 +17,7 @@ let copiedBytes = 0;
 /** True if `Object.prototype` is polluted; only then do plain objects need own-property checks. */
 let isPrototypePolluted = false;
 
-/** Returns the approximate size in bytes of the last value that `copyAsJson` copied. */
+/** Returns the approximate size in bytes of the last value that `copyAsJson` copied; 0 if that was undefined. */
 export function lastCopyBytes(): number {
   return copiedBytes;
 }
@@ -77,7 +77,7 @@ function copyValue(value: unknown, depth: number): Json {
 
 /**
  * Returns the path to the innermost part that is invalid by itself. Empty for a value that is only too large or too
- * deep.
+ * deep. Stops at a depth of 20.
  */
 function pathToInvalidPart(value: unknown, depth = 0): string {
   if (typeof value !== 'object' || value === null || depth > 20) return '';
@@ -95,8 +95,9 @@ function pathToInvalidPart(value: unknown, depth = 0): string {
 }
 
 /**
- * Returns a private copy of a JSON value, or undefined for undefined. Throws VALUE_INVALID with the path to the part
- * that is not JSON. `subject` and `key` name the value in the message.
+ * Returns a private copy of a JSON value, or undefined for undefined. Members that are undefined are omitted. Throws
+ * VALUE_INVALID if the value is not JSON, too large or too deep, with the path to the invalid part. `subject` and `key`
+ * name the value in the message.
  */
 export function copyAsJson(value: unknown, subject: string, key?: string): Json | undefined {
   copiedBytes = 0;

@@ -1,7 +1,7 @@
 /**
  * Calls: one call is one invocation of a loop. Its first entry is `call.started`, which also records whether the input
- * is valid. Its last entry is exactly one `call.completed` or `call.errored`. A recorded end is returned, never
- * computed again.
+ * is valid. Its last entry is exactly one `call.completed` or `call.errored`; a call whose branch lost a race has none.
+ * A recorded end is returned, never computed again.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -17,14 +17,19 @@ import type { KernelScope } from './scope.js';
 /** A loop of any input and output type, without its body. */
 type LoopHeader = Omit<Loop, 'body'>;
 
-/** Fast validations of smaller values are not timed: reading the clock would take longer than the validation. */
+/**
+ * Fast validations of values up to this size are not timed: reading the clock would take longer than the validation.
+ */
 const MAX_UNTIMED_BYTES = 4096;
 
-/** Runs a call in its own scope. `caller` is the scope whose step the call is; a root call has none. */
+/**
+ * Runs a call in its own scope. Returns its output or throws its error, live or as recorded. Never settles once the
+ * attempt is over. `caller` is the scope whose step the call is; a root call has none.
+ */
 export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, caller?: KernelScope): Promise<unknown> {
   const { run, recorded } = scope;
   try {
-    // The recorded output of a call that has ended, the input for the body of any other.
+    // Of a call that has ended, this is the recorded output; of any other, the input for the body.
     const value =
       recorded === undefined ? startCall(scope, loop, input) : await replayCall(scope, recorded, loop, input);
     // guard: finished-call-not-repeated
@@ -47,7 +52,10 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
   }
 }
 
-/** Compares a call with its record. Returns the output if the call has ended, else the input for the body. */
+/**
+ * Compares a call with its record. Returns the recorded output, or throws the recorded error, if the call has ended;
+ * otherwise returns the validated input for the body.
+ */
 async function replayCall(scope: KernelScope, step: RecordedStep, loop: LoopHeader, input: unknown): Promise<unknown> {
   const { run, key } = scope;
   const { name, version } = loop;
@@ -58,7 +66,10 @@ async function replayCall(scope: KernelScope, step: RecordedStep, loop: LoopHead
   return loop.input === undefined ? copy : loop.input(copy);
 }
 
-/** Validates the input, records the start of the call, and returns the input for the body. */
+/**
+ * Validates the input, records the start of the call, and returns the input for the body. Throws the error of an
+ * invalid input after the start is recorded.
+ */
 function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknown {
   const { run, key, lifetime, depth } = scope;
   const { name, version, definitionDigest, bodyKind } = loop;
@@ -107,7 +118,10 @@ function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, out
   return cloneJson(completed.value);
 }
 
-/** Records the error of a call, unless its branch lost a race. Returns the error as it is recorded. */
+/**
+ * Records the error of a call, unless its branch lost a race, and returns it as it is recorded. A call whose lifetime
+ * has ended gets the reason of that end in place of `thrown`.
+ */
 function recordCallError({ run, key, lifetime, depth }: Step, thrown: unknown): LoopError {
   const error = lifetime.reason ?? toLoopError(thrown);
   if (lifetime.hasLostRace) return error;

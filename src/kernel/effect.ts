@@ -1,7 +1,8 @@
 /**
  * Effects: the only way a body acts outside of the journal. The intent of a non-pure effect, `effect.requested`, is
  * durable before the effect starts; its result is recorded when it ends. An intent without a result is in doubt after a
- * crash. Its recorded safety determines what happens next, whatever safety the code declares now.
+ * crash. A `once` effect then waits for its resolution; any other is performed again. The recorded safety decides,
+ * whatever the code declares now.
  */
 
 import { Fault, LoopError, toLoopError } from '../base/errors.js';
@@ -14,7 +15,7 @@ import type { Json } from '../protocol/json.js';
 import { createLifetimeSignal, type Lifetime, type LifetimeSignal } from './lifetime.js';
 import type { Run, Step } from './run.js';
 
-/** Creates signals on first use: most effects use none. */
+/** The context of one attempt. It creates signals on first use, because most effects use none. */
 class LazyEffectContext implements EffectContext {
   readonly idempotencyKey: string;
   private readonly lifetime: Lifetime;
@@ -49,10 +50,14 @@ interface AttemptOptions {
   readonly input: Json | undefined;
   /** The key of the effect. All attempts at it share the key, and with it the idempotency key. */
   readonly effectKey: string;
+  /** True if the intent must be durable before the effect is performed. */
   readonly needsDurableIntent: boolean;
 }
 
-/** Makes one attempt at an effect, returns its recorded result, or joins an attempt that is in flight. */
+/**
+ * Makes one attempt at an effect, returns its recorded result, or joins an attempt that is in flight. `effectKey` is
+ * the key of the effect, of which `step` is an attempt.
+ */
 export function attemptEffect(step: Step, effect: Effect, effectKey: string): Promise<unknown> {
   const { key, recorded } = step;
   if (recorded !== undefined) return replayAttempt(step, recorded, effect, effectKey);
@@ -73,7 +78,10 @@ async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect,
   return performAttempt(step, effect, { input, effectKey, needsDurableIntent: false });
 }
 
-/** The attempt that an earlier run of this process started: its result if it has ended meanwhile, else its promise. */
+/**
+ * Returns the result of the attempt that an earlier run of this process started; undefined if there is none. Throws if
+ * the lifetime has ended.
+ */
 function attemptInProgress({ run, key, lifetime }: Step): Promise<unknown> | undefined {
   // guard: cancel-checked-before-effect
   lifetime.throwIfEnded();
@@ -93,7 +101,10 @@ function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: 
   return performAttempt(step, effect, { input: intent.value, effectKey, needsDurableIntent });
 }
 
-/** Waits until a `once` effect in doubt is resolved: nothing in the journal shows whether it happened. */
+/**
+ * Waits until a `once` effect in doubt is resolved, because the journal does not show whether it happened. Then applies
+ * the resolution: returns the supplied result, throws the failure, or makes another attempt.
+ */
 async function resolveInDoubt(step: Step, recorded: RecordedStep, effect: Effect, effectKey: string): Promise<unknown> {
   const { run, key, lifetime } = step;
   const { name } = effect;
@@ -127,7 +138,10 @@ function recordForcedFailure({ run, key, lifetime }: Step, { by = '', reason }: 
   return error;
 }
 
-/** Performs the effect. Its result is recorded even if the run was cancelled or paused meanwhile. */
+/**
+ * Performs the effect and returns its result, or throws when the lifetime ends first. The result is recorded even if
+ * the run was cancelled or paused meanwhile.
+ */
 function performAttempt(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
   const work = performAndRecord(step, effect, options);
   step.run.trackInFlight(step.key, work);
@@ -156,7 +170,10 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
   }
 }
 
-/** Records the end of an attempt, even for a run that is over. Returns the value or throws the error. */
+/**
+ * Records the end of an attempt, even for a run that is over. Returns the value or throws the error. Records nothing
+ * and returns undefined if the writer has failed.
+ */
 function recordAttemptEnd(run: Run, entry: NewEntry, cause?: unknown): Json | undefined {
   if (run.writer.fault !== undefined) return undefined;
   const end = run.writer.push(entry);

@@ -1,7 +1,7 @@
 /**
  * Groups of concurrent branches. Each branch has its own scope, so keys do not depend on timing. `all` waits for every
- * branch and throws the first error by position. `race` records the branch that ends first: a replay returns the same
- * winner and never runs the others.
+ * branch and throws the first error by position. `race` records the branch that ends first: a replay returns the
+ * recorded result and runs no branch.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -20,6 +20,7 @@ const START_BATCH_SIZE = 32;
 /** The branches of a group before they start. */
 export interface Branches<O> {
   readonly bodies: readonly Branch<O>[];
+  /** Creates the scope of a branch. Call it once for each branch. */
   openScope(index: number, lifetime: Lifetime): KernelScope;
 }
 
@@ -27,13 +28,14 @@ type BranchFailure = { readonly error: unknown };
 
 type OnBranchSettled<O> = (index: number, value: O | undefined, failure?: BranchFailure) => void;
 
+/** Writes or compares the opening entry of a group. Returns true if the end of the group is recorded. */
 async function openGroup(step: Step, opening: NewEntry): Promise<boolean> {
   const { maxDepth } = step.run.deps;
   if (step.depth >= maxDepth) throw depthError(step.key, maxDepth);
   return step.run.openStep(step, opening);
 }
 
-/** Starts one branch and reports its end. A branch that lost the race before it started ends at once. */
+/** Starts one branch and calls `onSettled` at its end. A branch that lost the race before it started fails at once. */
 function runBranch<O>(branches: Branches<O>, index: number, lifetime: Lifetime, onSettled: OnBranchSettled<O>): void {
   const scope = branches.openScope(index, lifetime);
   const onFailed = (error: unknown): void => onSettled(index, undefined, { error });
@@ -68,7 +70,10 @@ async function startInBatches(run: Run, count: number, start: (index: number) =>
   }
 }
 
-/** Runs all branches and returns their results by position. */
+/**
+ * Runs all branches and returns their results by position. If some fail, throws the first error by position once all
+ * have ended.
+ */
 export async function joinAll<O>(step: Step, branches: Branches<O>): Promise<O[]> {
   const { run, key, lifetime } = step;
   const count = branches.bodies.length;
@@ -93,7 +98,10 @@ export async function joinAll<O>(step: Step, branches: Branches<O>): Promise<O[]
   return results;
 }
 
-/** Runs branches until one ends, cancels the others, and returns the result of the winner or throws its error. */
+/**
+ * Runs branches until one ends, cancels the others, and returns the result of the winner or throws its error. Throws
+ * VALUE_INVALID if there is no branch.
+ */
 export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<unknown> {
   const { run, key, lifetime, recorded } = step;
   const count = branches.bodies.length;

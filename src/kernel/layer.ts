@@ -15,7 +15,10 @@ import { KernelScope } from './scope.js';
 
 const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
 
-/** Performs an effect, or returns its recorded result. An effect that started without layers continues without them. */
+/**
+ * Performs an effect, or returns its recorded result. An effect that started without layers continues without them, and
+ * one that started with layers continues with the current layers.
+ */
 export function runEffect(step: Step, effect: Effect): Promise<unknown> {
   const { run, key, recorded } = step;
   assertEffect(effect, key);
@@ -38,7 +41,10 @@ async function runLayeredEffect(step: Step, effect: Effect, layers: readonly Lay
   return settleThroughLayers(step, { ...effect, input: copyAsJson(effect.input, effect.name) }, layers);
 }
 
-/** Runs the layers and records their result. If it equals that of the last attempt, it is not stored again. */
+/**
+ * Runs the layers and records their result. A result that equals that of the last attempt is not stored again. Once the
+ * lifetime has ended, an error is not recorded.
+ */
 async function settleThroughLayers(step: Step, effect: Effect, layers: readonly Layer[]): Promise<unknown> {
   const { run, key, lifetime } = step;
   const scope = new KernelScope(run, key, lifetime, step.recorded, step.depth);

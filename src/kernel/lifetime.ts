@@ -1,11 +1,11 @@
-/** Lifetimes: parts of a run that are cancelled together. Every effect listens to one, so they are cheap. */
+/** Lifetimes: a run, and each branch of a race, has one. Everything in a lifetime is cancelled together. */
 import type { LoopError } from '../base/errors.js';
 
 type EndListener = (reason: LoopError) => void;
 
 /** The lifetime of a run or of one branch of a race. It ends at most once and never starts again. */
 export class Lifetime {
-  /** Why it ended; undefined until then. */
+  /** Why the lifetime ended; undefined until then. */
   reason: LoopError | undefined;
   /** True if it ended because its branch lost a race. Such a branch records no end: the entry of the race covers it. */
   hasLostRace = false;
@@ -21,7 +21,7 @@ export class Lifetime {
     if (this.onParentEnd !== undefined) parent?.onEnd(this.onParentEnd);
   }
 
-  /** Stops following the parent. */
+  /** Stops following the parent: the end of the parent no longer ends this lifetime. */
   detach(): void {
     if (this.onParentEnd !== undefined) this.parent?.offEnd(this.onParentEnd);
   }
@@ -33,10 +33,12 @@ export class Lifetime {
     else listener(this.reason);
   }
 
+  /** Removes a listener of `onEnd`. */
   offEnd(listener: EndListener): void {
     this.listeners?.delete(listener);
   }
 
+  /** Ends the lifetime and calls its listeners. A second call changes nothing. */
   end(reason: LoopError, hasLostRace: boolean): void {
     this.detach();
     if (this.reason !== undefined) return;
@@ -47,13 +49,13 @@ export class Lifetime {
     for (const listener of listeners) listener(reason);
   }
 
-  /** Refuses new work once the lifetime has ended. */
+  /** Throws the reason if the lifetime has ended. Call it before new work starts. */
   throwIfEnded(): void {
     // guard: ended-lifetime-refuses-work
     if (this.reason !== undefined) throw this.reason;
   }
 
-  /** Settles like `work`, or rejects when the lifetime ends first. The work itself is not stopped. */
+  /** Settles like `work`, or rejects with the reason when the lifetime ends first. The work itself is not stopped. */
   raceWithEnd<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.onEnd(reject);
@@ -65,6 +67,7 @@ export class Lifetime {
 /** An AbortSignal that follows a lifetime until it is released. */
 export interface LifetimeSignal {
   readonly signal: AbortSignal;
+  /** Stops following the lifetime. */
   release(): void;
 }
 

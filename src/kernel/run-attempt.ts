@@ -1,14 +1,15 @@
 /**
- * One attempt at a run. A run has one or more branches: concurrent executions of loop bodies. A branch parks when it waits
- * for a signal, a timer or the resolution of an effect in doubt. When the last branch has parked, the attempt ends as
- * paused, unless timers hold it. After its end no body continues: each stays suspended, as if the process had died there.
+ * One attempt at a run. A run has one or more branches: concurrent executions of loop bodies. A branch parks when it
+ * waits for a signal, a timer or the resolution of an effect in doubt. When the last branch has parked, the attempt
+ * ends as paused, unless timers hold it. After its end no body continues: each stays suspended, as if the process had
+ * died there.
  */
 
 import { type Fault, LoopError } from '../base/errors.js';
 import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
 import { Lifetime } from './lifetime.js';
 
-/** Settles the promise of the outcome, and converts an error to an outcome. */
+/** The callbacks that settle the promise of the outcome, and the conversion of an error to an outcome. */
 interface OutcomeReceiver {
   resolve(outcome: RunOutcome): void;
   reject(error: unknown): void;
@@ -43,8 +44,8 @@ export class RunAttempt {
   }
 
   /**
-   * Waits for the end of the attempt: the root call ends, the run pauses, or `fail` is called. Resolves for every outcome
-   * of the run, also for a LoopError; rejects for any other error.
+   * Waits for the end of the attempt: the root call ends, the run pauses, or `fail` is called. Resolves for every
+   * outcome of the run, also for a LoopError; rejects for any other error.
    */
   outcome(call: Promise<unknown>, toOutcome: (error: LoopError) => RunOutcome): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
@@ -74,7 +75,10 @@ export class RunAttempt {
     this.runnableCount += count - 1;
   }
 
-  /** Counts one runnable branch less: it waits, or it has ended before its group. The last one queues a pause check. */
+  /**
+   * Counts one runnable branch less: it waits, or it has ended before the other branches of its group. The last one
+   * queues a pause check.
+   */
   removeRunnable(): void {
     this.runnableCount -= 1;
     if (this.runnableCount > 0 || this.isPauseCheckQueued) return;
@@ -101,7 +105,10 @@ export class RunAttempt {
     this.parkedWaits = undefined;
   }
 
-  /** Waits for an event outside of the run. `subscribe` arranges a call of `wake` and returns a function that unsubscribes. */
+  /**
+   * Waits for an event outside of the run. Rejects when the lifetime ends; never settles once the attempt is over.
+   * `subscribe` arranges a call of `wake` and returns a function that unsubscribes.
+   */
   park<T>(pending: PendingStep, lifetime: Lifetime, subscribe: (wake: (value: T) => void) => () => void): Promise<T> {
     if (this.isOver) return neverSettles();
     if (lifetime.reason !== undefined) return Promise.reject(lifetime.reason);
@@ -129,7 +136,10 @@ export class RunAttempt {
     });
   }
 
-  /** Suspends a branch for good. Used if its body ignores a cancellation: it catches every error and tries more steps. */
+  /**
+   * Suspends a branch forever. Used for a body that ignores a cancellation: it catches every error and starts more
+   * steps.
+   */
   parkForever(): Promise<never> {
     this.removeRunnable();
     return neverSettles();

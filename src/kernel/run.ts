@@ -1,6 +1,6 @@
 /**
- * What all scopes of one attempt share: the writer, the state of the session, the clock, and access to recorded steps.
- * A run compares each requested step with the journal, and ends the attempt with REPLAY_MISMATCH if they differ.
+ * The shared part of all scopes of one attempt: the writer, the state of the session, the clock, and access to recorded
+ * steps. A run compares each requested step with the journal, and ends the attempt with REPLAY_MISMATCH if they differ.
  */
 
 import { Fault, LoopError, toStoreFault } from '../base/errors.js';
@@ -28,13 +28,17 @@ export interface RunDeps {
   readonly sessionState: SessionState;
   /** Listeners by topic: `signal <name>` or `resolution <key>`. Created on first use: most sessions have none. */
   waiters: Map<string, Set<EntryListener>> | undefined;
-  /** The effects that this process performs, by key. They may belong to an earlier attempt. */
+  /** The effects that this process performs now, by the key of the attempt. An earlier run may have started them. */
   readonly inFlight: Map<string, Promise<unknown>>;
-  /** Results of effects that an earlier attempt started and that ended during this one, by key. */
+  /**
+   * Results of effects that an earlier run started and that ended during this one, by the key of the attempt. Undefined
+   * if none were in flight.
+   */
   lateResults: Map<string, Entry> | undefined;
   readonly reader: JournalReader;
   readonly clock: Clock;
   readonly ids: Ids;
+  /** Returns the layers around an effect, outermost first. */
   layersOf(effect: Effect, key: string): readonly Layer[];
   readonly maxDepth: number;
   readonly replayOnly: boolean;
@@ -46,7 +50,7 @@ export interface Step {
   readonly run: Run;
   readonly key: string;
   readonly lifetime: Lifetime;
-  /** What the journal holds of this step; undefined for a new one. */
+  /** The recorded entries of this step; undefined for a new step. */
   readonly recorded: RecordedStep | undefined;
   /** The nesting depth of the scope that the step belongs to; 0 for the scope of a root call. */
   readonly depth: number;
@@ -61,13 +65,13 @@ function equalsRecorded(recorded: Json | undefined, requested: unknown): boolean
   }
 }
 
-/** The error of a call or group that is nested too deep; it shows the beginning of a long key. */
+/** Returns the error of a call or group that is nested too deep. It shows only the beginning of a long key. */
 export function depthError(key: string, limit: number): LoopError {
   const shortKey = key.length > 60 ? `${key.slice(0, 60)}…` : key;
   return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${shortKey}.`, { limit });
 }
 
-/** Never reaches a body: every step of an attempt that is over stays suspended. */
+/** Thrown to stop a step of an attempt that is over. It never reaches a body, because the step stays suspended. */
 const ATTEMPT_OVER = new Error('The attempt is over.');
 
 /** One attempt at a root call, as its scopes and steps use it. */
@@ -87,7 +91,7 @@ export class Run {
     return this.attempt.isOver || this.writer.fault !== undefined;
   }
 
-  /** Writes a fact. An attempt that is over writes nothing, and neither does a branch that lost a race. */
+  /** Writes a fact. Throws and writes nothing if the attempt is over or the branch lost a race. */
   push(lifetime: Lifetime, entry: NewEntry, weight?: number): Entry {
     // guard: ended-attempt-writes-nothing
     if (this.isOver) throw ATTEMPT_OVER;
@@ -95,7 +99,10 @@ export class Run {
     return this.writer.push(entry, false, weight);
   }
 
-  /** Writes the opening entry of a step. Records the refusal of an invariant, so that a replay repeats it. */
+  /**
+   * Writes the first entry of a step. Throws if the attempt is over, the lifetime has ended or an invariant refuses the
+   * entry. The refusal is recorded, so that a replay repeats it.
+   */
   propose(lifetime: Lifetime, entry: NewEntry, weight?: number): Entry {
     if (this.isOver) throw ATTEMPT_OVER;
     lifetime.throwIfEnded();
@@ -111,13 +118,19 @@ export class Run {
     }
   }
 
-  /** Waits until everything is durable. Suspends if the attempt has ended, throws if it was cancelled. */
+  /**
+   * Waits until everything that was written so far is durable. Never settles if the attempt is over; throws if the
+   * lifetime has ended.
+   */
   async waitForDurability(lifetime: Lifetime): Promise<void> {
     await this.writer.waitForFlush();
     await this.continueOrStall(lifetime);
   }
 
-  /** Backpressure: waits for a store that is far behind. */
+  /**
+   * Backpressure: waits for a store that is far behind. Never settles if the attempt is over; throws if the lifetime
+   * has ended.
+   */
   async waitForBacklog(lifetime: Lifetime): Promise<void> {
     await this.writer.waitForBacklog();
     await this.continueOrStall(lifetime);
@@ -129,10 +142,14 @@ export class Run {
     return undefined;
   }
 
+  /**
+   * Updates the state of the session with an entry that was written. Call it for each entry on which the state depends.
+   */
   applyToState(entry: Entry): void {
     this.deps.sessionState.apply(entry);
   }
 
+  /** Registers an attempt as in flight until it settles. */
   trackInFlight(key: string, work: Promise<unknown>): void {
     const { inFlight } = this.deps;
     const remove = (): boolean => inFlight.delete(key);
@@ -140,7 +157,10 @@ export class Run {
     work.then(remove, remove);
   }
 
-  /** Returns a copy of the recorded value, or throws the recorded error. */
+  /**
+   * Returns a copy of the recorded value, or throws the recorded error. If the value cannot be read, ends the attempt
+   * and never settles.
+   */
   async recordedOutcome(entry: Entry): Promise<unknown> {
     if (entry.error !== undefined) throw LoopError.fromErrorRecord(entry.error);
     return cloneJson(await this.fetchRecorded(entry));
@@ -156,8 +176,8 @@ export class Run {
   }
 
   /**
-   * The one rule: the opening entry of a step is written once, and a replay must request the same step. Returns true if
-   * the end of the step is recorded too.
+   * Writes the opening entry of a new step, or compares that of a recorded step: a replay must request the same step.
+   * Returns true if the end of the step is recorded too.
    */
   async openStep({ key, lifetime, recorded }: Step, opening: NewEntry): Promise<boolean> {
     if (recorded !== undefined) {
@@ -169,7 +189,10 @@ export class Run {
     return false;
   }
 
-  /** Ends the attempt unless the journal holds the requested step. Throws the recorded error of a refused step. */
+  /**
+   * Ends the attempt and never settles unless the journal holds the requested step. Throws the recorded error of a step
+   * that an invariant refused.
+   */
   async assertMatchesJournal(key: string, step: RecordedStep, request: RequestedStep): Promise<void> {
     const recorded = step.openEntry ?? step.closeEntry;
     if (recorded === undefined) return this.failWithMismatch(key, step.firstEntry, request);
@@ -186,7 +209,7 @@ export class Run {
     if (!equalsRecorded(value, request.value)) return this.failWithMismatch(key, { ...recorded, value }, request);
   }
 
-  /** Ends the attempt with a REPLAY_MISMATCH that shows what is recorded and what the code requested. */
+  /** Ends the attempt with a REPLAY_MISMATCH that shows the recorded and the requested step. Never settles. */
   failWithMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): Promise<never> {
     const { session } = this.deps;
     const recorded = describeEntry(entry);
@@ -199,7 +222,7 @@ export class Run {
     return neverSettles();
   }
 
-  /** Delivers signals that a losing branch returned to the inbox to the waits that are open now. */
+  /** Delivers signals in the inbox, to which a losing branch may have returned some, to the waits that are open now. */
   redeliverSignals(): void {
     for (const [topic, [waiter]] of this.deps.waiters ?? []) {
       if (!topic.startsWith('signal ')) continue;
@@ -208,7 +231,10 @@ export class Run {
     }
   }
 
-  /** Parks until an entry of a topic arrives. `onArrival` runs with the arrival, before the body continues. */
+  /**
+   * Parks until an entry of a topic (see `RunDeps.waiters`) arrives. `onArrival` runs with the arrival, before the body
+   * continues.
+   */
   waitForEntry(pending: PendingStep, lifetime: Lifetime, topic: string, onArrival?: EntryListener): Promise<Entry> {
     return this.attempt.park<Entry>(pending, lifetime, (wake) => {
       this.deps.waiters ??= new Map();

@@ -18,19 +18,20 @@ import type { Run, Step } from './run.js';
 import { neverSettles } from './run-attempt.js';
 import { waitForSignal, waitForTimer } from './wait.js';
 
+/** A body that starts more than this many steps after the end of its lifetime is suspended. */
 const MAX_REFUSED_STEPS = 100;
 
 /** Types that only the kernel writes. */
 const RESERVED_TYPES = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
-/** Throws if only the kernel may write this type. */
+/** Throws VALUE_INVALID if only the kernel may write this type. `key` is for the message. */
 export function assertNotReserved(type: string, key: string): void {
   if (!RESERVED_TYPES.test(type)) return;
   const message = `Cannot record ${type} at ${key}: types of this prefix are reserved for the kernel.`;
   throw new LoopError('VALUE_INVALID', message, { key, type });
 }
 
-/** Adds the value that `make` returns, or the error that it throws: both are recorded. */
+/** Sets the value that `make` returns, or the error that it throws, on an entry and returns the entry. */
 function fillEntry(entry: NewEntry, make: () => Json): NewEntry {
   try {
     entry.value = make();
@@ -131,7 +132,10 @@ export class KernelScope implements Scope, Step {
     return this.record('number.drawn', () => this.run.deps.ids.random());
   }
 
-  /** Runs one step under the next key. Refuses a second concurrent step; suspends once the attempt is over. */
+  /**
+   * Runs one step under the next key. Rejects with SCOPE_BUSY while another step runs or after the scope is closed;
+   * never settles once the attempt is over.
+   */
   runStep<T>(work: (step: Step) => Promise<T>): Promise<T> {
     // guard: one-step-at-a-time
     return this.isBusy ? this.rejectConcurrentStep() : this.enterAndRun(work);
@@ -157,7 +161,10 @@ export class KernelScope implements Scope, Step {
     this.isBusy = false;
   }
 
-  /** Closes the scope. Throws while a step runs; ends the attempt if a recorded step was not requested. */
+  /**
+   * Closes the scope. Throws SCOPE_BUSY while a step runs. If a recorded step was not requested, ends the attempt and
+   * returns a promise that never settles.
+   */
   close(): Promise<never> | undefined {
     // guard: body-ends-after-its-steps
     if (this.isBusy) throw this.abortAsBusy('the body ended');
@@ -170,7 +177,7 @@ export class KernelScope implements Scope, Step {
     return this.run.failWithMismatch(this.key, untaken.firstEntry, undefined);
   }
 
-  /** Takes the next index and returns what is recorded there. */
+  /** Takes the next index and returns the step that is recorded there; undefined for a new step. */
   private beginStep(): RecordedStep | undefined {
     const index = this.nextIndex++;
     const recorded = this.recorded?.takeChild(index);
@@ -179,7 +186,7 @@ export class KernelScope implements Scope, Step {
     return recorded;
   }
 
-  /** Refuses a concurrent step and ends the whole run, whether the body awaits this step or not. */
+  /** Rejects a concurrent step and ends the lifetime of the whole run, whether the body awaits this step or not. */
   private rejectConcurrentStep(): Promise<never> {
     const refusal = Promise.reject(this.abortAsBusy('another step was started'));
     refusal.catch(() => {});

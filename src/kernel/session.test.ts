@@ -177,15 +177,15 @@ const textLength: View<number> = {
   name: 'texts',
   version: 1,
   initial: 0,
-  apply: (sum, { type, value }) => (type === 'text.said' && typeof value === 'string' ? sum + value.length : sum),
+  apply: (sum, { type, value }) => (type === 'text.appended' && typeof value === 'string' ? sum + value.length : sum),
 };
 
 verifies('kernel.view', 'a view has the same state after a restart', async () => {
   const { open } = fixture();
   const session = await open({ views: [textLength as never] });
   await run(session, async (scope) => {
-    await scope.record('text.said', () => 'short');
-    await scope.record('text.said', () => 'x'.repeat(20_000));
+    await scope.record('text.appended', () => 'short');
+    await scope.record('text.appended', () => 'x'.repeat(20_000));
   });
   expect(session.state(textLength)).toBe(20_005);
   expect((await open({ views: [textLength as never] })).state(textLength)).toBe(20_005);
@@ -216,7 +216,7 @@ verifies('kernel.snapshot', 'a session opens faster with a snapshot, and to the 
   const session = await open({ views });
   await session.signal({ id: 'kept', name: 'kept', value: 7 });
   await run(session, async (scope) => {
-    for (let i = 0; i < 1_500; i++) await scope.record('text.said', () => 'ab');
+    for (let i = 0; i < 1_500; i++) await scope.record('text.appended', () => 'ab');
   });
   const saved = await store.snapshots.load('s');
   expect(saved?.nextSeq).toBeGreaterThan(1_500);
@@ -236,7 +236,7 @@ verifies('kernel.snapshot', 'a session opens faster with a snapshot, and to the 
 verifies('kernel.snapshot', 'a view of a newer version does not start from the snapshot of an older one', async () => {
   const { open } = fixture();
   await run(await open({ views: [textLength as never] }), async (scope) => {
-    for (let i = 0; i < 1_500; i++) await scope.record('text.said', () => 'ab');
+    for (let i = 0; i < 1_500; i++) await scope.record('text.appended', () => 'ab');
   });
   const newer: View<number> = { ...textLength, version: 2, apply: (sum, entry) => textLength.apply(sum, entry) };
   expect((await open({ views: [newer as never] })).state(newer)).toBe(3_000);
@@ -259,9 +259,9 @@ verifies('kernel.blob', 'a large value that is passed on many times is stored on
 
 verifies('kernel.version', 'an entry of an older program is upcast step by step when it is read', async () => {
   const { open } = fixture();
-  await run(await open(), async (scope) => scope.record('text.said', () => 'old'));
+  await run(await open(), async (scope) => scope.record('text.appended', () => 'old'));
   const upcasts = {
-    'text.said': {
+    'text.appended': {
       current: 3,
       from: {
         1: (e: Entry) => ({ ...e, value: `${e.value} but` }),
@@ -273,7 +273,7 @@ verifies('kernel.version', 'an entry of an older program is upcast step by step 
     name: 'latest-text',
     version: 1,
     initial: '',
-    apply: (state, { type, value, schemaVersion }) => (type === 'text.said' ? `${schemaVersion} ${value}` : state),
+    apply: (state, { type, value, schemaVersion }) => (type === 'text.appended' ? `${schemaVersion} ${value}` : state),
   };
   expect((await open({ upcasts, views: [latestText as never] })).state(latestText)).toBe('3 old but good');
 });

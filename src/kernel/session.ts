@@ -41,11 +41,11 @@ export interface SessionOptions {
   readonly upcasts?: Upcasts;
   /** The maximum nesting depth of calls and branches. @default 2000 */
   readonly maxDepth?: number;
-  /** Called with each new entry when it is appended, before it is durable. */
+  /** Called synchronously with each new entry, before it is durable. */
   readonly onEntry?: (entry: Entry) => void;
   /**
-   * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result. Other
-   * new steps still run and are written, so use a store that ignores writes.
+   * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result.
+   * Other new steps still run and are written, so use a store that ignores writes.
    * @default false
    */
   readonly replayOnly?: boolean;
@@ -87,7 +87,9 @@ export class Session {
   private readonly runDeps: RunDeps;
   private readonly snapshotCache: SnapshotCache;
   private activeRun: { readonly root: string; readonly attempt: RunAttempt } | undefined;
-  /** The recorded steps of the last root, read when the session was opened. The first run usually continues this root. */
+  /**
+   * The recorded steps of the last root, read when the session was opened. The first run usually continues this root.
+   */
   private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
 
@@ -120,7 +122,10 @@ export class Session {
     };
   }
 
-  /** Claims a session and rebuilds its state and views from its entries. Creates a session that does not exist yet. */
+  /**
+   * Claims a session and rebuilds its state and views from its snapshot and its entries. Creates a session that does
+   * not exist yet.
+   */
   static async open(name: string, options: SessionOptions): Promise<Session> {
     assertKnownKeys(options, SESSION_OPTION_NAMES, 'A session has no option');
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
@@ -142,14 +147,17 @@ export class Session {
     return this.viewStates.stateOf(view);
   }
 
-  /** The effects in doubt: effects that must happen once, were started, have no recorded result and are not in flight. */
+  /**
+   * The effects in doubt that wait for a resolution: `once` effects that were started, have no recorded result and are
+   * not in flight.
+   */
   get effectsInDoubt(): readonly { readonly key: string; readonly name: string }[] {
     return this.sessionState.effectsInDoubt(this.inFlight);
   }
 
   /**
-   * Runs a loop as the top-level call `root`. Continues that call if the journal has it; returns its recorded outcome if it
-   * has ended.
+   * Runs a loop as the top-level call `root`. Continues that call if the journal has it; returns its recorded outcome
+   * if it has ended. Throws a Fault if another run is active (SESSION_BUSY) or if the run cannot continue.
    */
   async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
     this.assertUsable();
@@ -181,8 +189,8 @@ export class Session {
   }
 
   /**
-   * Delivers a signal and waits until it is durable. Returns false if a signal with this id and content was received
-   * before. Throws SIGNAL_CONFLICT if its content was different.
+   * Delivers a signal, waits until it is durable and returns true. Returns false if a signal with this id and content
+   * was received before. Throws SIGNAL_CONFLICT if its content was different.
    */
   async signal({ id, name, value }: Signal): Promise<boolean> {
     this.assertUsable();
@@ -200,8 +208,9 @@ export class Session {
   }
 
   /**
-   * Records the resolution of an effect in doubt: `retry` it, `supply` its result as `details.value`, or `fail` it. The run
-   * applies the resolution. `by` names the person who decided. Throws ANSWER_REFUSED if the effect is not in doubt.
+   * Records the resolution of an effect in doubt: `retry` it, `supply` its result as `details.value`, or `fail` it. The
+   * next or active run of the effect's root applies the resolution. `by` names the person who decided. Throws
+   * ANSWER_REFUSED if the effect is not in doubt.
    */
   async resolveEffect(key: string, resolution: Resolution, by: string, details: ResolutionDetails = {}): Promise<void> {
     this.assertUsable();
@@ -210,17 +219,20 @@ export class Session {
     // guard: resolution-needs-effect-in-doubt
     if (!this.effectsInDoubt.some((effect) => effect.key === key))
       throw new LoopError('ANSWER_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
-    const attemptKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
+    const retryKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
     const value = details.value as Json;
     const { reason } = details;
-    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: attemptKey, resolution, by, reason, value };
+    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
     const resolved = this.writer.propose(entry);
     this.sessionState.apply(resolved);
-    for (const waiter of this.runDeps.waiters?.get(`resolution ${attemptKey}`) ?? []) waiter(resolved);
+    for (const waiter of this.runDeps.waiters?.get(`resolution ${retryKey}`) ?? []) waiter(resolved);
     await this.writer.waitForDurability();
   }
 
-  /** Appends an entry that no body wrote. The prefix `#` separates its key from the keys of steps. */
+  /**
+   * Appends an entry that no body wrote, under the key `#<id>`, and waits until it is durable. The prefix separates its
+   * key from the keys of steps. Throws VALUE_INVALID for a type that is reserved for the kernel.
+   */
   async recordFact(type: string, id: string, value: Json): Promise<void> {
     this.assertUsable();
     assertNotReserved(type, id);
@@ -240,7 +252,10 @@ export class Session {
     return true;
   }
 
-  /** Interrupts the active run, records the results of effects in flight, and waits until everything is durable. */
+  /**
+   * Interrupts the active run, waits for the effects in flight, records their results, and waits until everything is
+   * durable. After a failure of the writer it does not wait.
+   */
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
@@ -263,8 +278,8 @@ export class Session {
   }
 
   /**
-   * Returns the recorded steps of a root. Entries that are written during the read may be missing from it. That is harmless,
-   * because late results, resolutions, signals and cancellations are also kept in memory.
+   * Returns the recorded steps of a root. Entries that are written during the read may be missing from the result. That
+   * is harmless, because late results, resolutions, signals and cancellations are also kept in memory.
    */
   private async loadRecordedRoot(root: string, rootCall: RootCall): Promise<RecordedStep | undefined> {
     const preloaded = this.preloadedTree;

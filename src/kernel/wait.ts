@@ -6,7 +6,10 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Step } from './run.js';
 
-/** Waits for at least `ms` milliseconds. The recorded end applies after a restart too. */
+/**
+ * Waits for at least `ms` milliseconds. After a restart, the recorded end applies. Throws VALUE_INVALID if `ms` is
+ * negative or not finite.
+ */
 export async function waitForTimer(step: Step, ms: number): Promise<void> {
   const { run, key, lifetime, recorded } = step;
   const { clock, session } = run.deps;

@@ -36,16 +36,17 @@ export interface ApprovalGate {
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined;
   /** Returns who may approve the call at `key`, and until when. */
   authorityFor(key: string): ApprovalAuthority;
-  /** Returns the standing grants whose predicate matches the call. */
+  /** Returns the standing grants that cover the call, apart from its target. */
   grantsFor(tool: string, definition: string, input: Json, key: string): readonly StandingGrantRef[] | undefined;
 }
 
-/** A standing grant: the approval that created it, and the target of the call that was approved. */
+/** A standing grant: the id of the approval whose answer gave it, and the target of the call that was approved. */
 export interface StandingGrantRef {
   readonly approvalId: string;
   readonly target?: ApprovalTarget | undefined;
 }
 
+/** Whether a call may run: after a person approves it, without approval, or by a standing grant. */
 type ApprovalVerdict =
   | { readonly verdict: 'ask'; readonly description: string; readonly target?: ApprovalTarget }
   | { readonly verdict: 'waived' }
@@ -57,7 +58,7 @@ interface ApprovalDeps {
   readonly clock: Clock;
 }
 
-/** Bounds the time that a tool may take to describe a call or to resolve its target. */
+/** The time limit for a tool to describe a call or to resolve its target, and the name of the tool. */
 interface ToolReplyTimeout {
   readonly clock: Clock;
   readonly name: string;
@@ -67,8 +68,8 @@ interface ToolReplyTimeout {
 const DEFAULT_TOOL_REPLY_TIMEOUT_MS = 60_000;
 
 /**
- * Awaits the reply of a tool. Throws TIMEOUT if it takes too long, so that a hanging tool cannot block the turn
- * forever.
+ * Returns the reply of a tool, awaited if it is a promise. Throws TIMEOUT after `limitMs`, so that a hanging tool
+ * cannot block the turn forever.
  */
 async function awaitToolReply(reply: unknown, { clock, name, limitMs }: ToolReplyTimeout): Promise<unknown> {
   if (typeof (reply as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return reply;
@@ -86,7 +87,10 @@ async function awaitToolReply(reply: unknown, { clock, name, limitMs }: ToolRepl
 
 const MAX_DESCRIPTION_CHARS = 8000;
 
-/** Refuses an effect, or requests approval before it is performed. */
+/**
+ * Returns the layer of a rule. It refuses the effect unless the policy is `ask`. Under `ask`, the effect runs if a
+ * person approves it, if a standing grant covers it, or if the tool requires no approval for this input.
+ */
 export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
   const { gate } = deps;
   return async (effect: Effect, scope, next) => {
@@ -106,7 +110,10 @@ export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
   };
 }
 
-/** Restricts the effect to the approved target. The target is resolved on each attempt, outside of replay. */
+/**
+ * Returns the effect restricted to the approved target; unchanged if the tool resolves no target. The target is
+ * resolved on each attempt, outside of replay.
+ */
 function bindToTarget(effect: Effect, target: ApprovalTarget | undefined): Effect {
   const binding = effect.binding?.();
   return binding === undefined ? effect : { ...effect, perform: binding.perform(target) };
@@ -134,7 +141,10 @@ async function evaluateApproval(
   return scope.effect({ kind: 'gate', name, input: null, safety: 'pure', perform });
 }
 
-/** Requests approval if the tool requires it in any of the modes; waives it otherwise. */
+/**
+ * Returns the verdict `ask` if the tool requires approval in any of the modes, and `waived` otherwise. Throws if the
+ * target changes meanwhile.
+ */
 async function askOrWaive(
   effect: Effect,
   modes: readonly (string | undefined)[],
@@ -144,7 +154,8 @@ async function askOrWaive(
   if (first === undefined) return { verdict: 'waived' };
   const target = await resolveTarget(effect, timeout);
   if (target === undefined) return { verdict: 'ask', description: first };
-  // The description is made between two resolutions of the target, so it describes the target that the approval binds.
+  // The description is made between two resolutions of the target, so it describes the target that the approval is
+  // bound to.
   const description = (await describeForModes(effect, modes, timeout)) ?? first;
   const difference = targetDifference(target, await resolveTarget(effect, timeout));
   if (difference === undefined) return { verdict: 'ask', description, target };
@@ -172,6 +183,7 @@ async function describeForModes(
   return texts.size === 0 ? undefined : escapeForDisplay([...texts].join('\n'), MAX_DESCRIPTION_CHARS);
 }
 
+/** Returns the current target of the call; undefined if the tool resolves none. */
 async function resolveTarget(effect: Effect, timeout: ToolReplyTimeout): Promise<ApprovalTarget | undefined> {
   const target = effect.binding?.()?.resolve(cloneJson(effect.input as Json) as Json);
   return target === undefined ? undefined : ((await awaitToolReply(target, timeout)) as ApprovalTarget | undefined);

@@ -1,6 +1,7 @@
 /**
- * The cache layer: returns the stored result of an equal effect. A hit or miss is recorded together with its value, so
- * a replay takes the same branch whatever the cache holds. Results are stored before any content filter changes them.
+ * The cache layer: returns the stored result of an equal effect. A hit is recorded with its value and a miss as such,
+ * so a replay takes the same branch whatever the cache holds. Results are stored before any content filter changes
+ * them.
  */
 
 import { ownProperty } from '../base/own-property.js';
@@ -17,13 +18,15 @@ import { policyNumber } from './policy-number.js';
 /** A stored result of an effect. */
 export interface CachedResult {
   readonly value: Json;
-  /** When the effect was requested, by the monotonic clock of the process. */
+  /** When the effect was requested, in milliseconds of the monotonic clock of the process. */
   readonly requestedAt: number;
 }
 
 /** The port to cached results. It is synchronous and may evict any entry at any time. */
 export interface ResultCache {
+  /** Returns the stored result of a key; undefined if there is none. */
   get(key: string): CachedResult | undefined;
+  /** Stores the result of a key in place of an earlier one. */
   put(key: string, result: CachedResult): void;
 }
 
@@ -31,8 +34,8 @@ export interface ResultCache {
 const COMPLETE_FINISH_REASONS: ReadonlySet<unknown> = new Set(['stop', 'tool-calls']);
 
 /**
- * Returns a cached result younger than `ttlMs`, or performs the effect and caches its result. `fallback` is part of the
- * key.
+ * Returns a layer that returns a cached result younger than `ttlMs`, or performs the effect and caches its result. It
+ * caches neither `once` effects nor incomplete model replies. `fallback` is part of the key.
  */
 export function cacheLayer(
   spec: CacheSpec,
@@ -74,7 +77,8 @@ function earlierRequestTime(at: number, clock: Clock): number | undefined {
 }
 
 /**
- * Equal effects have equal keys, whatever the order of their members. Different versions of a tool have different keys.
+ * Returns the cache key of an effect. Equal effects have equal keys, whatever the order of their members. Different
+ * versions of a tool have different keys.
  */
 function cacheKeyOf({ kind, name, input, definition }: Effect, fallback: PolicySpec['fallback']): string {
   const request =

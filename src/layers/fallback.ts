@@ -1,5 +1,6 @@
 /**
- * The fallback layer: tries other backends, in order, when a backend fails. Each switch and its reason are journaled.
+ * The fallback layer: tries other backends (model providers), in order, when a backend fails. Each switch and its
+ * reason are journaled.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -13,7 +14,8 @@ import type { Layer } from '../protocol/session.js';
 const FALLBACK_CODES: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
 
 /**
- * Switches to the next backend when the current one fails or times out. The last error lists all attempts in its data.
+ * Returns a layer that switches to the next backend when the current one fails or times out. If the last one fails too,
+ * its error is thrown with a list of all attempts in its data.
  */
 export function fallbackLayer(refs: readonly BackendRef[]): Layer {
   return async (effect, scope, next) => {
@@ -37,7 +39,10 @@ export function fallbackLayer(refs: readonly BackendRef[]): Layer {
   };
 }
 
-/** Readdresses a request to another backend. Options are specific to a backend, so those of the first are dropped. */
+/**
+ * Returns the request for another backend. Options are specific to a backend, so those of the first are dropped. Throws
+ * DEFINITION_INVALID if the reference names no model.
+ */
 function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect {
   if (model === undefined)
     throw new LoopError('DEFINITION_INVALID', `The fallback "${id}" names no model; name one in the definition.`, {

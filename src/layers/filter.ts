@@ -1,8 +1,7 @@
 /**
  * The filter layer: refuses or redacts content that a policy does not allow in the input or in the result of an effect.
  * It is outside of the cache layer and the retry layer, so an input is filtered once, and so is every result: cached or
- * new, value or error.
- * Filters do not apply to the journal, which holds the original input and the original result.
+ * new, value or error. The journal holds the original input and the original result too.
  */
 
 import type { RE2JS } from 're2js';
@@ -49,11 +48,13 @@ const MODEL_CONTROL_MEMBERS: SkippedMembers = {
   toolCalls: { id: true, name: true },
 };
 
+/** The compiled filters of each list in a policy. */
 const compiledFilters = new WeakMap<readonly FilterSpec[], readonly CompiledFilter[]>();
 
 /**
- * Creates a layer that filters the input and the result of an effect. Its error, CONTENT_REFUSED, never contains the
- * matched text.
+ * Creates a layer that filters the input and the result of an effect. If it refuses content, its error is
+ * CONTENT_REFUSED and never contains the matched text. The layer throws DEFINITION_INVALID for a pattern that cannot be
+ * used.
  */
 export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec['filters']>, clock: Clock): Layer {
   return async (effect, scope, next) => {
@@ -87,12 +88,16 @@ function filterInput(effect: Effect, filter: ContentFilter): Effect {
   return { ...effect, input: { ...(isObject(input) ? input : {}), promptLength: promptLength + filter.lengthChange } };
 }
 
+/** Returns the error with its message and data filtered. Its code is kept. */
 function filterError(error: LoopError, filter: ContentFilter): LoopError {
   const record = rewriteStrings(error.toErrorRecord() as unknown as Json, filter.filterText, { code: true });
   return filter.hasChanged ? LoopError.fromErrorRecord(record as unknown as ErrorRecord) : error;
 }
 
-/** One pass of filters over all strings of a value. Each filter sees the output of the one before it. */
+/**
+ * One pass of filters over all strings of one value. Each filter sees the output of the one before it. Use a new object
+ * for each value.
+ */
 class ContentFilter {
   /** Change of the total length of the strings; negative if they became shorter. */
   lengthChange = 0;
@@ -112,6 +117,7 @@ class ContentFilter {
     this.deadlineAt = clock.elapsed() + MAX_FILTER_MS;
   }
 
+  /** Returns the filtered text. Throws CONTENT_REFUSED if a filter refuses it or a limit is exceeded. */
   readonly filterText = (text: string): string => {
     let clean = text;
     for (const filter of this.filters) {

@@ -2,7 +2,7 @@
  * Maps a policy to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout.
  * The order is deliberate: a refusal performs nothing, a cache hit calls no backend, every backend gets its own
  * retries, every attempt counts against the rate limit and has its own timeout, and time spent waiting counts against
- * no timeout.
+ * no timeout, only against the deadline of an agent.
  */
 
 import type { Clock } from '../journal/clock.js';
@@ -29,7 +29,7 @@ const EMPTY_POLICY: PolicySpec = {};
 
 /**
  * Returns a function that selects the layers for an effect: those of its own policy and those of the restrictions of
- * its agents. `makeDeps` runs when the first effect needs a layer.
+ * its agents. `makeDeps` runs once, when the first effect needs a layer.
  */
 export function policyLayers(
   makeDeps: () => PolicyDeps,
@@ -50,6 +50,7 @@ export function policyLayers(
   };
 }
 
+/** Returns the layers of a policy. An effect with the safety `once` is neither cached nor retried. */
 function layersForPolicy(
   policy: PolicySpec,
   { kind, safety }: Effect,

@@ -11,7 +11,10 @@ interface PolicyNumberRange {
   readonly defaultValue?: number;
 }
 
-/** Returns the number, or its default if it is absent. Throws DEFINITION_INVALID if it is out of range. */
+/**
+ * Returns the number, or its default if it is absent. Throws DEFINITION_INVALID if it is not a number, is out of range,
+ * or is absent without a default.
+ */
 export function policyNumber(name: string, value: unknown, { min, max, defaultValue }: PolicyNumberRange): number {
   const number = value ?? defaultValue;
   const { description, includes } = numbers(min, max);

@@ -1,7 +1,8 @@
 /**
- * The rate limit layer: at most `requests` effects of one name start within any `perMs`, across all sessions of the
- * process. Each effect reserves the next free start time in order of arrival and sleeps until then. The delay is
- * recorded, so a replay reserves nothing. Windows live in memory: a new process starts with empty ones.
+ * The rate limit layer: at most `requests` attempts at effects of one name start within any period of `perMs`
+ * milliseconds, across all sessions of the process. Each attempt reserves the next free start time in order of arrival
+ * and sleeps until then. The delay is recorded, so a replay reserves nothing. Windows live in memory: a new process
+ * starts with empty ones.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -15,7 +16,7 @@ const DEFAULT_MAX_WAITING = 10_000;
 /** Idle windows are dropped only once there are more windows than this. */
 const MIN_SWEEP_WINDOWS = 1000;
 
-/** The start times that one limit has granted, past and future, in order. */
+/** The start times that one limit has granted, past and future, in ascending order. */
 class SlidingWindow {
   private readonly maxRequests: number;
   private readonly windowMs: number;
@@ -27,6 +28,7 @@ class SlidingWindow {
     this.windowMs = perMs;
   }
 
+  /** True if no granted start time is in the window or in the future. */
   isIdle(now: number): boolean {
     return (this.starts.at(-1) ?? now - this.windowMs) + this.windowMs <= now;
   }
@@ -49,7 +51,7 @@ class SlidingWindow {
     if (index >= 0) this.starts.splice(index, 1);
   }
 
-  /** Drops start times that are outside of the window. */
+  /** Drops start times that are before the window. */
   private dropExpired(now: number): void {
     // Only when half of them have expired, so the amortized cost of a start time is constant.
     const expiredAt = now - this.windowMs;
@@ -58,7 +60,7 @@ class SlidingWindow {
   }
 }
 
-/** A reserved start time. */
+/** A reserved start time, as a delay from the time of the reservation. */
 interface Reservation {
   readonly delayMs: number;
   release(): void;
@@ -77,7 +79,10 @@ export class RateLimiter {
     this.maxWaiting = maxWaiting;
   }
 
-  /** Reserves the next free start time for a name. Returns undefined if too many effects are waiting for it. */
+  /**
+   * Reserves the next free start time for a name. `now` is a time of the monotonic clock. Returns undefined if too many
+   * effects are waiting; throws DEFINITION_INVALID if the limit is invalid.
+   */
   reserve(name: string, spec: RateLimitSpec, now: number): Reservation | undefined {
     const requests = Math.floor(policyNumber('rateLimit.requests', spec.requests, { min: 1 }));
     const perMs = policyNumber('rateLimit.perMs', spec.perMs, { min: 1 });
@@ -96,7 +101,8 @@ export class RateLimiter {
 }
 
 /**
- * Delays each attempt until the rate limit allows it. Fails with a retryable error if too many attempts are waiting.
+ * Returns a layer that delays each attempt until the rate limit allows it. It throws a retryable error if too many
+ * attempts are waiting.
  */
 export function rateLimitLayer(spec: RateLimitSpec, limiter: RateLimiter, clock: Clock): Layer {
   return async (effect, scope, next) => {

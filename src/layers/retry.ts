@@ -17,7 +17,10 @@ const DEFAULT_JITTER = 0.5;
 /** Upper bound on the delay that a backend requests, if the policy sets no `maxBackoffMs`. */
 const DEFAULT_MAX_RETRY_AFTER_MS = 60_000;
 
-/** Repeats failed attempts with exponential backoff and jitter. An effect with the safety `once` is never repeated. */
+/**
+ * Returns a layer that repeats failed attempts with exponential backoff and jitter. An effect with the safety `once` is
+ * never repeated.
+ */
 export function retryLayer(spec: RetrySpec): Layer {
   return async (effect, scope, next) => {
     if (effect.safety === 'once') return next();
@@ -33,6 +36,7 @@ export function retryLayer(spec: RetrySpec): Layer {
   };
 }
 
+/** True for a TIMEOUT, and for a LoopError with `retryable: true` in its data. */
 function isRetryable(thrown: unknown): thrown is LoopError {
   return thrown instanceof LoopError && (thrown.code === 'TIMEOUT' || ownProperty(thrown.data, 'retryable') === true);
 }
@@ -45,8 +49,8 @@ async function backOff(scope: Scope, spec: RetrySpec, attempt: number, { code, d
 }
 
 /**
- * Returns the delay after an attempt, in whole milliseconds. `random` is between 0 and 1; `retryAfterMs` is the delay
- * that the backend requested, if any.
+ * Returns the delay after a failed attempt, in whole milliseconds. `attempt` counts from 1. `random` is between 0 and
+ * 1; `retryAfterMs` is the delay that the backend requested, if any.
  */
 export function retryDelayMs(spec: RetrySpec, attempt: number, random: number, retryAfterMs?: unknown): number {
   const backoff = policyNumber('retry.backoffMs', spec.backoffMs, { min: 0, defaultValue: DEFAULT_BACKOFF_MS });

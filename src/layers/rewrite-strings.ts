@@ -3,14 +3,17 @@ import { isObject } from '../base/own-property.js';
 import type { Json } from '../protocol/json.js';
 
 /**
- * Members that are copied unchanged, or the members inside of them. The items of a list are treated like the list
- * itself.
+ * Members whose strings are not rewritten, by name. `true` skips the entire member; an object skips the members that it
+ * names inside of it. The items of a list are treated like the list itself.
  */
 export interface SkippedMembers {
   readonly [name: string]: true | SkippedMembers;
 }
 
-/** Returns a copy in which `rewrite` has replaced every string value. Member names are never rewritten. */
+/**
+ * Returns a copy in which `rewrite` has replaced every string value, except in skipped members. Member names are never
+ * rewritten.
+ */
 export function rewriteStrings(value: Json, rewrite: (text: string) => string, skipped: SkippedMembers = {}): Json {
   if (typeof value === 'string') return rewrite(value);
   if (Array.isArray(value)) return value.map((item: Json) => rewriteStrings(item, rewrite, skipped));

@@ -1,6 +1,7 @@
 /**
- * The timeout and deadline layers: bound the duration of one attempt. They wrap `perform`, not the step around it, so a
- * timeout is recorded like any other failure and a replay does not wait again.
+ * The timeout and deadline layers: they bound the duration of each attempt and the time at which it must have ended.
+ * They wrap `perform`, not the step around it, so a timeout is recorded like any other failure and a replay does not
+ * wait again.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -10,7 +11,9 @@ import type { Json } from '../protocol/json.js';
 import type { Layer } from '../protocol/session.js';
 import { policyNumber } from './policy-number.js';
 
-/** Fails each attempt with TIMEOUT after `timeoutMs`, even if the effect ignores its abort signal. */
+/**
+ * Returns a layer that fails each attempt with TIMEOUT after `timeoutMs`, even if the effect ignores its abort signal.
+ */
 export function timeoutLayer(timeoutMs: number, clock: Clock): Layer {
   return async (effect, _scope, next) => {
     const ms = policyNumber('timeoutMs', timeoutMs, { min: 1 });
@@ -19,8 +22,8 @@ export function timeoutLayer(timeoutMs: number, clock: Clock): Layer {
 }
 
 /**
- * Fails each attempt with TIMEOUT at the deadline of its agent, a time of the monotonic clock. No attempt starts after
- * the deadline, however long its approval took.
+ * Returns a layer that fails each attempt with TIMEOUT at the deadline of its agent, a time of the monotonic clock. No
+ * attempt starts after the deadline, however long its approval took.
  */
 export function deadlineLayer(deadlineAt: number, clock: Clock): Layer {
   return async (effect, _scope, next) => {
@@ -33,6 +36,7 @@ export function deadlineLayer(deadlineAt: number, clock: Clock): Layer {
   };
 }
 
+/** Performs the effect with a signal that aborts after `ms` milliseconds or with the outer signal. */
 async function performWithin(
   ms: number,
   clock: Clock,

@@ -17,7 +17,10 @@ interface ApprovalGateOptions {
   readonly exactNameOnly: boolean;
 }
 
-/** Returns a body that waits for approval if an enclosing agent requires it, and then runs `body`. */
+/**
+ * Returns a body that waits for approval if an enclosing agent requires it, and then runs `body`. It fails without
+ * running `body` if the approval is denied or the policy is `blocked`. Outside of a host, nothing requires an approval.
+ */
 export function withApprovalGate<I, O>(
   { name, definitionFingerprint, exactNameOnly }: ApprovalGateOptions,
   body: LoopBody<I, O>,

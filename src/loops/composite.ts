@@ -1,6 +1,6 @@
 /**
- * The body of a composite: runs its steps in order and builds the input of each from the input and earlier results. A
- * failed step ends the composite. The error identifies the failed step and its call, at any depth.
+ * The body of a composite: runs its steps in order and builds the input of each from its own input and earlier results.
+ * A failed step ends the composite. The error identifies the failed step and its call, at any depth.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -19,15 +19,15 @@ interface LinkedStep {
   readonly binding: string | undefined;
   /** True if a later mapping may read its result. */
   readonly isResultRead: boolean;
-  /** Indexes of the steps whose results no mapping reads after this step. */
+  /** Indexes of the earlier steps whose results the input mapping of this step is the last to read. */
   readonly releasedSteps: readonly number[];
   /** True if a later mapping may read its times or its trace. */
   readonly needsTimes: boolean;
-  /** The loop that it calls; undefined if no loop with that id is registered. */
+  /** The loop that it calls; undefined until it is linked, and for good if no loop with that id is registered. */
   loop: Loop | undefined;
 }
 
-/** Compiles the steps of a composite. The loops that they call are linked later. */
+/** Compiles the steps of a composite; the loops that they call are linked later. Throws for an invalid path. */
 export function compileSteps(id: string, spec: StepsSpec): LinkedStep[] {
   const { releasedSteps, isRead, needsTimes } = resultLifetimes(id, spec);
   return spec.steps.map(({ loopId, inputMapping, outputBinding }, index) => ({
@@ -91,6 +91,7 @@ function stepResultOf(scope: Scope, { loopId, loop, needsTimes }: LinkedStep, in
     : result;
 }
 
+/** Returns the times and the trace of a step. Throws EXECUTION_FAILED without a host, which provides them. */
 function callTimesOf(scope: Scope, callId: string): CallTimes {
   const times = servicesOf(scope).turnContext(turnIdOf(scope)).callTimes(callId, scope.key);
   if (times !== undefined) return times;
@@ -103,12 +104,12 @@ function missingStepError(index: number, loopId: string): LoopError {
   return new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
 }
 
-/** Upper bound on each part of the error data. The journal drops error data that is too large. */
+/** Upper bound on each part of the error data, because the journal drops error data that is too large. */
 const MAX_ERROR_PART_CHARS = 1000;
 
 /**
- * Codes that become EXECUTION_FAILED: the input of the composite was valid, so a value that a step refuses is a failure
- * of the composite.
+ * Error codes of a step that become EXECUTION_FAILED in the error of the composite. The input of the composite was
+ * valid, so a value that a step refuses is a failure of the composite.
  */
 const STEP_VALIDATION_CODES: ReadonlySet<string> = new Set([
   'INPUT_VALIDATION_FAILED',

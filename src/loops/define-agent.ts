@@ -19,7 +19,7 @@ import {
 } from './standard-schema.js';
 import { type AnyLoopsTool, isLoopsTool, loopFromTool, toLoopsTool } from './tool-loop.js';
 
-/** A tool of an agent: the id of a registered loop, a loop, or a tool made with `loopsTool`. */
+/** A tool of an agent: the id of a registered loop, a loop in code, or a tool made with `loopsTool`. */
 export type AgentTool = string | DefinedLoop | AnyLoopsTool;
 
 /** The input of an agent that declares no input schema: a prompt, or the trigger that started it. */
@@ -48,12 +48,13 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   /** The system prompt. */
   readonly instructions?: string;
   /**
-   * A list of tools, or an object of tools by name as in the AI SDK.
+   * A list of tools, or an object of tools by name as in the AI SDK. The name of a loop or of a tool made with
+   * `loopsTool` is its own, whatever its key.
    * @default []
    */
   readonly tools?: readonly AgentTool[] | { readonly [name: string]: unknown };
   /**
-   * Agents that may take over. The output of such an agent is the output of this one.
+   * Agents, or other loops, that may take over. The output of a successful handoff is the output of this agent.
    * @default []
    */
   readonly handoffs?: readonly AgentTool[];
@@ -110,6 +111,7 @@ const AGENT_SPEC_KEYS = optionKeys<SpecOptions>({
   temperature: true,
   toolTimeoutMs: true,
 });
+/** All other options. */
 const LOOP_KEYS = optionKeys<Omit<AgentDefinition<AnySchema, AnySchema>, keyof SpecOptions>>({
   id: true,
   version: true,
@@ -250,7 +252,7 @@ function backendRefOf(model: Model | BackendRef | string, agent: string): Backen
   );
 }
 
-/** The body of an agent that is called without a host, which would link it. It always throws. */
+/** Returns the body of an agent that no host has linked. It always throws EXECUTION_FAILED. */
 function bodyWithoutHost(id: string): () => never {
   return () => {
     throw new LoopError('EXECUTION_FAILED', `The agent "${id}" needs a host: run it with host.run({ loop }).`);

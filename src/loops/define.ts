@@ -41,7 +41,9 @@ interface LoopSpecBase<I extends AnySchema, O extends AnySchema> {
   readonly input: I;
   /** The schema of the output: a Standard Schema or a JSON Schema. */
   readonly output: O;
-  /** Retries, timeouts, approvals and other rules for the effects of the loop. */
+  /**
+   * Retries, timeouts, approvals and other rules for the effects of the loop. A body in code accepts only `timeoutMs`.
+   */
   readonly policy?: PolicySpec;
   /** Arbitrary data that is stored with the definition. */
   readonly metadata?: { readonly [name: string]: Json };
@@ -57,7 +59,7 @@ export interface BodyLoopSpec<I extends AnySchema, O extends AnySchema> extends 
 
 /** A loop whose implementation is one effect: a function with side effects whose result is recorded. */
 export interface ToolLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
-  /** Performs the effect. It is not called again once its result is recorded. */
+  /** Performs the effect. It is not called again for the same call once its result is recorded. */
   readonly tool: (input: OutputOf<I>, call: ToolCallContext) => Promise<InputOf<O>> | InputOf<O>;
   /**
    * Whether the effect may be performed again after a crash before its result was recorded.
@@ -204,7 +206,7 @@ function createBody(
 ): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
   const { tool, body } = spec;
-  // An approval is bound to the whole definition and to the source of the code.
+  // The approvals of the gate and of a tool are bound to the whole definition and to the source of the code.
   const fingerprint = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
   if (prompt !== undefined) {
     const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };

@@ -11,9 +11,9 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
   readonly definition: LoopDef;
   /** The validators of its input and its output. */
   readonly validators: { readonly input: Validator; readonly output: Validator };
-  /** The source text of its functions, which distinguishes two states of the same code. */
+  /** The source text of its function; empty for a prompt or an agent. A change of it changes the digest of the loop. */
   readonly source: string;
-  /** The loops that an agent has as tools. They are registered with it. */
+  /** The tools and handoffs that an agent was given as objects. They are registered with it. */
   readonly innerLoops?: readonly DefinedLoop[];
   /** True for a tool that needs approval even without an approval policy. */
   readonly asksByDefault?: boolean;
@@ -21,7 +21,7 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
   readonly model?: Model | undefined;
 }
 
-/** True if the value is a loop in code. */
+/** True if the value has the members of a loop in code. */
 export function isDefinedLoop(value: unknown): value is DefinedLoop {
   try {
     const { definition, validators, body } = (value ?? {}) as Partial<DefinedLoop>;

@@ -1,6 +1,7 @@
 /**
  * Links a definition and everything that it calls into loops that the kernel can run. A linked loop does not change
- * when the registry does, so a turn continues with the definitions that it started with.
+ * when the registry does, so a turn continues with the definitions that it started with. A callee that is not
+ * registered stays unlinked; its caller fails when it runs.
  */
 
 import { createSchemaCheck } from '../json/schema.js';
@@ -40,7 +41,9 @@ export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
   return linked;
 }
 
-/** A reference to a loop by id. Loops may call each other, so they are created first and resolved afterwards. */
+/**
+ * A reference to a loop by id. Loops may call each other, so they are created first and references resolved afterwards.
+ */
 interface UnresolvedReference {
   readonly loopId: string;
   readonly version: string | undefined;

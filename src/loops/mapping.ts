@@ -13,7 +13,10 @@ import type { CompositeStep } from '../protocol/loop.js';
 /** The values that a mapping can read: `input`, `steps` (the results by index) and the named results. */
 export type MappingData = { [name: string]: Json };
 
-/** Builds a value from the data of a composite. Throws MAPPING_FAILED if a singular path without `optional:` has no match. */
+/**
+ * Builds a value from the data of a composite. A member whose `optional:` path has no match is left out. Throws
+ * MAPPING_FAILED if a singular path without `optional:` has no match, and if a value is nested too deeply.
+ */
 export type CompiledMapping = (data: MappingData) => Json;
 
 type ValueLookup = (data: MappingData) => Json | undefined;
@@ -21,7 +24,7 @@ type ValueLookup = (data: MappingData) => Json | undefined;
 const LITERAL_PREFIX = 'literal:';
 const OPTIONAL_PREFIX = 'optional:';
 
-/** Compiles a mapping. `where` is its location in messages. */
+/** Compiles a mapping. `where` is its location in messages. Throws DEFINITION_INVALID if a path is malformed. */
 export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): CompiledMapping {
   if (typeof mapping === 'string') return compileValue(mapping, where, '') as CompiledMapping;
   const members = Object.keys(mapping);
@@ -62,8 +65,8 @@ function combineMembers(members: readonly string[], lookups: readonly ValueLooku
 }
 
 /**
- * Returns the leading segments of every path of a mapping, which tell which earlier values the mapping reads; undefined
- * in place of a prefix for a path that may read anything.
+ * Returns the leading segments of every path of a mapping, which show which earlier values the mapping reads. The item
+ * is undefined for a path that may read anything. Literals have no item.
  */
 export function pathPrefixesOf(
   mapping: CompositeStep['inputMapping'],

@@ -17,7 +17,9 @@ import { type ModelDelta, ModelReplyBuilder } from './model-call/reply-builder.j
 
 export type { ModelDelta } from './model-call/reply-builder.js';
 
-/** How many parts are read before yielding to the event loop, which a stream that always has data would starve. */
+/**
+ * The number of parts that are read before yielding to the event loop. A stream that always has data would block it.
+ */
 const PARTS_PER_YIELD = 256;
 
 /** The options of `callModel`. */
@@ -38,8 +40,8 @@ export interface CallModelOptions {
   /** Adds information about the called tools to the reply. */
   readonly annotateReply?: ((reply: ModelReply) => ModelReply) | undefined;
   /**
-   * The maximum size of a reply.
-   * @default 8 MiB
+   * The maximum size of a reply in bytes of UTF-8. Data that is not part of the reply has the same limit.
+   * @default 8_388_608 (8 MiB)
    */
   readonly maxBytes?: number;
 }
@@ -52,8 +54,8 @@ interface OpenStream {
 }
 
 /**
- * Calls a model once. Rejects with BACKEND_FAILED, which states whether a retry may help, or with the reason of an
- * abort.
+ * Calls a model once. Rejects with BACKEND_FAILED, which states whether a retry may help, with a LoopError that the
+ * provider threw, or with the reason of an abort.
  */
 export function callModel(model: Model, request: ModelRequest, options: CallModelOptions): Promise<ModelReply> {
   const { signal, conversation, onDelta, annotateReply = unannotated } = options;
@@ -94,6 +96,7 @@ function specificationVersionOf(model: Partial<Model> | null | undefined): unkno
   }
 }
 
+/** Throws BACKEND_FAILED if the model does not implement version 3 of the provider interface. */
 function assertV3(model: Model, sent: SentRequest): void {
   const version = specificationVersionOf(model);
   if (version === 'v3') return;
@@ -183,8 +186,8 @@ async function streamReply(
 }
 
 /**
- * Returns the part that was read. It is never returned from an async function, which would call its `then` if it has
- * one.
+ * Returns the part that was read. Throws BACKEND_FAILED if the stream has ended before its finish part. The part is
+ * never returned from an async function, which would call its `then` if it has one.
  */
 function streamPartOf(read: unknown, sent: SentRequest): unknown {
   if (typeof read !== 'object' || read === null)

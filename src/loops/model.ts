@@ -1,5 +1,6 @@
 /**
- * The port to models: providers, which open models of the AI SDK's provider interface (V3), and the journaled request.
+ * The port to models: providers, which open models of the AI SDK's provider interface (V3), and the journaled request
+ * and reply.
  */
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, JsonSchema } from '../protocol/loop.js';
@@ -13,14 +14,14 @@ export interface OpenModelOptions {
   readonly origin: DefinitionOrigin;
   /** The turn that calls the model. */
   readonly turnId: string;
-  /** How many replies of this backend and model are already recorded, in this process or an earlier one. */
+  /** How many replies of this backend and model are recorded, in the turn for a prompt, in the session for an agent. */
   readonly replyCount: number;
 }
 
 /** Opens models by name. Definitions refer to a provider by its id. */
 export interface ModelProvider {
   readonly id: string;
-  /** The model that is opened if a definition names none. */
+  /** The name of the model that is opened if a definition names none. */
   readonly defaultModel: string;
   /** Opens a model. Throws a LoopError that explains what is missing, such as a package or an API key. */
   open(ref: BackendRef & { readonly model: string }, options: OpenModelOptions): Promise<Model>;

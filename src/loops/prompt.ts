@@ -1,6 +1,6 @@
 /**
  * The body of a prompt loop: renders the template, calls the model and parses the reply against the output schema. If
- * the reply is invalid, the model is called once more with the reply and its errors.
+ * the reply is invalid, the model is called once more with the prompt, the reply and its errors.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -74,8 +74,8 @@ function buildRequest({ spec, output }: PromptBodyOptions, ref: ModelRef, prompt
 }
 
 /**
- * Asks for a corrected reply. Returns undefined if it is invalid too or if the backend fails; the first reply then
- * counts.
+ * Asks for a corrected reply. Returns undefined if it is invalid too, or if the backend fails, times out or a filter
+ * refuses; the first reply is then the output, which the output validation refuses.
  */
 async function requestRepair(
   scope: Scope,
@@ -112,6 +112,7 @@ function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptBodyOpti
   return (input, prompt) => routes.find(({ holds }) => holds(input, prompt))?.backend ?? backend;
 }
 
+/** Returns a function that returns true if all conditions of a route hold; a route without conditions always holds. */
 function compileRouteCondition({ when }: RouteSpec, id: string): (input: Json, prompt: string) => boolean {
   const conditions = Object.entries(when.input ?? {}).map(([path, value]) => ({
     path: compileJsonPath(path, `${id}: policy.routing`),

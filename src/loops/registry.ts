@@ -1,7 +1,7 @@
 /**
  * The registry: definitions by id and version. The content of a version is immutable: registering the same content
- * again has no effect, and different content under the same version is refused. Registration reports every error that
- * can be detected without running the loop.
+ * again has no effect, and different content under the same version is refused. Registration validates a definition
+ * with its schemas, paths and tool. It does not require that backends and called loops exist.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -28,7 +28,7 @@ export interface RegisteredLoop {
   readonly output: Validator;
   /** The loop itself, if it was defined in code. */
   readonly definedLoop: DefinedLoop | undefined;
-  /** Members of a document that have no effect. */
+  /** Warnings about members of a document that have no effect. */
   readonly warnings: readonly DefinitionWarning[];
 }
 
@@ -36,7 +36,7 @@ export interface RegisteredLoop {
 export interface MissingReference {
   /** The loop that contains the reference, as `id@version`. */
   readonly loop: string;
-  /** The zero-based index of the step, or of the tool of an agent. */
+  /** The zero-based index of the step, or of the tool or handoff of an agent; handoffs follow the tools. */
   readonly stepIndex: number;
   /** The id of the missing loop, with `@version` if the step pins one. */
   readonly missing: string;
@@ -74,9 +74,9 @@ export class Registry {
   }
 
   /**
-   * Registers a definition: a JSON document, or a loop made with `defineLoop` or `defineAgent`. Throws
-   * DEFINITION_INVALID with the location of the error if the definition is invalid or its version has different content
-   * already.
+   * Registers a definition: a JSON document, or a loop made with `defineLoop` or `defineAgent`. Returns the existing
+   * registration, with its origin, if the same content is registered already. Throws DEFINITION_INVALID if the
+   * definition is invalid or its version is registered with different content.
    */
   add(definition: unknown, origin: DefinitionOrigin = UNKNOWN_ORIGIN): RegisteredLoop {
     const earlier = this.registeredByLoop.get(definition as object);
@@ -144,6 +144,7 @@ export class Registry {
     return { definition, digest: digestOfText(text), origin, input, output, definedLoop: undefined, warnings };
   }
 
+  /** Throws DEFINITION_INVALID if the implementation of a tool cannot run. */
   private assertRunnable({ id, tool }: LoopDef, origin: DefinitionOrigin, where: string): void {
     if (tool === undefined) return;
     const { scheme, target } = splitImplementation(tool.implementation);
@@ -176,6 +177,7 @@ function registerCode(definedLoop: DefinedLoop, origin: DefinitionOrigin): Regis
   return { definition, digest: digestOfText(text), origin, ...validators, definedLoop, warnings: [] };
 }
 
+/** Returns the existing registration. Throws DEFINITION_INVALID if the added one has different content. */
 function assertSameContent(existing: RegisteredLoop, added: RegisteredLoop): RegisteredLoop {
   if (existing.digest === added.digest) return existing;
   const { id, version } = existing.definition;

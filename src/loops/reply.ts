@@ -1,6 +1,7 @@
 /**
- * Parses the text of a model into the output of a loop. Candidates are the plain text, JSON in the text or in a fenced
- * code block, and `{text}`. The first candidate that is valid against the output schema is the output.
+ * Parses the text of a model into the output of a loop. Candidates are the whole text as JSON, JSON in its fenced code
+ * blocks, `{text}` and the plain text. The first candidate that is valid against the output schema is the output. The
+ * plain text comes first if the schema has the type `string`.
  */
 
 import type { Validator } from '../json/schema.js';

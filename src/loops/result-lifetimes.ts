@@ -1,12 +1,13 @@
 /**
- * Liveness analysis of step results: determines the last mapping that may read each result, and which parts of it. A
- * composite of 10,000 steps that each read the previous result holds one result at a time.
+ * Liveness analysis of step results: determines the last mapping that may read each result, and whether a mapping may
+ * read its times or its trace. A composite of 10,000 steps that each read the previous result holds one result at a
+ * time.
  */
 import type { StepsSpec } from '../protocol/loop.js';
 import { type PathPrefix, pathPrefixesOf } from './mapping.js';
 
 interface ResultLifetimes {
-  /** For each step, the indexes of the steps whose results no mapping reads after it. */
+  /** For each step, the indexes of the earlier steps whose results its input mapping is the last to read. */
   readonly releasedSteps: readonly (readonly number[])[];
   /** For each step, true if a mapping may read its result. */
   readonly isRead: readonly boolean[];
@@ -33,7 +34,7 @@ export function resultLifetimes(id: string, { steps, outputMapping }: StepsSpec)
     const member = isByIndex ? third : second;
     const readsJournal = prefix === undefined || member === undefined || JOURNAL_MEMBERS.has(member);
     if (typeof index === 'number' && index >= 0) {
-      // A step after the reader has no result yet.
+      // The reader itself and the steps after it have no result yet.
       if (index < reader) lastReader[index] = reader;
       if (index < reader && readsJournal) needsTimes[index] = true;
     } else if (prefix === undefined || isByIndex) {

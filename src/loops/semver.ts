@@ -7,8 +7,16 @@ type Parse = (text: string) => SemVer | null;
 const load = createRequire(import.meta.url);
 let parse: Parse | undefined;
 
+/** A release with small numbers, such as `1.2.3`. Most versions are one, and need no parser, which takes time to load. */
+const PLAIN_RELEASE = /^(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})$/;
+
+/** True if a text is a semantic version. */
+export function isVersion(text: string): boolean {
+  return PLAIN_RELEASE.test(text) || parseVersion(text) !== undefined;
+}
+
 /** Parses a version. Returns undefined for a text that is not a version. */
-export function parseVersion(text: string): SemVer | undefined {
+function parseVersion(text: string): SemVer | undefined {
   // Stricter than `semver`, which also accepts surrounding whitespace and a leading `v`.
   if (!/^\d\S*$/.test(text)) return undefined;
   parse ??= load('semver/functions/parse.js') as Parse;
@@ -17,7 +25,7 @@ export function parseVersion(text: string): SemVer | undefined {
 
 /** True if the version is a prerelease, such as `2.0.0-beta.1`. */
 export function isPrerelease(version: string): boolean {
-  return (parseVersion(version)?.prerelease.length ?? 0) > 0;
+  return !PLAIN_RELEASE.test(version) && (parseVersion(version)?.prerelease.length ?? 0) > 0;
 }
 
 /**

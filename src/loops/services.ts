@@ -17,19 +17,19 @@ import type { ToolImplementation } from './tool-implementation.js';
 
 /** State of a running turn that bodies can read. */
 export interface TurnContext {
-  /** Returns how many replies of a model the turn has recorded, or all turns of its session. */
+  /** Returns how many replies of a model are recorded in the turn, or in all turns of its session. */
   replyCount(ref: ModelRef, by: 'turn' | 'session'): number;
   /** Returns the messages of earlier turns of the session. */
   earlierMessages(): readonly ModelMessage[];
-  /** Returns the times and the trace of a successful step of `parent`. */
+  /** Returns the times and the trace of a step of the call `parent`; undefined if the step has not completed. */
   callTimes(callId: string, parent: string): CallTimes | undefined;
-  /** Returns how many messages arrived during the turn and were not received yet. */
+  /** Returns how many messages wait in the inbox of the session, by mode. */
   inboxCounts(): { readonly steer: number; readonly queue: number };
   /** Receives deltas, which are not journaled; undefined without a subscriber. */
   readonly onLiveDelta: ((delta: LiveDelta) => void) | undefined;
   /** The restrictions of the agents of the turn. Created on first access. */
   readonly restrictions: RestrictionTable;
-  /** The restrictions, if an agent of the turn has set any; reading it creates nothing. */
+  /** The restrictions if they have been created; undefined otherwise. Reading this property does not create them. */
   readonly activeRestrictions: RestrictionTable | undefined;
   /** Enforces the timeouts of tool calls. */
   readonly watchdog: Watchdog | undefined;
@@ -82,16 +82,19 @@ export class LoopServices {
     const { providers } = this.deps;
     const provider = providers.get(id);
     if (provider !== undefined) return provider;
-    const known = [...providers.keys()].join(', ');
-    throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; there are ${known}.`, { backend: id });
+    const known = providers.size === 0 ? 'the host has none' : `there are ${[...providers.keys()].join(', ')}`;
+    throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; ${known}.`, { backend: id });
   }
 
-  /** Completes a reference with the default model of its provider. An unknown backend fails only when it is called. */
+  /**
+   * Returns a reference with its model or the default model of its provider. An unknown backend fails when it is
+   * called.
+   */
   toModelRef(ref: BackendRef): ModelRef {
     return { ...ref, model: ref.model ?? this.deps.providers.get(ref.id)?.defaultModel ?? UNKNOWN_MODEL_NAME };
   }
 
-  /** Returns the context of a turn. */
+  /** Returns the context of a turn; an empty one for a turn that the host does not run. */
   turnContext(turn: string): TurnContext {
     return this.deps.turnContext(turn) ?? EMPTY_TURN_CONTEXT;
   }

@@ -43,13 +43,19 @@ type ValidationCode = 'INPUT_VALIDATION_FAILED' | 'OUTPUT_VALIDATION_FAILED';
 /** A compiled input or output schema. */
 export interface IoSchema {
   readonly validator: Validator;
-  /** Returns the parsed value. Throws INPUT_VALIDATION_FAILED or OUTPUT_VALIDATION_FAILED if it is invalid. */
+  /**
+   * Returns the parsed value. Throws INPUT_VALIDATION_FAILED or OUTPUT_VALIDATION_FAILED if it is invalid, and
+   * DEFINITION_INVALID if the schema validates asynchronously.
+   */
   readonly check: (value: unknown) => unknown;
   /** True if the check returns its argument and is fast, as for JSON Schema. Other schemas give no such guarantee. */
   readonly isFast: boolean;
 }
 
-/** Compiles the input or output schema of the loop `id`; `code` determines which of the two. */
+/**
+ * Compiles the input or output schema of the loop `id`; `code` determines which of the two. Throws DEFINITION_INVALID
+ * if a JSON Schema is malformed.
+ */
 export function compileIoSchema(schema: AnySchema, code: ValidationCode, id: string): IoSchema {
   const side = code === 'INPUT_VALIDATION_FAILED' ? 'input' : 'output';
   if (!isStandardSchema(schema)) {

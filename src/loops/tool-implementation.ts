@@ -13,29 +13,40 @@ export interface ToolCallContext {
   readonly signal: AbortSignal;
   /** The `config` of the tool's definition. */
   readonly config: { readonly [name: string]: Json };
-  /** Adds a log line to the trace. */
+  /** Adds a log line to the trace. At most 1000 log lines and custom events of a call are recorded. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void;
-  /** Streams a piece of output to subscribers. The beginning of the whole output is recorded with the result. */
+  /**
+   * Streams a piece of output to subscribers. The first 64 Ki characters of all pieces are recorded with the result.
+   */
   delta(text: string): void;
   /** The model's id of the tool call that this call belongs to; undefined outside of an agent. */
   readonly toolCallId?: string | undefined;
-  /** Adds a custom event to the trace. Its type needs a namespace, such as `myorg.indexed`. */
+  /**
+   * Adds a custom event to the trace. Throws VALUE_INVALID unless its type has a namespace, such as `myorg.indexed`.
+   */
   emit(type: string, value?: Json): void;
 }
 
 /**
- * Performs a tool call. An error that it throws becomes TOOL_FAILED, unless it is a LoopError with a code of its own.
+ * Performs a tool call and returns the output. An error that it throws becomes TOOL_FAILED, unless it is a LoopError
+ * with a code other than EXECUTION_FAILED.
  */
 export type ToolFunction = (input: Json, call: ToolCallContext) => Promise<unknown> | unknown;
 
-/** Returns the text that the approver reads, or null if a call with this input needs no approval. */
+/**
+ * Returns the text that the approver reads, or null if a call with this input needs no approval. Without a text, the
+ * approver reads a general question.
+ */
 export type DescribeApproval = (
   input: Json,
   context: { readonly mode?: string },
 ) => ApprovalDescription | Promise<ApprovalDescription>;
 type ApprovalDescription = string | null | undefined;
 
-/** Returns what a call acts on right now; undefined if the definition and the arguments determine it completely. */
+/**
+ * Returns the current target of a call: the program, file or directory that it acts on. Returns undefined if the
+ * definition and the arguments determine the target completely.
+ */
 export type ResolveTarget = (input: Json) => Promise<ApprovalTarget | undefined>;
 
 /** A way to run tools, selected by the scheme of `implementation`, such as `exec` in `exec:./run.sh`. */
@@ -48,13 +59,18 @@ export interface ToolImplementation {
     origin: DefinitionOrigin,
     config: { readonly [name: string]: Json },
   ): string | undefined;
-  /** Returns the description of approvals for a tool that requires approval by default; undefined for other tools. */
+  /**
+   * Returns the function that describes approvals of a tool that requires approval by default; undefined for other
+   * tools.
+   */
   approvalDescriber(
     target: string,
     origin: DefinitionOrigin,
     config: { readonly [name: string]: Json },
   ): DescribeApproval | undefined;
-  /** Returns how to resolve what a call acts on. An approval is bound to the result. */
+  /**
+   * Returns the function that resolves the target of a call, to which an approval is bound; undefined for other tools.
+   */
   targetResolver(
     target: string,
     origin: DefinitionOrigin,
@@ -69,7 +85,7 @@ export interface ToolImplementation {
   ): Promise<ToolFunction>;
 }
 
-/** Splits `scheme:target` at the first colon. */
+/** Splits `scheme:target` at the first colon. The text must contain one. */
 export function splitImplementation(text: string): { readonly scheme: string; readonly target: string } {
   const colon = text.indexOf(':');
   return { scheme: text.slice(0, colon), target: text.slice(colon + 1) };

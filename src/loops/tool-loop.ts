@@ -1,4 +1,7 @@
-/** Converts tools made with `loopsTool`, and tools of the AI SDK, into loops with journal and approvals. */
+/**
+ * Converts tools made with `loopsTool`, and tools of the AI SDK, into loops, whose calls are journaled and can need
+ * approval.
+ */
 import { LoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
 import { compileSchema } from '../json/schema.js';
@@ -22,7 +25,7 @@ type UntypedTool = LoopsTool<unknown, unknown>;
 
 const loopsByTool = new WeakMap<object, DefinedLoop>();
 
-/** True if the value is a tool made with `loopsTool`. */
+/** True if the value has the members of a tool made with `loopsTool`. */
 export function isLoopsTool(value: unknown): value is AnyLoopsTool {
   const { name, withApproval, makeTool } = (value ?? {}) as Partial<UntypedTool>;
   return typeof name === 'string' && typeof withApproval === 'function' && typeof makeTool === 'function';
@@ -37,7 +40,10 @@ export function loopFromTool(tool: AnyLoopsTool): DefinedLoop {
   return loop;
 }
 
-/** Converts a tool of the AI SDK, which has no name, into one made with `loopsTool`. */
+/**
+ * Converts a tool of the AI SDK, which has no name, into one made with `loopsTool`; such a tool is returned as it is.
+ * Throws DEFINITION_INVALID if the tool has no `inputSchema` or no function `execute`.
+ */
 export function toLoopsTool(name: string, tool: unknown): AnyLoopsTool {
   if (isLoopsTool(tool)) return tool;
   const {
@@ -165,7 +171,10 @@ async function lastYielded(produced: AsyncIterable<unknown>): Promise<unknown> {
   return last;
 }
 
-/** Converts the context of a call into the options of the AI SDK. The abort signal is created on first access. */
+/**
+ * Converts the context of a call into the options of the AI SDK, without messages. The abort signal is created on first
+ * access.
+ */
 function toolOptionsOf(call: ToolCallContext): LoopsToolOptions {
   const options: LoopsToolOptions = {
     toolCallId: call.toolCallId ?? call.callId,

@@ -31,7 +31,7 @@ export interface ToolBodyOptions {
   readonly policy: PolicySpec | undefined;
   /** Distinguishes definitions with the same id. Approvals are bound to it. */
   readonly definitionFingerprint: string;
-  /** Returns the text that the approver reads. */
+  /** Returns the text that the approver reads, or null if a call needs no approval. */
   readonly describeApproval?: DescribeApproval | undefined;
   /** The mode for `describeApproval` under the tool's own policy, whatever the mode of its agent. */
   readonly approvalMode?: string | undefined;
@@ -40,16 +40,19 @@ export interface ToolBodyOptions {
    * @default false
    */
   readonly asksByDefault?: boolean;
-  /** Returns, per call, the describer of a tool that needs approval unless its policy says otherwise. */
+  /**
+   * Called for each call. Returns the function that describes the approval of a tool that needs approval unless its
+   * policy says otherwise; undefined for other tools.
+   */
   readonly approvalDescriber?: ((scope: Scope) => DescribeApproval | undefined) | undefined;
-  /** Returns, per call, how to resolve what the call acts on, for a tool whose approvals are bound to a target. */
+  /** Called for each call. Returns the function that resolves the target to which approvals of the tool are bound. */
   readonly targetResolver?: ((scope: Scope) => ResolveTarget | undefined) | undefined;
   /**
    * True if the function is part of Rondo and does not destructure or spread its context.
    * @default false
    */
   readonly isInternal?: boolean;
-  /** Returns the function for one call. `approved` is the target of an approved call. */
+  /** Returns the function for one call. `approved` is the target that the approval of the call is bound to, if any. */
   open(scope: Scope, approved: ApprovalTarget | undefined): Promise<ToolFunction> | ToolFunction;
 }
 
@@ -59,10 +62,11 @@ type LogLevel = Parameters<ToolCallContext['log']>[0];
 interface ToolOutcome {
   readonly output: Json;
   readonly notes?: readonly ToolNote[];
-  /** The streamed output. */
-  readonly said?: string;
+  /** The recorded part of the streamed output. */
+  readonly streamedOutput?: string;
 }
 
+/** Upper bound on the recorded log lines and custom events of one attempt. Further ones are dropped. */
 const MAX_NOTES = 1000;
 /** Upper bound on the recorded part of the streamed output. */
 const MAX_STREAMED_CHARS = 64 * 1024;
@@ -132,6 +136,7 @@ async function resolveCallTarget(id: string, resolve: ResolveTarget, input: Json
   );
 }
 
+/** Throws TOOL_NOT_ADMITTED if the current target differs from the approved one. */
 function assertApprovedTarget(
   id: string,
   approved: ApprovalTarget | undefined,
@@ -185,7 +190,7 @@ async function runTool(
       ? notes.length === 0
         ? { output }
         : { output, notes }
-      : { output, notes, said: streamedText };
+      : { output, notes, streamedOutput: streamedText };
   } catch (thrown) {
     throw toToolError(options.id, thrown, notes);
   }
@@ -250,7 +255,10 @@ class RecordingToolCallContext implements ToolCallContext {
     return this.activeToolCall?.toolCallId;
   }
 
-  /** Returns the result of the tool, or rejects with TIMEOUT after the tool timeout of the agent. */
+  /**
+   * Settles like `work`, or rejects with TIMEOUT after the tool timeout of the agent. The timeout applies only to
+   * promises, and only to tool calls of agents.
+   */
   withTimeout(work: unknown): unknown {
     const { activeToolCall } = this;
     if (activeToolCall === undefined || !isThenable(work)) return work;
@@ -294,6 +302,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
+/** Returns the type. Throws VALUE_INVALID unless it has a namespace. */
 function assertVendorType(type: string): string {
   if (isVendorType(type)) return type;
   throw new LoopError(
@@ -303,7 +312,8 @@ function assertVendorType(type: string): string {
 }
 
 /**
- * Converts an error of a tool. The code becomes TOOL_FAILED unless it is a specific one; earlier log lines are added.
+ * Converts an error of a tool to a LoopError with the tool and the log lines in its data. TOOL_FAILED replaces the
+ * general code EXECUTION_FAILED; other codes are kept.
  */
 function toToolError(id: string, thrown: unknown, notes: readonly ToolNote[]): LoopError {
   const error = toLoopError(thrown);

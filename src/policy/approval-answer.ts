@@ -24,12 +24,15 @@ const ANSWER_FIELDS = optionKeys<ApprovalAnswer>({
   standing: true,
 });
 
-/** Returns the id of the turn that an approval belongs to. */
+/** Returns the id of the turn that an approval belongs to, which is the part of its id before the last `:`. */
 export function turnIdOfApproval(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf(':')));
 }
 
-/** Returns a validated copy of an answer. It is read once: a getter cannot change it after the validation. */
+/**
+ * Returns a validated copy of an answer. Throws a TypeError if it is malformed. The answer is read once, so a getter
+ * cannot change it after the validation.
+ */
 export function validatedAnswer(input: ApprovalAnswer): ApprovalAnswer {
   // guard: answer-read-once
   const answer = { ...input };
@@ -61,7 +64,10 @@ export function standingGrantOf(approval: Approval, { by, standing = null }: App
   };
 }
 
-/** Returns why an answer is refused; undefined if it is accepted. `state` is that of its approval. */
+/**
+ * Returns why an answer is refused; undefined if it is accepted. `state` is the state of its approval, undefined if
+ * there is none; `now` is in milliseconds since the epoch.
+ */
 export function refusalReasonOf(
   answer: ApprovalAnswer,
   state: ApprovalState | undefined,
@@ -88,7 +94,7 @@ export function refusalReasonOf(
   return answer.standing === undefined ? undefined : predicateProblem(answer, approval);
 }
 
-/** True if the name is that of a loop on the path of the call or of any agent, in any spelling variant. */
+/** True if the name starts with `agent:` or is that of a loop on the path of the call, in any spelling variant. */
 function isAnsweredByAgent(by: string, { path }: Approval): boolean {
   // guard: name-of-answerer-normalized
   const name = normalizeName(by);
@@ -102,7 +108,10 @@ function normalizeName(name: string): string {
 
 const INVISIBLE_OR_BLANK = new RegExp(`${HIDDEN_CHARACTER}|[\\p{Z}\\s]`, 'gu');
 
-/** Returns why a predicate cannot be granted. It must cover this call and limit the value or range of an argument. */
+/**
+ * Returns why a predicate cannot be granted; undefined if it can. The predicate must cover this call and limit the
+ * value or range of an argument.
+ */
 function predicateProblem({ approved, standing = null }: ApprovalAnswer, approval: Approval): string | undefined {
   // guard: denial-is-no-grant
   if (!approved) return 'a denial cannot give a standing grant';

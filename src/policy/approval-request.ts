@@ -1,6 +1,6 @@
 /**
  * Approval requests: what an approval is bound to, and whether the call may still run after the answer. A change of the
- * arguments, the definition, the target or the authority requires another approval.
+ * arguments, the definition, the target or the authority (who may answer) requires another approval.
  */
 import { LoopError } from '../base/errors.js';
 import { escapeForDisplay } from '../base/escape-text.js';
@@ -17,6 +17,7 @@ export const APPROVAL_REQUESTED = 'rondo.approval.requested';
 export interface ApprovalAuthority {
   readonly principal?: string;
   readonly approvers?: readonly string[];
+  /** In milliseconds since the epoch. */
   readonly expiresAt: number;
 }
 
@@ -65,12 +66,16 @@ function argumentsDigestOf({ input }: Effect): string {
   return digestOfText(canonicalJson(input as Json));
 }
 
-/** Returns the digest of the definition that an effect belongs to. */
+/** Returns the digest of the definition that an effect belongs to; of an empty text if it has none. */
 export function definitionDigestOf({ definition = '' }: Effect): string {
   return digestOfText(definition);
 }
 
-/** The last check before a tool runs. Throws unless the call was approved in time and is still the approved call. */
+/**
+ * Checks the answer before a tool runs. Throws APPROVAL_DENIED unless it approves the call. Throws TOOL_NOT_ADMITTED if
+ * the answer came too late, or if the arguments or the definition have changed. The target is checked later, on each
+ * attempt.
+ */
 export function assertApproved(effect: Effect, request: ApprovalRequest, answer: ApprovalAnswerPayload): void {
   const { name } = effect;
   const { approved, by, reason, at, expired } = answer ?? {};
@@ -103,12 +108,12 @@ export function withTarget(target: ApprovalTarget | undefined): { readonly targe
   return target === undefined ? {} : { target };
 }
 
-/** The error of a tool that its policy blocks. */
+/** Returns the error of a tool that its policy blocks. */
 export function blockedError(name: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', `The policy of "${name}" blocks it.`, { name });
 }
 
-/** The error of a call that may not run although it was approved. */
+/** Returns the error of a call that needs another approval, because it has changed or the answer came too late. */
 export function notAdmittedError(name: string, reason: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', `"${name}" did not run: ${reason}. Ask again.`, { name });
 }

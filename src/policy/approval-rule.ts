@@ -6,15 +6,21 @@ import { type RestrictionTable, stricterPolicy } from './restrictions.js';
 /** The rule for one effect, from its own definition and from the restrictions of all enclosing agents. */
 export interface ApprovalRule {
   readonly policy: ApprovalPolicy;
-  /** The modes of the policies that ask: of the tool and of the agents. Undefined items have no mode. */
+  /**
+   * The modes of the policies that ask: of the tool and of the agents. An undefined item stands for a policy without a
+   * mode.
+   */
   readonly modes?: readonly (string | undefined)[] | undefined;
   /** The earliest deadline of the enclosing agents, by the monotonic clock of the process. */
   readonly deadlineAt?: number | undefined;
-  /** The time limit of the tool call, in milliseconds. It also applies to the description for the approver. */
+  /**
+   * The time limit of the tool call, in milliseconds. It also applies to the description for the approver and to the
+   * resolution of the target.
+   */
   readonly toolTimeoutMs?: number | undefined;
 }
 
-/** Returns the rule for an effect; undefined if nothing restricts it. */
+/** Returns the rule for an effect; undefined if neither its policy nor an enclosing agent restricts it. */
 export function approvalRuleFor(
   effect: Effect,
   key: string,
@@ -41,7 +47,10 @@ export function approvalRuleFor(
   };
 }
 
-/** Returns the policy of the tool itself. A tool that asks by default does so unless its agent allows it by name. */
+/**
+ * Returns the policy of the tool itself. A tool without a policy that asks by default does so unless its agent allows
+ * it by name.
+ */
 function ownPolicy(effect: Effect, key: string, restrictions: RestrictionTable | undefined): ApprovalPolicy {
   // Own property only: a polluted prototype must not allow every tool.
   const explicit = Object.hasOwn(effect, 'policy') ? effect.policy?.approval : undefined;

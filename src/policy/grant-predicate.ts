@@ -1,7 +1,8 @@
 /**
  * Predicates of standing grants: JSON Schemas over the arguments of a call. A predicate must limit the value or the
  * range of at least one argument. Two checks prove this: a keyword that can limit a value (`const`, `enum`, a numeric
- * bound, `pattern`, or a keyword that nests these), and counterexamples of the same type that the schema must reject.
+ * bound, `pattern`, or a keyword that nests these), and counterexamples, other values of which the schema must reject
+ * at least one.
  */
 
 import { escapeForDisplay } from '../base/escape-text.js';
@@ -72,7 +73,7 @@ export function limitedArguments(schema: Json, input: Json): readonly string[] {
   });
 }
 
-/** Returns an example of a predicate for these arguments, as JSON text. */
+/** Returns an example of a predicate for these arguments, as JSON text of bounded length. */
 export function examplePredicate(input: Json): string {
   const [name = 'amount', value = 5] = isObject(input) ? (Object.entries(input)[0] ?? []) : [];
   const limit = typeof value === 'number' ? { maximum: value } : { const: value };
@@ -109,7 +110,9 @@ function limitsItself(schema: JsonObject, value: Json, depth: number): boolean {
   return value.every((item) => limitedPaths(items, item, depth - 1).length > 0);
 }
 
-/** True if a keyword by itself rejects some other value of the same type. A pattern may match every text. */
+/**
+ * True if a keyword by itself rejects a counterexample of the value. A pattern that matches every text rejects none.
+ */
 function rejectsOthers(schema: JsonObject, keyword: string, value: Json): boolean {
   if (!Object.hasOwn(schema, keyword)) return false;
   const validator = compileOrUndefined({ [keyword]: schema[keyword] ?? null });
@@ -124,7 +127,10 @@ function limitedInAll(alternatives: readonly (readonly MemberPath[])[]): readonl
   return alternatives.flat().filter((path) => alternatives.every((paths) => isIn(paths, path)));
 }
 
-/** Returns values of the same type that differ much from this one: a schema that accepts all of them limits nothing. */
+/**
+ * Returns values that differ much from this one, mostly of the same type. A schema that accepts all of them limits
+ * nothing.
+ */
 function counterexamplesOf(value: Json | undefined): readonly Json[] {
   if (typeof value === 'string') return [`${value} and more`, `another ${value}`, 'QJX 0451', 'zebra/../42?'];
   if (typeof value === 'number') return [Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER];

@@ -55,31 +55,34 @@ export class RestrictionTable {
     this.restrictionFlag.isSet ||= this.hasApprovals || this.hasDeadlines || restrictions.mode !== undefined;
   }
 
-  /** Notes the start of a call. Its name matters only below an agent with policies. */
+  /** Records the start of a call. Its name matters only below an agent with policies, so it is otherwise ignored. */
   callStarted(key: string, name: string): void {
     if (this.hasApprovals) this.earlierCallStarted(key, name);
   }
 
-  /** Notes a call that started before the table existed. */
+  /**
+   * Records a call that started before the table existed. Its agents may add policies later, so it is never ignored.
+   */
   earlierCallStarted(key: string, name: string): void {
     this.openCallNames.set(key, name);
   }
 
+  /** Removes a call that has ended. */
   callEnded(key: string): void {
     if (this.openCallNames.size > 0) this.openCallNames.delete(key);
   }
 
-  /** Notes the tool call that a branch of an agent runs. */
+  /** Records the tool call that runs at a key below an agent. */
   toolCallStarted(key: string, toolCall: ActiveToolCall): void {
     this.activeToolCalls.set(key, toolCall);
   }
 
-  /** Notes the end of the tool call of a branch. */
+  /** Removes the tool call at a key. */
   toolCallEnded(key: string): void {
     this.activeToolCalls.delete(key);
   }
 
-  /** Returns the innermost tool call that a call belongs to. */
+  /** Returns the innermost tool call that contains a key; undefined if there is none. */
   activeToolCall(key: string): ActiveToolCall | undefined {
     if (this.activeToolCalls.size === 0) return undefined;
     for (let at: string | undefined = key; at !== undefined; at = parentKey(at)) {
@@ -94,7 +97,10 @@ export class RestrictionTable {
     return this.hasApprovals ? this.strictestPolicy(key, [tool], declaredPolicy) : 'always_allow';
   }
 
-  /** Returns the strictest policy for the name of a call alone: its parts need approvals of their own. */
+  /**
+   * Returns the strictest policy that the enclosing agents declare for exactly this name. The wildcard `*` and the
+   * calls on the path do not count, because the steps inside of the call need approvals of their own.
+   */
   approvalPolicyByName(key: string, name: string): ApprovalPolicy {
     if (!this.hasApprovals) return 'always_allow';
     return this.strictestPolicy(key, [name], ({ approvals }, other) =>
@@ -102,7 +108,7 @@ export class RestrictionTable {
     );
   }
 
-  /** Returns the earliest deadline of the enclosing agents. */
+  /** Returns the earliest deadline of the enclosing agents, by the monotonic clock; undefined if there is none. */
   earliestDeadline(key: string): number | undefined {
     if (!this.hasDeadlines) return undefined;
     return this.enclosingAgents(key).reduce<number | undefined>(
@@ -178,7 +184,7 @@ export class RestrictionTable {
 /** From strict to loose. Any other value, such as `blocked`, has the index -1 and is stricter than both. */
 const STRICTNESS_ORDER: readonly ApprovalPolicy[] = ['ask', 'always_allow'];
 
-/** Returns the stricter of two policies. An unknown policy is the strictest. */
+/** Returns the stricter of two policies. `blocked` and unknown policies are the strictest. */
 export function stricterPolicy(a: ApprovalPolicy, b: ApprovalPolicy): ApprovalPolicy {
   // guard: stricter-policy-wins
   return STRICTNESS_ORDER.indexOf(a) < STRICTNESS_ORDER.indexOf(b) ? a : b;

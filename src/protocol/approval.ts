@@ -1,6 +1,6 @@
 /**
- * Approvals as data: the request (`Approval`), the target it is bound to, the answer and the standing grant. The runtime
- * keeps the requests; an answer refers to one by id.
+ * Approvals as data: the request (`Approval`), the target it is bound to, the answer and the standing grant. The
+ * runtime keeps the requests; an answer refers to one by id.
  */
 import type { Json } from './json.js';
 
@@ -15,13 +15,16 @@ export interface ApprovalTarget {
   readonly path: string;
   /** For a program: SHA-256 of the bytes of its entry file, in hex. */
   readonly sha256?: string;
-  /** For a command: how it is confined, as text for people, such as `in a sandbox without network`. Compared literally. */
+  /**
+   * For a command: how it is confined, as text for people, such as `in a sandbox without network`. Compared literally.
+   */
   readonly confinement?: string;
   /** True for a file that did not exist. The call may create it, but must not replace a file that was created since. */
   readonly isNew?: boolean;
   /**
    * True if the requested path is not the canonical one: it leads through a symbolic link, or contains a `..`, a `.` or
-   * an empty segment. A standing grant does not cover such a path, because its schema sees the path as it is written.
+   * an empty segment. A standing grant covers such a path only if it leads to the very target that was approved,
+   * because the schema of the grant sees the path as it is written.
    */
   readonly isIndirect?: boolean;
 }
@@ -63,8 +66,8 @@ export interface Approval {
 }
 
 /**
- * The answer to an approval. If `sessionId`, `callId`, `tool` or `argumentsDigest` is present, it must be the one of the
- * pending approval; otherwise the answer is refused.
+ * The answer to an approval. If `sessionId`, `callId`, `tool` or `argumentsDigest` is present and differs from that of
+ * the pending approval, the answer is refused.
  */
 export interface ApprovalAnswer {
   /** The id of the approval. */
@@ -79,7 +82,10 @@ export interface ApprovalAnswer {
   readonly callId?: string;
   readonly tool?: string;
   readonly argumentsDigest?: string;
-  /** A JSON Schema. Approves further calls of the same tool in this session whose arguments are valid under it. */
+  /**
+   * A JSON Schema. It gives a standing grant: further calls of the same tool in this session whose arguments are valid
+   * under it are approved. Not allowed in a denial.
+   */
   readonly standing?: Json;
 }
 
@@ -99,13 +105,13 @@ export interface ApprovalState {
   /** Absent until the approval is answered. */
   readonly answer?: RecordedAnswer;
   /**
-   * True if the call stopped waiting without an answer: it was cancelled, it ended, or its branch lost a race. An expired
-   * approval is not abandoned: it is answered with a denial by `rondo`.
+   * True if the call stopped waiting without an answer: its turn was cancelled, it ended, or its branch lost a race. An
+   * expired approval is not abandoned: it is answered with a denial by `rondo`.
    */
   readonly isAbandoned: boolean;
 }
 
-/** A person's authorization for further calls of one tool whose arguments are valid under a schema. */
+/** A person's authorization for further calls of one tool in one session whose arguments are valid under a schema. */
 export interface StandingGrant {
   /** The loop id of the tool. */
   readonly tool: string;
@@ -114,13 +120,13 @@ export interface StandingGrant {
   /** A JSON Schema document for the arguments. */
   readonly schema: Json;
   /**
-   * The arguments whose value or range the schema limits, each as the JSON text of its path, such as `["order","amount"]`.
-   * Absent in grants of earlier versions.
+   * The arguments whose value or range the schema limits, each as the JSON text of its path, such as
+   * `["order","amount"]`. Absent in grants of earlier versions.
    */
   readonly limitedPaths?: readonly string[] | undefined;
   /**
-   * The target of the approved call. For a program, the grant covers only this target. For a file or a directory, it covers
-   * other targets of the same kind and confinement whose path is not `isIndirect`.
+   * The target of the approved call. For a program, the grant covers only this target. For a file or a directory, it
+   * also covers other targets of the same kind and confinement that are not `isIndirect`.
    */
   readonly target?: ApprovalTarget | undefined;
   /** The name of the person who gave the grant. */

@@ -16,12 +16,16 @@ export interface Loop<I = unknown, O = unknown> {
    * found again.
    */
   readonly definitionDigest?: string | undefined;
-  /** The kind of body; absent for a tool. Recorded with the call, so that a view can attribute its effects. */
+  /**
+   * The kind of body; absent for a tool and for a composite of steps. Recorded with the call, so that a view can
+   * attribute its effects.
+   */
   readonly bodyKind?: 'prompt' | 'agent' | 'code' | undefined;
   readonly input?: Validate<I> | undefined;
   readonly output?: Validate<O> | undefined;
   /**
-   * True if both validations return their argument unchanged and are fast for a few kilobytes. They are then not timed.
+   * True if both validations return their argument unchanged and are fast for a few kilobytes. Validations of such
+   * small values are then not timed.
    */
   readonly hasFastValidation?: boolean | undefined;
   /** Runs the loop. Must be deterministic outside of its scope, because a resumed turn runs it again. */
@@ -36,7 +40,10 @@ export interface EffectContext {
   readonly idempotencyKey: string;
   /** Aborted when the run is cancelled or this branch lost a race. */
   readonly signal: AbortSignal;
-  /** The same signal, shared with later effects and cheaper to obtain. Remove your listener when done. */
+  /**
+   * A signal that aborts at the same time, reused by later effects and cheaper to obtain. Remove your listener when
+   * done.
+   */
   readonly sharedSignal?: AbortSignal;
 }
 
@@ -53,19 +60,25 @@ export interface Effect<O = unknown> extends EffectRules {
   perform(input: Json, context: EffectContext): Promise<O> | O;
 }
 
-/** What layers and the approval gate read of an effect. The kernel passes it on unread. */
+/** The members of an effect that layers and the approval gate read. The kernel does not read them. */
 export interface EffectRules {
   /** The policy of the loop that performs the effect. Backends in it are resolved to models by name. */
   readonly policy?: PolicySpec | undefined;
   /** Distinguishes two definitions with the same id. An approval is bound to it. */
   readonly definition?: string | undefined;
-  /** Returns the question for the approver, or null if this input needs no approval. */
+  /**
+   * Returns the question for the approver, or null if this input needs no approval. Any other value asks a default
+   * question.
+   */
   readonly describe?: ((input: Json, context: { readonly mode?: string }) => unknown) | undefined;
   /** The mode passed to `describe` for the tool's own policy. Takes precedence over the mode of the agent. */
   readonly mode?: string | undefined;
   /** True if the tool needs approval even without a policy, unless its agent allows it by name. */
   readonly asksByDefault?: boolean | undefined;
-  /** Returns the binding of approvals to the target of the call. Absent for a tool that resolves no target. */
+  /**
+   * Returns the binding of approvals to the target of the call; undefined, like an absent function, if the tool
+   * resolves no target.
+   */
   readonly binding?: (() => TargetBinding | undefined) | undefined;
 }
 
@@ -95,27 +108,33 @@ export interface Scope {
   readonly isCancelled: boolean;
   /** The value that the session was opened with for its bodies. */
   readonly context: unknown;
-  /** Calls a loop and returns its output. */
+  /** Calls a loop and returns its output, or throws its error. */
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O>;
-  /** Performs an effect through the session's layers and returns its result. */
+  /** Performs an effect through the session's layers and returns its result, or throws its error. */
   effect<O>(effect: Effect<O>): Promise<O>;
   /**
    * Runs branches concurrently and waits for all of them. If some failed, throws the error of the first one by
    * position.
    */
   all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>>;
-  /** Runs branches concurrently until one ends, and cancels the others. The winner is recorded. */
+  /**
+   * Runs branches concurrently until one ends, and cancels the others. Returns the result of the winner or throws its
+   * error; both are recorded. Throws if there is no branch.
+   */
   race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>>;
   /** Waits for at least `ms` milliseconds. The timer survives restarts. */
   sleep(ms: number): Promise<void>;
-  /** Waits for a signal and returns its value. Signals that arrived earlier are delivered in order. */
+  /** Waits for a signal of this name and returns its value. Signals that arrived earlier are received oldest first. */
   wait(name: string): Promise<Json | undefined>;
-  /** Records a fact under a type of your own and returns it. `make` runs only the first time. */
+  /**
+   * Records a fact under a type of your own and returns it. `make` runs only the first time; an error that it throws is
+   * recorded and thrown on replay too.
+   */
   record<V extends Json>(type: string, make: () => V): Promise<V>;
-  /** Writes a log line into the trace. */
+  /** Records a log line, which becomes an event of the trace. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown>;
-  /** Returns the time in milliseconds since the epoch, recorded. */
+  /** Returns the wall-clock time in milliseconds since the epoch. It is recorded: a replay returns the same time. */
   now(): Promise<number>;
-  /** Returns a random number from 0 up to but not including 1, recorded. */
+  /** Returns a random number from 0 up to but not including 1. It is recorded: a replay returns the same number. */
   random(): Promise<number>;
 }

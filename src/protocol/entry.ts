@@ -1,8 +1,8 @@
 /**
  * The entry: the unit of the journal, from which all views are folded. An entry is written once under its key. `seq` is
- * its position in the session and `at` the clock's time in milliseconds. A value over the inline size is stored as a
- * blob: `blob` is its digest, and the stored entry has no `value`. `schemaVersion` is the version of the entry's type;
- * absent means 1.
+ * its position in the session and `at` its time in milliseconds since the epoch. A value over the inline size is stored
+ * as a blob: `blob` is its digest, and the stored entry has no `value`. `schemaVersion` is the version of the entry's
+ * type; absent means 1.
  */
 import type { Json } from './json.js';
 
@@ -34,7 +34,7 @@ interface StoredValue {
   readonly blob?: string | undefined;
 }
 
-/** How many milliseconds the validation of the value took; absent if that rounds to zero. */
+/** How many milliseconds the validation of the value took; absent if that was not measured or is zero. */
 interface ValidationTime {
   readonly validationMs?: number;
 }
@@ -42,7 +42,7 @@ interface ValidationTime {
 /** How an effect in doubt was resolved: performed again, given a result, or failed. */
 export type Resolution = 'retry' | 'supply' | 'fail';
 
-/** The fields of each entry type that the kernel writes. */
+/** The fields of each entry type that is reserved for the kernel. */
 export interface KernelEntryFields {
   'session.opened': { readonly incarnationId: string };
   'call.started': { readonly name: string; readonly version?: string; readonly definitionDigest?: string } & {
@@ -74,10 +74,10 @@ export interface KernelEntryFields {
   'cancel.requested': { readonly reason: string };
 }
 
-/** The entry types that the kernel writes. */
+/** The entry types that are reserved for the kernel. */
 export type KernelEntryType = keyof KernelEntryFields;
 
-/** An entry that the kernel wrote, narrowed by `type`. */
+/** An entry of a type that is reserved for the kernel, narrowed by `type`. */
 export type KernelEntry = {
   [T in KernelEntryType]: EntryBase & { readonly type: T } & KernelEntryFields[T];
 }[KernelEntryType];
@@ -92,17 +92,23 @@ export interface Entry extends EntryBase, StoredValue {
   readonly bodyKind?: string;
   readonly safety?: Safety;
   readonly error?: ErrorRecord | undefined;
+  /** Of an opened session: distinguishes it from earlier sessions of the same name. */
   readonly incarnationId?: string;
   /** Of a call: the digest of its definition. */
   readonly definitionDigest?: string;
   readonly validationMs?: number;
   /** Of a call: true if its input failed validation. */
   readonly isInputInvalid?: true;
+  /** Of a timer: when it fires, in milliseconds since the epoch. */
   readonly until?: number;
+  /** Of a settled wait: the delivery id of the signal that it received. */
   readonly signalId?: string;
+  /** Of a race: the zero-based index of the branch that ended first. */
   readonly winnerIndex?: number;
+  /** Of a settled effect: the key of the attempt whose result the layers passed on unchanged. */
   readonly attemptKey?: string | undefined;
   readonly resolution?: Resolution;
+  /** Of a resolution: the name of the person who gave it. */
   readonly by?: string;
   readonly reason?: string | undefined;
 }

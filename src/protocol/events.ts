@@ -32,17 +32,17 @@ export const EVENT_TYPES = [
 /** The type of an event. Narrows `EventEnvelope` to the content of that type. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** `user-message`: the user submitted a prompt. */
+/** `user-message`: the user submitted a prompt, or a message to a running agent. */
 export interface UserMessageContent {
   readonly text: string;
 }
 
-/** `assistant-message`: the model answered with text. */
+/** `assistant-message`: the agent of a turn replied with text. */
 export interface AssistantMessageContent {
   readonly text: string;
 }
 
-/** The state of an approval: requested, or how it was answered. */
+/** The state of an approval: requested, or how it was answered. `rejected` also if the call ended without an answer. */
 export type ApprovalStatus = 'pending_approval' | 'approved' | 'rejected';
 
 /** `tool-call`: the model called a tool. */
@@ -57,7 +57,7 @@ export interface ToolCallContent {
   readonly approvalStatus?: ApprovalStatus;
   /** The question for the approver: plain text of bounded length. */
   readonly approvalDescription?: string;
-  /** The id of the pending approval. Absent once it is answered. */
+  /** The id of the pending approval. Absent once it is answered or abandoned. */
   readonly approvalId?: string;
 }
 
@@ -70,7 +70,10 @@ export interface ToolResultContent {
   readonly output?: string;
 }
 
-/** `tool-error`: a tool threw, or its approval was denied. */
+/**
+ * `tool-error`: a tool call ended without a result. It failed, was denied or cancelled, or was refused before it
+ * started.
+ */
 export interface ToolErrorContent {
   readonly toolCallId: string;
   readonly toolName: string;
@@ -93,7 +96,7 @@ export interface TriggerContent {
 
 /** `loop-triggered`: a loop started a child generation. */
 export interface LoopTriggeredContent {
-  /** The id of the loop that started it. */
+  /** The id of the nearest enclosing agent or, without one, of the calling loop. */
   readonly triggeredBy: string;
   readonly parentGenerationId?: string;
   readonly instructions?: string;
@@ -103,9 +106,11 @@ export interface LoopTriggeredContent {
 export interface ChildGenerationContent {
   /** The name of the work item. */
   readonly item: string;
-  /** Zero-based index among the children that started together. */
+  /**
+   * The zero-based index among the tool calls of the reply that started the child; 0 for a child that no model started.
+   */
   readonly index: number;
-  /** How many children started together. */
+  /** The number of tool calls of that reply; 1 for a child that no model started. */
   readonly total: number;
   readonly durationMs: number;
   readonly parentGenerationId: string;
@@ -114,19 +119,19 @@ export interface ChildGenerationContent {
   readonly summary?: string;
 }
 
-/** `other-agent-message`: another agent answered with text. */
+/** `other-agent-message`: an agent below the turn's root call replied with text. */
 export interface OtherAgentMessageContent {
   readonly text: string;
   /** The id of that agent. */
   readonly agent?: string;
 }
 
-/** `user-abort`: the user stopped a generation. */
+/** `user-abort`: the user cancelled a turn with an agent. */
 export interface UserAbortContent {
   readonly generationId: string;
 }
 
-/** `generation-failure`: a generation failed. */
+/** `generation-failure`: the agent of a turn failed. The failure of a child is a `child-generation`. */
 export interface GenerationFailureContent {
   readonly error: string;
 }
@@ -154,7 +159,10 @@ export interface EventEnvelopeOf<T extends EventType, TTimestamp = string> {
    */
   readonly id: string;
   readonly sessionId: string;
-  /** The key of the agent's call that the event belongs to; the id of the turn for an event of no agent below it. */
+  /**
+   * The key of the agent's call that the event belongs to. Without such an agent it is the id of the turn, or empty for
+   * a message that arrives while no turn is open.
+   */
   readonly generationId: string;
   readonly type: T;
   readonly content: EventContents[T];

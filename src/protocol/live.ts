@@ -1,6 +1,9 @@
 /** Live deltas: pieces of messages and of tool output. They are streamed and never journaled. */
 
-/** One piece. The finished message or tool result follows as an entry that contains the whole text. */
+/**
+ * One piece of a message or of tool output. The finished message or tool result follows as an entry that contains the
+ * whole text.
+ */
 export interface LiveDelta {
   readonly kind: 'text' | 'reasoning' | 'tool-input' | 'tool-output';
   readonly text: string;
@@ -8,6 +11,6 @@ export interface LiveDelta {
   readonly generationId: string;
   readonly toolCallId?: string;
   readonly toolName?: string;
-  /** True if the model is called again. Discard the earlier pieces of this message. */
+  /** True if the model is called again for this message. Discard its earlier pieces. */
   readonly isRestart?: true;
 }

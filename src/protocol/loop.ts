@@ -114,7 +114,8 @@ export interface AgentSpec {
   readonly mode?: string;
   /**
    * The approval policy of each tool by loop id; `*` applies to all others. It applies to everything below this agent
-   * and can only make a policy stricter.
+   * and only makes a policy stricter, with one exception: `always_allow` for a tool by its id waives the approval that
+   * a tool without a policy requests by default.
    * @default 'always_allow' for every tool
    */
   readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
@@ -138,7 +139,7 @@ export interface AgentComposite {
 /** The body of a composite loop: steps or an agent. */
 export type CompositeSpec = StepsSpec | AgentComposite;
 
-/** Retries of errors that are retryable. */
+/** Retries of attempts that failed with a retryable error. Effects with the safety `once` are not retried. */
 export interface RetrySpec {
   /** The maximum number of attempts, including the first. */
   readonly attempts: number;
@@ -153,12 +154,13 @@ export interface RetrySpec {
    */
   readonly factor?: number;
   /**
-   * The upper bound of a delay, in milliseconds.
+   * The upper bound of a delay, in milliseconds. If it is absent, a delay that the provider requests is bounded by
+   * 60,000.
    * @default 10_000
    */
   readonly maxBackoffMs?: number;
   /**
-   * The random share of a delay, from 0 to 1.
+   * The largest share of a delay that is subtracted at random, from 0 to 1.
    * @default 0.5
    */
   readonly jitter?: number;
@@ -172,7 +174,7 @@ export interface RateLimitSpec {
   readonly perMs: number;
 }
 
-/** Answers equal requests from memory. */
+/** Returns the results of earlier equal requests from memory. Effects with the safety `once` are not cached. */
 export interface CacheSpec {
   /**
    * How long an answer is reused, in milliseconds.
@@ -181,7 +183,7 @@ export interface CacheSpec {
   readonly ttlMs?: number;
 }
 
-/** A content filter: a linear-time pattern, and what happens to text that matches it. */
+/** A content filter: a pattern in RE2 syntax, and the action for text that matches it. */
 export interface FilterSpec {
   readonly pattern: string;
   /** @default 'refuse' */
@@ -201,7 +203,7 @@ export interface RouteSpec {
   readonly backend: BackendRef;
 }
 
-/** The policy of a loop. Each member becomes a layer around the loop's effects. */
+/** The policy of a loop. Each member except `routing` becomes a layer around the loop's effects. */
 export interface PolicySpec {
   /** Selects the backend of a prompt. */
   readonly routing?: readonly RouteSpec[];

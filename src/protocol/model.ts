@@ -177,6 +177,8 @@ export interface Model {
   readonly modelId: string;
   /** The URLs that the provider fetches itself, by media type. */
   supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;
+  /** Calls the model and returns its complete answer. */
   doGenerate(options: ModelCallOptions): PromiseLike<ModelGenerateResult>;
+  /** Calls the model and returns its answer as a stream. */
   doStream(options: ModelCallOptions): PromiseLike<ModelStreamResult>;
 }

@@ -1,4 +1,7 @@
-/** What a session exchanges with its callers: layers around effects, signals, and the outcome of a run. Types only. */
+/**
+ * The types that a session exchanges with its callers: layers around effects, signals, and the outcome of a run. Types
+ * only.
+ */
 import type { Effect, Scope } from './body.js';
 import type { ErrorRecord } from './entry.js';
 import type { Json } from './json.js';
@@ -26,7 +29,7 @@ export interface Signal {
   readonly value?: unknown;
 }
 
-/** What accompanies the resolution of an effect in doubt. */
+/** Details of the resolution of an effect in doubt. */
 export interface ResolutionDetails {
   /** The result of the effect, for `supply`. */
   readonly value?: unknown;
@@ -43,13 +46,16 @@ export interface RunOptions {
   readonly timers?: TimerMode;
 }
 
-/** What a paused run waits for: a signal, the resolution of an effect in doubt, or a point in time. */
+/**
+ * What a paused run waits for: a signal, the resolution of an effect in doubt, or a point in time (`until`, in
+ * milliseconds since the epoch).
+ */
 export type PendingStep =
   | { readonly kind: 'signal'; readonly key: string; readonly name: string }
   | { readonly kind: 'doubt'; readonly key: string; readonly name: string; readonly input?: Json }
   | { readonly kind: 'timer'; readonly key: string; readonly until: number };
 
-/** How a run ended, or what it waits for. It is durable before it is returned. */
+/** How a run ended, or what it waits for. The journal holds it durably before it is returned. */
 export type RunOutcome<O = unknown> =
   | { readonly status: 'ok'; readonly output: O }
   | { readonly status: 'error'; readonly error: ErrorRecord }

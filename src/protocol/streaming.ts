@@ -47,11 +47,11 @@ export interface ToolResultInfo extends ToolInfo {
 
 /** The model called a tool that the agent does not have. */
 export interface ToolNotFoundInfo extends ToolInfo {
-  /** Absent if the arguments are not valid JSON. */
+  /** The arguments as a JSON value, or as text if they are not valid JSON. Absent if they are unknown. */
   readonly args?: Json;
 }
 
-/** A tool threw, or its approval was denied. */
+/** A tool call ended without a result: it failed, was denied or cancelled, or was refused before it started. */
 export interface ToolErrorInfo extends ToolInfo {
   readonly error: string;
   /** True if a person denied the call. */

@@ -1,6 +1,6 @@
 /** Structural checks for promises and async iterables, which user code may return in place of plain values. */
 
-/** True for anything that can have members. */
+/** True for an object or a function, which can have members of its own. */
 export function isObjectOrFunction(value: unknown): value is object | ((...args: never) => unknown) {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }

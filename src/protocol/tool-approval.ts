@@ -40,7 +40,10 @@ interface ApprovableTool<INPUT> {
   requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
 }
 
-/** Throws, or rejects, if the call must not start. Returns a promise only if `requestApproval` does. */
+/**
+ * Throws if the call must not start: an ApprovalRequiredError, or an error if the policy is `blocked`. Returns
+ * undefined if it may start. If `requestApproval` returns a promise, returns one that resolves or rejects instead.
+ */
 export function checkApproval<INPUT>(
   definition: ApprovableTool<INPUT>,
   policy: ApprovalPolicy,

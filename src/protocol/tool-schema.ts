@@ -20,7 +20,7 @@ export interface ToolSchema<T> {
 
 type AiSdkValidationResult<T> = { success: true; value: T } | { success: false; error: Error };
 
-/** What the AI SDK's `jsonSchema()` returns. */
+/** The type of schema that the AI SDK's `jsonSchema()` returns. */
 interface AiSdkSchema<T> {
   _type: T;
   readonly validate?: (value: unknown) => AiSdkValidationResult<T> | PromiseLike<AiSdkValidationResult<T>>;
@@ -40,8 +40,8 @@ export function mayBeSchema(value: unknown): boolean {
 }
 
 /**
- * Returns the schema with the Standard Schema interface. An AI SDK schema becomes the prototype of the result, so that
- * the AI SDK still recognizes it.
+ * Returns the schema with the Standard Schema interface; a lazy schema is created. An AI SDK schema becomes the
+ * prototype of the result, so that the AI SDK still recognizes it. Throws a TypeError if the value is not a schema.
  */
 export function toStandardSchema<T>(input: ToolSchemaInput<T>, subject: string): ToolSchema<T> {
   if (isStandardSchema(input)) return input;

@@ -91,6 +91,7 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   approvalTarget?(input: INPUT): MaybePromise<ApprovalTarget | undefined>;
   /**
    * Returns a copy with this policy. `modeName` is the mode that `requestApproval` gets, whatever the mode of the turn.
+   * Throws a TypeError for an unknown policy.
    */
   withApproval(policy: ApprovalPolicy, modeName?: string): LoopsTool<INPUT, OUTPUT>;
   /** Returns the tool for one turn, with its streamed output connected to the subscribers of that turn. */
@@ -102,7 +103,7 @@ export type LoopsToolSet = Record<string, LoopsTool<unknown, unknown>>;
 
 const POLICIES: readonly unknown[] = ['always_allow', 'ask', 'blocked'] satisfies ApprovalPolicy[];
 const SAFETIES: readonly unknown[] = ['pure', 'idempotent', 'keyed', 'once'] satisfies Safety[];
-/** The rule for loop ids of `loops/definition/loop-identity.ts`, repeated because the protocol imports nothing. */
+/** The rule for loop ids of `loops/definition/loop-identity.ts`, repeated because the protocol imports nothing else. */
 const TOOL_NAME_PATTERN =
   /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
 
@@ -110,6 +111,7 @@ type AnyToolDefinition = LoopsToolDefinition<unknown, unknown>;
 
 const isFunction = (value: unknown): boolean => typeof value === 'function';
 
+/** The members of a tool definition: the requirement for the error message, and the check. */
 const DEFINITION_MEMBERS: {
   readonly [member in keyof AnyToolDefinition]-?: readonly [requirement: string, isValid: (value: unknown) => boolean];
 } = {
@@ -162,10 +164,12 @@ export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, 
   return toolWithPolicy({ ...members, inputSchema }, undefined, undefined);
 }
 
+/** A tool definition whose schema has the Standard Schema interface. */
 interface NormalizedDefinition<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
   readonly inputSchema: ToolSchema<INPUT>;
 }
 
+/** Creates a tool. `explicitPolicy` and `mode` are undefined if `withApproval` has not set them. */
 function toolWithPolicy<INPUT, OUTPUT>(
   definition: NormalizedDefinition<INPUT, OUTPUT>,
   explicitPolicy: ApprovalPolicy | undefined,
@@ -229,6 +233,7 @@ function createTurnTool<INPUT, OUTPUT>(
   };
 }
 
+/** Returns the options for `execute`, with streamed output connected to the subscriber of the turn or of the call. */
 function withOutputStream(options: ToolCallOptions, { onToolOutputDelta }: ToolContext): LoopsToolOptions {
   // Options that have a subscriber are passed on uncopied: a copy would read `abortSignal`, which is created on first
   // read.
@@ -253,8 +258,8 @@ function streamAfter<OUTPUT>(permitted: Promise<void>, start: () => ToolExecuteR
 }
 
 /**
- * Returns the last value: an async iterable from a function that is not a generator is recognized too late to stream
- * it.
+ * Returns a result or, of an async iterable, the last value. An async iterable from a function that is not a generator
+ * is recognized too late to stream it.
  */
 async function lastValueOf<OUTPUT>(result: AsyncIterable<OUTPUT> | OUTPUT): Promise<OUTPUT> {
   if (!isAsyncIterable(result)) return result;

@@ -84,7 +84,7 @@ export interface LoopResult<O = unknown> {
   readonly startedAt: string;
   readonly endedAt: string;
   readonly durationMs: number;
-  /** The events of the call and of its children, in order. */
+  /** The events of the call and of all calls below it, in order. */
   readonly trace: readonly TraceEvent[];
 }
 
@@ -94,15 +94,17 @@ export interface PendingItem {
   readonly kind: 'signal' | 'doubt' | 'timer' | 'approval';
   /** The key of the step that waits. */
   readonly key: string;
+  /** Of a signal: the name that the step waits for. Of an effect in doubt: the name of the effect. */
   readonly name?: string;
   /** Of an approval: the id to answer. */
   readonly id?: string;
+  /** Of an effect in doubt: its input. */
   readonly input?: Json;
-  /** Of a timer: when it fires, ISO 8601. */
+  /** Of a timer: when it fires, ISO 8601, UTC. */
   readonly until?: string;
 }
 
-/** The result of a turn: the result of its root call, or what the turn waits for. */
+/** The result of a turn: the result of its root call, or the steps that wait if the turn is paused. */
 export interface TurnResult<O = unknown> extends Omit<LoopResult<O>, 'status'> {
   readonly status: 'ok' | 'error' | 'paused' | 'stopped';
   readonly sessionId: string;

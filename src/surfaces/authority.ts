@@ -1,5 +1,5 @@
 /**
- * Determines the permissions of the operator. They come from flags, environment variables and trust.toml, never
+ * Determines the permissions that the operator gives. They come from flags, environment variables and trust.toml, never
  * from the project. The file must lie outside of the project, wherever HOME and XDG_CONFIG_HOME point: a cloned
  * repository could contain one.
  */
@@ -18,7 +18,7 @@ import {
   UsageError,
 } from './settings.js';
 
-/** Returns the path of trust.toml; undefined without a home directory. */
+/** Returns the path of trust.toml; undefined if none of XDG_CONFIG_HOME, HOME and APPDATA is an absolute path. */
 export function trustFilePath(env: Environment): string | undefined {
   const candidates = [env.XDG_CONFIG_HOME, env.HOME && join(env.HOME, '.config'), env.APPDATA];
   const directory = candidates.find((path) => path !== undefined && isAbsolute(path));
@@ -48,7 +48,10 @@ export function authorityOf(input: SettingsInput, remembered: TrustSettings): Au
   };
 }
 
-/** Returns the absolute path of an existing directory. A misspelt one is an error: its trust would silently have no effect. */
+/**
+ * Returns the absolute path. Throws a UsageError if it does not exist: trust in a misspelt directory would have no
+ * effect.
+ */
 function requireDirectory(source: TrustSource, path: string, cwd: string): string {
   const directory = resolve(cwd, path);
   if (realPathOf(directory) === undefined) throw new UsageError(`${source} ${path}: there is no such directory.`);
@@ -106,7 +109,8 @@ export function systemHomeDirectory(): string | undefined {
 
 /**
  * Throws CONFIG_INVALID for a trust.toml that the project could contain. The file in the user's recorded home directory
- * is accepted even if Rondo runs in that directory or above it: an attacker who can write there controls the user's shell.
+ * is accepted even if Rondo runs in that directory or above it: an attacker who can write there controls the user's
+ * shell.
  */
 export function assertOutsideProject(file: string, input: SettingsInput, home = systemHomeDirectory()): void {
   const { flags, env, cwd } = input;
@@ -136,13 +140,13 @@ function resolveExistingPrefix(path: string): string {
   return join(resolveExistingPrefix(dirname(path)), relative(dirname(path), path));
 }
 
-/** Returns true if code of the directory may run. */
+/** Returns true if code of the directory may run; false for undefined. */
 export type TrustPredicate = (directory: string | undefined) => boolean;
 
 /**
- * Returns the predicate for the directories that the operator trusts, and for those inside them. Symbolic links are resolved.
- * trust.toml contains real paths: a path that has become a link since then leads to a directory that was never
- * trusted, and is ignored.
+ * Returns the predicate for the directories that the operator trusts, and for those inside them. Symbolic links are
+ * resolved. trust.toml contains real paths: a path that has become a link since then leads to a directory that was
+ * never trusted, and is ignored.
  */
 export function trustPredicateOf({ directories }: Pick<Authority, 'directories'>): TrustPredicate {
   const trustedPaths = directories.flatMap(({ directory, source }) => {

@@ -34,8 +34,10 @@ export { loadSettings, type ProjectSettings, readTrustFile, writeTrustFile } fro
 export interface ComposedHost extends OpenedStore {
   readonly host: Host;
   readonly registry: Registry;
+  /** The definition files that could not be loaded. */
   readonly badFiles: readonly BadFile[];
   readonly config: ProjectConfig;
+  /** Closes the store. */
   close(): Promise<void>;
 }
 
@@ -49,8 +51,8 @@ interface ComposeOptions extends StoreOptions {
 }
 
 /**
- * Returns the trust in definitions that a journal recorded. A cloned repository may contain a journal whose definitions
- * claim any directory. Their claims count only if the operator trusts the directory of the journal.
+ * Returns the predicate for definitions that a journal recorded. A cloned repository may contain a journal whose
+ * definitions claim any directory. Their claims count only if the operator trusts the directory of the journal.
  */
 function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate {
   const trusts = trustPredicateOf(authority);
@@ -58,7 +60,7 @@ function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate 
   return store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false;
 }
 
-/** Creates a host on the store of the settings, with all definitions, model providers and tools. */
+/** Creates a host on the store of the settings, with the definitions and all model providers and tools. */
 export async function composeHost(settings: ProjectSettings, options: ComposeOptions = {}): Promise<ComposedHost> {
   const { definitions = await loadLoops(settings) } = options;
   protectDataDirectory(settings.dataDirectory);

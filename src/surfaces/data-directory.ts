@@ -1,4 +1,7 @@
-/** Protects the data directory of a project from tools: in this process by its path, in other processes by a marker file. */
+/**
+ * Protects the data directory of a project from tools: in this process by its path, in other processes by a marker
+ * file.
+ */
 import { realpathSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
@@ -12,14 +15,15 @@ export function protectDataDirectory(directory: string): void {
 }
 
 /**
- * Writes the marker file, by which tools of other processes recognise the directory even after a rename. A directory that
- * contains the project is not marked: the marker would outlive the setting that made it a data directory.
+ * Writes the marker file, by which tools of other processes recognise the directory even after a rename. A directory
+ * that contains the project is not marked: the marker would outlive the setting that made it a data directory.
  */
 export async function markDataDirectory(directory: string, project: string): Promise<void> {
   const path = relative(resolveExistingPrefix(directory), resolveExistingPrefix(project));
   const containsProject = path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path);
   if (containsProject) return;
-  // The marker may exist, or the directory may be read-only. Tools of this process are denied access by path in any case.
+  // The marker may exist, or the directory may be read-only. Tools of this process are denied access by path in any
+  // case.
   await writeFile(join(directory, DATA_MARKER), MARKER_TEXT, { flag: 'wx', mode: 0o600 }).catch(() => undefined);
 }
 

@@ -1,11 +1,11 @@
 /**
- * Resolves the settings of one invocation. A flag takes precedence over an environment variable, that over the project's
- * config, and that over the default. The functions here read no files.
+ * Resolves the settings of one invocation. A flag takes precedence over an environment variable, that over the
+ * project's config, and that over the default. The functions here read no files.
  */
 import { join, resolve } from 'node:path';
 import type { PermitLists } from '../base/permits.js';
 
-/** An invalid invocation of the command line. Nothing was done. */
+/** Thrown for an invalid invocation of the command line, before anything is done. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -73,7 +73,7 @@ export interface Settings<C extends SettingsConfig = SettingsConfig> {
   readonly authority: Authority;
   /** For tests: the seed of ids and random numbers. */
   readonly seed: string | undefined;
-  /** For tests: the time at which the clock starts, in milliseconds since 1970. */
+  /** For tests: the time at which the clock starts, in milliseconds since the epoch. */
   readonly clockStartAt: number | undefined;
   readonly env: Environment;
   readonly cwd: string;

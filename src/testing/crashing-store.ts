@@ -1,6 +1,7 @@
 /**
- * A store that crashes at one append, before or after that append is durable, and refuses everything afterwards. The
- * inner store stays as a crash would leave it: open a session on it, continue, and compare.
+ * A store that crashes at one append, before or after that append is durable. Afterwards it refuses claims, lists and
+ * all writes, but not reads and leases. The inner store stays as a crash would leave it, and is not closed: open a
+ * session on it, continue, and compare.
  */
 import { Fault } from '../base/errors.js';
 import type { Batch, Store } from '../journal/store.js';
@@ -15,7 +16,7 @@ export interface CrashPoint {
 
 /** A store that counts its appends and may crash. */
 export interface CrashingStore extends Store {
-  /** The number of append calls, including the one that crashed. */
+  /** The number of append calls, including the one that crashed and later ones, which are refused. */
   readonly appendCount: number;
   readonly hasCrashed: boolean;
 }

@@ -1,7 +1,7 @@
 /**
  * The effect sink: a separate process that records reported effects, each synced to disk before it is acknowledged. A
- * test that kills a runtime reads from it which effects really happened. A key distinguishes repeated reports of one
- * effect.
+ * test that kills a runtime reads from it which effects really happened. Repeated reports of one effect have the same
+ * key.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -29,9 +29,9 @@ export interface EffectSink {
 }
 
 /**
- * Starts a sink that writes to `file`. It ends when it is closed or when this process ends.
+ * Starts a sink that appends to `file`. It ends when it is closed or when this process ends.
  *
- * @param program The path of this module in compiled form.
+ * @param program The path of this module in compiled form. The default is this module itself.
  */
 export async function startEffectSink(
   file: string,
@@ -56,13 +56,13 @@ export async function startEffectSink(
   };
 }
 
-/** Reports an effect. Resolves once the sink has it on disk. */
+/** Reports an effect. Resolves once the sink has it on disk; rejects if the sink cannot be reached. */
 export async function reportEffect(url: string, effect: ReportedEffect): Promise<void> {
   const response = await fetch(url, { method: 'POST', body: JSON.stringify(effect) });
   if (!response.ok) throw new Error(`The sink answered ${response.status}.`);
 }
 
-/** True if the sink has a report with this key. */
+/** True if the sink has received a report with this key since it was started. */
 export async function wasReported(url: string, key: string): Promise<boolean> {
   const response = await fetch(`${url}?key=${encodeURIComponent(key)}`);
   return ((await response.json()) as { seen: boolean }).seen;

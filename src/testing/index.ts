@@ -1,4 +1,7 @@
-/** Tools for tests: journal cases, the conformance suite, a crashing store, a manual clock and an effect sink. */
+/**
+ * Tools for tests: journal cases, the conformance suite, a crashing store, a manual clock, an effect sink, random
+ * programs, and seeded ids and random numbers.
+ */
 export { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 export type {
   CodeBody,

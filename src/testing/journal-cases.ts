@@ -1,6 +1,6 @@
 /**
- * The promises that every store must keep, as cases for any test runner. Each case opens its own empty store and closes
- * it. A case that fails throws an AssertionError.
+ * The promises that every store must keep, as cases for any test runner. Each case opens its own empty store and, if it
+ * succeeds, closes it, possibly twice. A case that fails throws an AssertionError or the error of the store.
  */
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert';
 import { Fault } from '../base/errors.js';
@@ -16,7 +16,7 @@ export interface JournalCase {
 
 /** A store to test. */
 export interface StoreUnderTest {
-  /** Opens the store, which is empty. */
+  /** Opens the store, which must be empty. */
   open(): Promise<Store>;
   /** Opens the same store again after it was closed. Absent for a store that does not outlive its process. */
   reopen?(): Promise<Store>;
@@ -227,7 +227,8 @@ const caseBodies: { readonly [name: string]: CaseBody } = {
 };
 
 /**
- * Returns the cases for one kind of store.
+ * Returns the cases for one kind of store. `createStore` is called once at first, to see whether the store has
+ * `reopen`, and once for each case that runs. The case that reopens the store is left out if it has none.
  *
  * @example for (const { name, run } of journalCases(() => ({ open: async () => memoryStore() }))) test(name, run);
  */

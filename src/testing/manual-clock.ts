@@ -61,7 +61,10 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Advances both clocks. Sleepers wake one after another, each at its own time. */
+  /**
+   * Advances both clocks. Sleepers wake one after another, each at its own time, and the event loop runs once after
+   * each.
+   */
   async advance(ms: number): Promise<void> {
     const end = this.elapsedMs + ms;
     for (let first = this.sleepers[0]; first !== undefined && first.dueAtElapsed <= end; first = this.sleepers[0]) {
@@ -73,7 +76,7 @@ export class ManualClock implements Clock {
     this.passUntil(end);
   }
 
-  /** Advances both clocks until the wall clock reaches this time. */
+  /** Advances both clocks until the wall clock reaches this time. A time in the past has no effect. */
   advanceTo(wallMs: number): Promise<void> {
     return this.advance(wallMs - this.wallMs);
   }

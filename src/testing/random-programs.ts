@@ -1,8 +1,8 @@
 /**
  * Random programs for crash tests, generated from a seed: trees of calls, effects of every safety, parallel branches,
  * races, timers, waits, records, failures and cancellations. The entries of a program depend on the program alone: the
- * branches of a race have distinct timers, every wait has its own signal name, and the result of an effect is known
- * from its name.
+ * branches of a race have distinct timers, every wait has its own signal name, and the result of an effect follows from
+ * its name and size.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -44,7 +44,10 @@ class ProgramGenerator {
     return steps;
   }
 
-  /** Instant steps take no time on the clock, so the first timer of each branch decides a race. */
+  /**
+   * Generates a step. An instant step takes no time on the clock. After its timer, a branch of a race has only such
+   * steps, so the timers decide the race.
+   */
   private step(depth: number, instant: boolean): ProgramStep {
     this.remainingSteps -= 1;
     const kind = this.randomBelow(instant ? 6 : 11);
@@ -87,7 +90,10 @@ class ProgramGenerator {
   }
 }
 
-/** Generates a program of about `size` steps. One program in eight cancels itself at a random top-level step. */
+/**
+ * Generates a program. After `size` steps it only adds single effects, and ends at random. One program in eight cancels
+ * itself at a random top-level step.
+ */
 export function randomProgram(random: () => number, size: number): readonly ProgramStep[] {
   const generator = new ProgramGenerator(random, size);
   const steps: ProgramStep[] = [];
@@ -104,7 +110,10 @@ export interface OutsideWorld {
   cancel(): Promise<unknown>;
 }
 
-/** Returns the result of an effect. It is known in advance, so that a test can supply it for an effect in doubt. */
+/**
+ * Returns the result of an effect with this name and size: a long text for a size above 1. It is known in advance, so
+ * that a test can supply it for an effect in doubt.
+ */
 export function programEffectResult(name: string, size: number): Json {
   return size > 1 ? `${name} `.repeat(size / 8) : { did: name };
 }
@@ -165,7 +174,7 @@ async function runProgramStep(step: ProgramStep, scope: Scope, outside: OutsideW
   }
 }
 
-/** Converts a failure to a value, so that the program continues. */
+/** Converts a LoopError to a value, so that the program continues, and a text to its length. Rethrows other errors. */
 async function valueOrFailure(work: () => Promise<unknown>): Promise<Json> {
   try {
     const value = await work();

@@ -10,7 +10,7 @@ import type { Entry } from '../protocol/entry.js';
 import { ApprovalTracker } from './conversation/approval-tracker.js';
 import { type OpenCall, OpenCalls } from './conversation/open-calls.js';
 
-/** The number of approvals of ended turns that are remembered. */
+/** The maximum number of approvals of ended turns that are remembered. */
 const MAX_ENDED_APPROVALS = 10_000;
 
 /** Folds the entries of a session into its approvals. */
@@ -19,6 +19,7 @@ export class Approvals {
   private readonly tracker: ApprovalTracker;
   /** The approvals of turns that have not ended, by id. */
   private readonly openStates = new Map<string, ApprovalState & { readonly approval: Approval }>();
+  /** The final states of approvals of ended turns, by id. */
   private readonly endedStates = new Map<string, ApprovalState>();
   private readonly givenGrants: StandingGrant[] = [];
 
@@ -40,7 +41,7 @@ export class Approvals {
     else if (type === 'rondo.grant.given') this.addGrant(entry);
   }
 
-  /** Returns the pending approvals in the order of their calls. */
+  /** Returns the pending approvals turn by turn, in the order of their calls. */
   pending(): readonly Approval[] {
     return this.tracker.pending();
   }
@@ -89,8 +90,8 @@ export class Approvals {
   }
 
   /**
-   * Adds a grant that was recorded from outside a turn. Entries that a body records have the key of its call and are
-   * ignored.
+   * Adds a grant that was recorded from outside a turn. Entries that a body records have keys below that of its call
+   * and are ignored.
    */
   private addGrant({ key, value, at }: Entry): void {
     // guard: grant-only-from-outside

@@ -9,7 +9,7 @@ import { TraceBuilder } from './trace.js';
 /** The members of a LoopResult that are derived from the entries of the call. */
 export type CallTimes = Pick<LoopResult, 'startedAt' | 'endedAt' | 'durationMs' | 'trace'>;
 
-/** The positions of the first and the last entry of a call. */
+/** The indexes of the first and the last entry of a call; the last is undefined until the call has completed. */
 interface EntryRange {
   readonly firstIndex: number;
   lastIndex: number | undefined;
@@ -22,12 +22,15 @@ export class CallResults {
   /** The number of entries that `ranges` covers. */
   private indexedCount = 0;
 
-  /** `entries` may grow later. Entries of other turns are ignored. */
+  /** `entries` may grow later. It may contain entries of other turns. */
   constructor(entries: readonly Entry[]) {
     this.entries = entries;
   }
 
-  /** Returns the times and the trace of a step of the call `parent`; undefined if the step has not completed. */
+  /**
+   * Returns the times and the trace of a step of the call `parent`; undefined if the step has not completed, or has
+   * failed.
+   */
   timesOf(callId: string, parent: string): CallTimes | undefined {
     this.indexNewEntries();
     const { firstIndex, lastIndex } = this.ranges.get(callId) ?? {};

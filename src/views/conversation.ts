@@ -53,7 +53,7 @@ export class Conversation {
     this.approvalTracker = new ApprovalTracker(sessionId, this.calls, {
       onRequested: (approval, entry) => this.emitApprovalRequest(approval, entry),
       onAnswered: (approval, { approved }) => this.emitApprovalAnswer(approval, approved),
-      // An abandoned approval did not run, so it is displayed as rejected.
+      // A call whose approval was abandoned did not run, so it is displayed as rejected.
       onAbandoned: (approval) => this.emitApprovalAnswer(approval, false),
     });
   }
@@ -170,7 +170,7 @@ export class Conversation {
     });
   }
 
-  /** Marks a call as an agent at its first round and emits what started it. */
+  /** Marks a call as an agent at its first round and emits the prompt, the trigger or the call that started it. */
   private beginRound(entry: Entry): void {
     const call = this.calls.get(parentKeyOf(entry.key));
     if (call === undefined || call.agent !== undefined) return;
@@ -203,7 +203,7 @@ export class Conversation {
   private applyEffectResult(result: EffectResult | undefined, entry: Entry): void {
     if (result === undefined) return;
     const { call, value } = result;
-    if (call.agent === undefined) call.streamedOutput = ownText(value, 'said');
+    if (call.agent === undefined) call.streamedOutput = ownText(value, 'streamedOutput');
     else this.emitReply(call, call.agent, entry, value);
   }
 
@@ -227,7 +227,10 @@ export class Conversation {
     });
   }
 
-  /** Emits the error of a tool call without a call entry: the tool is unknown or its arguments are invalid. */
+  /**
+   * Emits the error of a tool call without a call entry: the tool is unknown or not admitted, or its arguments are
+   * invalid.
+   */
   private emitRefusal(entry: Entry): void {
     const { key, value } = entry;
     const call = this.calls.enclosing(key);
@@ -300,7 +303,7 @@ export class Conversation {
   }
 }
 
-/** Returns the envelopes of a session, each in its last version. */
+/** Returns the envelopes of a session in the order of their first versions, each in its last version. */
 export function conversationOf(sessionId: string, entries: Iterable<Entry>): EventEnvelope[] {
   const envelopes: EventEnvelope[] = [];
   /** The index of each tool call: only tool calls are replaced. */

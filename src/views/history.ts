@@ -1,7 +1,7 @@
 /**
  * The messages of earlier turns of a session, which an agent receives as context; folded from the entries, turn by
- * turn. A turn that is paused, cancelled or interrupted in a round gets placeholder results, because providers reject a
- * tool call without a result. Messages of sub-agents are left out.
+ * turn. A turn that is paused, cancelled or interrupted in a round gets placeholder results, because providers reject
+ * tool calls without a result. Messages of sub-agents are left out.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { ModelMessage } from '../protocol/model.js';
@@ -32,8 +32,9 @@ interface TurnTranscript {
   groupKey: string | undefined;
   /** The outcomes of the ended tool calls, by their index in the reply. */
   readonly outcomes: Map<number, ToolCallOutcome>;
-  /** The last answer of a model call with layers, until the layers have settled the call. */
+  /** The result of the last attempt at a model call with layers, until the layers have settled the call. */
   lastAttempt: { readonly key: string; readonly value: Entry['value'] } | undefined;
+  /** The keys of the model calls, and of attempts at them, since the last reply. */
   readonly modelEffectKeys: Set<string>;
 }
 
@@ -54,7 +55,7 @@ export class History {
     if (slash !== -1) this.applyStep(transcript, root, entry);
   }
 
-  /** Returns the messages of all turns so far. */
+  /** Returns the messages of all turns of agents so far. */
   messages(): ModelMessage[] {
     return [...this.turns.values()].flatMap((transcript) => (transcript.isAgent ? completeMessages(transcript) : []));
   }
@@ -145,8 +146,8 @@ function messageTextOf(value: Entry['value']): string {
 }
 
 /**
- * The placeholder result of an open tool call. The digests of recorded prompts cover the text: a change breaks the
- * replay of open turns.
+ * The placeholder result of an open tool call. Do not change its text: the digests of recorded prompts cover it, so a
+ * change breaks the replay of open turns.
  */
 const MISSING_RESULT: ToolCallOutcome = {
   error: { code: 'CANCELLED', message: 'This call has no result: the turn was stopped, or still waits.' },
@@ -156,6 +157,7 @@ function toolResultsOf({ openToolCalls, outcomes }: TurnTranscript): ModelMessag
   return toolMessage(openToolCalls.map((call, index) => toolResult(call, outcomes.get(index) ?? MISSING_RESULT)));
 }
 
+/** Returns the messages of a turn, with placeholder results for open tool calls. */
 function completeMessages(transcript: TurnTranscript): ModelMessage[] {
   return transcript.openToolCalls.length === 0
     ? transcript.messages

@@ -3,7 +3,10 @@
 let lastTime = Number.NaN;
 let lastText = '';
 
-/** Returns a time as ISO 8601 in UTC. */
+/**
+ * Returns a time, in milliseconds since the epoch, as ISO 8601 in UTC. Throws a RangeError if a Date cannot represent
+ * it.
+ */
 export function isoTime(at: number): string {
   if (at !== lastTime) {
     lastText = new Date(at).toISOString();

@@ -1,4 +1,4 @@
-/** The inbox of a session: messages that arrived while a turn was open and that the agent has not read yet. */
+/** The unread messages of a session: signals named `steer` or `queue` that no agent has received yet. */
 import type { Entry } from '../protocol/entry.js';
 
 /** When the agent reads a message: at its next round (`steer`), or after its answer (`queue`). */

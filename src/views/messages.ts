@@ -63,7 +63,10 @@ export function parseArgumentsOrText(input: string): Json {
   }
 }
 
-/** Parses the arguments of a tool call. Throws if they are not a JSON value that can be journaled. */
+/**
+ * Parses the arguments of a tool call; an empty text counts as `{}`. Throws if they are not a JSON value that can be
+ * journaled.
+ */
 export function parseArguments(input: string): Json {
   return copyAsJson(JSON.parse(input === '' ? '{}' : input), 'the arguments') ?? null;
 }
@@ -84,12 +87,14 @@ function deniedOutput({ message, data }: ErrorRecord): PromptToolResult['output'
   return { type: 'execution-denied', reason: typeof reason === 'string' ? reason : message };
 }
 
-/** Returns true if a person denied the call, as opposed to an expired or blocked one. */
+/** Returns true if a person denied the call; false if the approval expired, the call was blocked, or it failed. */
 export function isUserRejection({ code, data }: ErrorRecord): boolean {
   return code === 'APPROVAL_DENIED' && (data as { readonly rejected?: Json } | undefined)?.rejected === true;
 }
 
-/** Returns the prompt of an agent's input; without a prompt, its trigger or the whole input as text. */
+/**
+ * Returns the prompt of an agent's input; without a prompt, its trigger as text; without both, the whole input as JSON.
+ */
 export function promptOf(input: Json | undefined): string {
   const { prompt, trigger } = (input ?? {}) as { readonly prompt?: Json; readonly trigger?: Json };
   if (typeof prompt === 'string') return prompt;

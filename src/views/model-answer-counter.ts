@@ -1,4 +1,7 @@
-/** Counts the recorded answers per model. A scripted model uses the count to continue after a restart. */
+/**
+ * Counts the recorded answers per model. A scripted model, which gives prepared answers in order, uses the count to
+ * continue after a restart.
+ */
 import type { Entry } from '../protocol/entry.js';
 
 interface Counter {

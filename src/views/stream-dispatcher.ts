@@ -1,7 +1,7 @@
 /**
  * Calls the stream handlers for envelopes and deltas, strictly one after another. A message that was not streamed
- * produces the same calls as a streamed one: a start, then deltas. New envelopes are recognized by the order of their
- * ids, so that only unfinished blocks are held in memory.
+ * produces the same calls as a streamed one: a start, then one or more deltas. New envelopes are recognized by the
+ * order of their ids, so that only unfinished blocks are held in memory.
  */
 import type { EventEnvelope, EventEnvelopeOf } from '../protocol/events.js';
 import type { LiveDelta } from '../protocol/live.js';
@@ -22,7 +22,10 @@ interface StartedBlocks {
   reasoning: boolean;
 }
 
-/** The number of generations that are tracked. The oldest is dropped; its block would start again at the next delta. */
+/**
+ * The maximum number of generations that are tracked. Beyond it the oldest is dropped; its block starts again at its
+ * next delta.
+ */
 const MAX_OPEN_GENERATIONS = 1000;
 
 /** Translates envelopes and deltas into calls of stream handlers. */
@@ -48,7 +51,7 @@ export class StreamDispatcher {
     this.lastIndex = Number.POSITIVE_INFINITY;
   }
 
-  /** Enqueues the handler calls for an envelope. */
+  /** Enqueues the handler calls for an envelope. Text that was streamed as deltas is not repeated. */
   envelope(envelope: EventEnvelope, refusal?: ToolRefusal): void {
     const { type, generationId, content } = envelope;
     const isNew = this.isNew(envelope.id);
@@ -66,7 +69,7 @@ export class StreamDispatcher {
     else if (type === 'user-abort' || type === 'generation-failure') this.forgetGeneration(generationId);
   }
 
-  /** Enqueues the handler calls for a delta. */
+  /** Enqueues the handler calls for a delta. There is no handler for `tool-input`. */
   delta({ kind, text: delta, generationId, toolCallId = '', toolName = '', isRestart }: LiveDelta): void {
     if (isRestart) this.startedBlocks.delete(generationId);
     else if (kind === 'text') this.dispatchText(generationId, delta);
@@ -133,7 +136,10 @@ export class StreamDispatcher {
       if (other === generationId || isDescendantKey(other, generationId)) this.startedBlocks.delete(other);
   }
 
-  /** Returns true for the first version of an envelope: the id of a new envelope is greater than all earlier ones. */
+  /**
+   * Returns true for the first version of an envelope, and remembers its id: the id of a new envelope is greater than
+   * all earlier ones.
+   */
   private isNew(id: string): boolean {
     const dot = id.indexOf('.');
     const seq = Number(id.slice(0, dot));

@@ -7,7 +7,8 @@ import { digestOfText } from '../journal/record.js';
 const MAX_NAME_CHARS = 64;
 const VALID_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 /**
- * A name that is too long is this many of its characters, a hyphen, and this many characters of the digest of the id.
+ * A name that is too long is replaced by this many of its characters, a hyphen, and this many characters of the digest
+ * of the id.
  */
 const PREFIX_CHARS = 43;
 const DIGEST_CHARS = 20;

@@ -29,7 +29,7 @@ export interface TokenUsage {
 export interface BackendUse extends TokenUsage {
   readonly backendId: string;
   readonly model: string;
-  /** The number of requests. */
+  /** The number of requests, further attempts included. */
   readonly attempts: number;
 }
 
@@ -38,7 +38,10 @@ export interface CallTotals extends TokenUsage {
   readonly calls: number;
 }
 
-/** An event of a call besides its lifecycle. `before` is the number of children that had started. */
+/**
+ * An event of a call besides its start, end, requests and children. `before` is the number of children that had started
+ * when it occurred.
+ */
 export type CallNote = { readonly before: number } & (
   | { readonly kind: 'log'; readonly level: string; readonly message: string }
   | { readonly kind: 'retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
@@ -60,7 +63,7 @@ export interface CallNode {
   readonly stepIndex: number | undefined;
   /** The number of enclosing calls. */
   readonly depth: number;
-  /** The kind of loop that the events imply; undefined if they imply none. */
+  /** The kind of loop that the events so far imply; undefined if they imply none. */
   readonly kind: LoopKind | undefined;
   readonly status: 'running' | 'ok' | 'error';
   readonly startedAt: string;
@@ -123,7 +126,7 @@ class MutableCallNode implements CallNode {
 interface TraceTreeOptions {
   /** @default all tokens are unpriced */
   readonly price?: Pricing | undefined;
-  /** Receives each call when it ends. */
+  /** Receives each call when it ends. It must not throw. */
   readonly onEnd?: ((call: CallNode) => void) | undefined;
 }
 
@@ -153,7 +156,7 @@ export class TraceTree {
     return { ...this.runningTotals };
   }
 
-  /** Applies the next event of the trace. */
+  /** Applies the next event of the trace. Events of a call after its end are ignored. */
   apply(event: TraceEvent): void {
     const callId = ownProperty(event, 'callId');
     const type = ownProperty(event, 'type');

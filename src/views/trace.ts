@@ -14,11 +14,11 @@ import { ChildCompletedPayload, ChildStartedPayload, PlainTraceEvent, SharedPayl
 /** The entry type of a body's log lines. */
 export const LOG_WRITTEN = 'log.written';
 
-/** Event types that are reserved for LSEM. */
+/** The event types that are reserved for LSEM. */
 const CORE_TYPES = /^(?:call|child)\.|^log$/;
 /** Entry types of the runtime that are not traced. */
 const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
-/** Entry types of the kernel. */
+/** The entry types that are reserved for the kernel. */
 const KERNEL_TYPES = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
 /** A call that has started. */
@@ -47,7 +47,7 @@ class TracedCall {
 
 type EventPayloads = TracePayloads & VendorPayloads;
 
-/** A note of a tool: a log line, or an event of a vendor's type. */
+/** An event that a tool reports with its result: a log line, or an event of a vendor's type. */
 export interface ToolNote {
   readonly type: string;
   readonly value?: Json;
@@ -67,7 +67,10 @@ interface TracedEffect {
   readonly call: TracedCall;
 }
 
-/** Returns true if a body may record events of this type: it has a namespace that is not reserved. */
+/**
+ * Returns true for the type of a vendor's event, which bodies and tools may record: it has a namespace, and is reserved
+ * neither for LSEM nor for the runtime.
+ */
 export function isVendorType(type: string): boolean {
   return (
     type.includes('.') &&
@@ -302,11 +305,13 @@ export class TraceBuilder {
     }
   }
 
+  /** Emits the first request of a call as an LSEM event, and further ones in the `rondo` namespace. */
   private emitRequest(call: TracedCall, at: number, type: string, payload: object): void {
     this.emit({ callId: call.id, ts: isoTime(at), type: `${call.hasRequest ? 'rondo' : 'call'}.${type}`, payload });
     call.hasRequest = true;
   }
 
+  /** Emits the first response of a call as an LSEM event, and further ones in the `rondo` namespace. */
   private emitResponse(call: TracedCall, at: number, type: string, payload: object): void {
     this.emit({ callId: call.id, ts: isoTime(at), type: `${call.hasResponse ? 'rondo' : 'call'}.${type}`, payload });
     call.hasResponse = true;

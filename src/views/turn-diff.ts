@@ -9,7 +9,7 @@ import type { Json } from '../protocol/json.js';
 import type { ResultError, TraceEvent } from '../protocol/trace.js';
 import { type CallNode, totalsOf, treeOf } from './trace-tree.js';
 
-/** The end of a turn. */
+/** How a turn ended. */
 export interface TurnEnd {
   readonly status: string;
   readonly output?: Json;
@@ -26,7 +26,7 @@ export interface CallChange {
 /** A call that differs or exists on one side only. */
 export interface CallDiff {
   readonly loopId: string;
-  /** The path from the root; empty for the root. */
+  /** The path from the root, as in `/2/0`; empty for the root. A call whose id is not a path has its id. */
   readonly path: string;
   readonly depth: number;
   /** The side on which the call and its descendants exist; undefined if it exists on both. */
@@ -46,9 +46,9 @@ export interface OutputDiff {
 
 /** The differences between two turns. */
 export interface TurnDiff {
-  /** True if nothing but durations differs. */
+  /** True if nothing that is compared differs, durations aside. */
   readonly same: boolean;
-  /** The number of calls that exist on both sides. */
+  /** The number of calls that are matched with a call of the other turn. */
   readonly shared: number;
   readonly calls: readonly CallDiff[];
   /** The differences of the outputs, and whether there are more; undefined if the ends were not passed. */

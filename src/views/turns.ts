@@ -1,4 +1,4 @@
-/** The view of a session's turns: the start of each, and its end or what it waits for. */
+/** The view of a session's turns: the start of each, and its end or its pending steps. */
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, TurnStatus } from '../protocol/trace.js';
 import { compareByStep } from './conversation/open-calls.js';
@@ -11,7 +11,7 @@ export interface TurnSummary {
   readonly endedEntry: Entry | undefined;
   /** The principal of the turn; undefined if it has none, or if the entry was read without its value. */
   readonly principal: string | undefined;
-  /** What the turn waits for, in the order of its steps. */
+  /** The open waits and timers of the turn, and its `once` effects without a result, in the order of its steps. */
   readonly pending: readonly PendingItem[];
 }
 
@@ -22,7 +22,10 @@ interface TurnState {
   readonly pending: Map<string, PendingItem>;
 }
 
-/** The entry type that records the principals of a turn. Its key is `#` and the turn id. */
+/**
+ * The type of the entry that records the principal of a turn and its approvers. The key of the entry is `#` and the
+ * turn id.
+ */
 export const TURN_OPENED = 'rondo.turn.opened';
 
 /**
@@ -97,7 +100,7 @@ function updatePending(
   if (type === 'wait.opened') pending.set(key, pendingSignalOf(key, name ?? ''));
   else if (type === 'timer.set') pending.set(key, { kind: 'timer', key, until: isoTime(until) });
   else if (type === 'effect.requested' && safety === 'once')
-    pending.set(withoutAttemptSuffix(key), inDoubtItem(withoutAttemptSuffix(key), name, value));
+    pending.set(withoutRetrySuffix(key), inDoubtItem(withoutRetrySuffix(key), name, value));
   else if (type === 'race.won') {
     for (const pendingKey of pending.keys())
       if (pendingKey.startsWith(`${key}/`) && !pendingKey.startsWith(`${key}/${winnerIndex}/`))
@@ -111,7 +114,7 @@ export function pendingSignalOf(key: string, name: string): PendingItem {
   return { kind: 'approval', key, id: name.slice(APPROVAL_SIGNAL_PREFIX.length) };
 }
 
-/** Returns the reason of an error that reports a stop condition; undefined for other errors. */
+/** Returns why a turn stopped, from an error that reports a stop condition; undefined for other errors. */
 export function stopReasonOf({ code, message, data }: ErrorRecord): string | undefined {
   if (code !== 'BUDGET_EXHAUSTED') return undefined;
   const { reason } = (data ?? {}) as { readonly reason?: unknown };
@@ -124,12 +127,15 @@ function inDoubtItem(key: string, name: string | undefined, input: PendingItem['
 }
 
 /** Returns the key of an effect without the suffix of its retries after a doubt. */
-function withoutAttemptSuffix(key: string): string {
+function withoutRetrySuffix(key: string): string {
   const tilde = key.indexOf('~');
   return tilde === -1 ? key : key.slice(0, tilde);
 }
 
-/** Returns the status of a turn. `runner` is the process that runs it; undefined if none does. */
+/**
+ * Returns the status of a turn. `runner` is the process that runs it; undefined if none does. A turn that is neither
+ * ended nor running is `paused` if a step is pending, and `interrupted` otherwise.
+ */
 export function turnStatusOf(
   sessionId: string,
   turnId: string,

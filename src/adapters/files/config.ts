@@ -2,13 +2,13 @@
  * Reads the project configuration, rondo.toml. Unknown keys are errors, so that a misspelt setting does not silently
  * fall back to its default. The file contains no secrets: a model server names the environment variable that holds its
  * key. It grants no authority either: a project may come from anywhere, so it cannot declare itself trusted, and the
- * paths of an untrusted project stay inside its directory.
+ * caller can require that its paths stay inside its directory.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { isInsideWithLinksResolved } from './inside.js';
 import { ConfigKeyError, optionalString, readTomlFile, type TomlTable, toTable } from './toml-table.js';
 
-/** The price of one million tokens, in millionths of the currency. */
+/** The prices of one million input tokens and of one million output tokens, in millionths of a currency unit. */
 export interface Price {
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
@@ -18,19 +18,26 @@ export interface Price {
 export interface CustomBackend {
   readonly kind: 'openai-compatible';
   readonly baseURL: string;
-  /** The environment variable that holds the API key. */
+  /** The name of the environment variable that holds the API key; absent if the server needs none. */
   readonly apiKeyEnv?: string;
   /** The model to use if a definition names none. */
   readonly model?: string;
 }
 
-/** The parsed configuration, with absolute paths. Settings that the file omits are absent here. */
+/**
+ * The parsed configuration, with absolute paths. A setting that the file omits is absent or, for `prices` and
+ * `backends`, an empty map.
+ */
 export interface ProjectConfig {
   /** The path of the configuration file; undefined if there is none. */
   readonly file: string | undefined;
+  /** The data directory. */
   readonly data?: string;
+  /** The directory of definitions. */
   readonly loops?: string;
+  /** The URL of the store, such as `memory:` or `sqlite:PATH`. It is not validated here. */
   readonly store?: string;
+  /** The name of the engine that runs turns. It is not validated here. */
   readonly engine?: string;
   /** Keyed by `backend/model`. */
   readonly prices: ReadonlyMap<string, Price>;
@@ -84,7 +91,10 @@ function parseCustomBackend(value: unknown, path: readonly string[]): CustomBack
   return { kind: 'openai-compatible', baseURL, ...omitUndefined({ apiKeyEnv, model }) };
 }
 
-/** Resolves the file of a `sqlite:` URL against the directory of the configuration file, as for every other path. */
+/**
+ * Resolves the file of a `sqlite:` URL against the directory of the configuration file, as for every other path. Other
+ * URLs, and `sqlite:` without a file, are returned unchanged.
+ */
 function resolveStoreUrl(home: string, store: string | undefined): string | undefined {
   const file = store?.startsWith('sqlite:') ? store.slice('sqlite:'.length) : '';
   return file === '' || isAbsolute(file) ? store : `sqlite:${resolve(home, file)}`;
@@ -98,18 +108,22 @@ function omitUndefined<K extends string>(
   return Object.fromEntries(defined) as { [key in K]?: string };
 }
 
-/** The settings that hold paths. */
+/** The name of a setting that holds a path. */
 export type ConfigPathKey = 'data' | 'loops' | 'store';
 
 /** Options of {@link loadConfig}. */
 interface ConfigOptions {
   /**
-   * Returns the settings whose paths must stay inside the directory of the configuration file.
+   * Returns the settings whose paths must be inside `directory`, the directory of the configuration file.
    * @default no setting
    */
   readonly confinedPaths?: (directory: string) => readonly ConfigPathKey[];
 }
 
+/**
+ * Throws ConfigKeyError if one of these settings has a path outside of `home`. A store without a file, such as
+ * `memory:`, has no path and is accepted.
+ */
 function assertPathsConfined(config: ProjectConfig, home: string, keys: readonly ConfigPathKey[]): void {
   const paths = { data: config.data, loops: config.loops, store: config.store?.replace(/^sqlite:/, '') };
   for (const key of keys) {
@@ -148,8 +162,9 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
 }
 
 /**
- * Reads the configuration at `path`, or rondo.toml in the directory if no path is given and the file exists.
- * Throws CONFIG_INVALID, with the line and the reason, if the file is invalid or an explicit path does not exist.
+ * Reads the configuration at `path`, relative to `directory`, or rondo.toml in `directory` if no path is given. Without
+ * a path, a missing file means an empty configuration. Throws CONFIG_INVALID if the file is invalid or cannot be read,
+ * or if an explicit path does not exist. The error has the reason and, if it is known, the line.
  */
 export async function loadConfig(
   path: string | undefined,

@@ -1,4 +1,7 @@
-/** The error for files that cannot be read or parsed, with its position. Callers turn it into an error with a code. */
+/**
+ * The error for files that cannot be read, parsed or imported, and helpers to report it. Callers convert it to
+ * CONFIG_INVALID or to the description of a bad file.
+ */
 
 /** A position in a text. Lines and columns are one-based; columns count UTF-16 code units. */
 export interface TextPosition {
@@ -6,9 +9,10 @@ export interface TextPosition {
   readonly column: number;
 }
 
-/** Thrown if a file cannot be read or its text is not a valid document. */
+/** Thrown if a file cannot be read or imported, or if its text is not a valid document. */
 export class DocumentReadError extends Error {
   override readonly name = 'DocumentReadError';
+  /** The position of a syntax error; undefined for other errors. */
   readonly position: TextPosition | undefined;
   /** True if the file does not exist. */
   readonly isMissing: boolean;
@@ -22,7 +26,10 @@ export class DocumentReadError extends Error {
 
 const MAX_REASON_CHARS = 300;
 
-/** Returns the message of a thrown value, shortened and without lone surrogates. */
+/**
+ * Returns the message of a thrown Error, or a fixed text for any other value. A long message is truncated, and lone
+ * surrogates are replaced.
+ */
 export function describeError(thrown: unknown): string {
   const reason = thrown instanceof Error ? thrown.message : 'a value that is not an Error was thrown';
   const short = reason.length > MAX_REASON_CHARS ? `${reason.slice(0, MAX_REASON_CHARS)}…` : reason;

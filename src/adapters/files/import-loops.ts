@@ -2,7 +2,7 @@
 import { pathToFileURL } from 'node:url';
 import { DocumentReadError, describeError } from './document-read-error.js';
 
-/** An export that has the shape of a loop. The registry validates it. */
+/** An export that has the shape of a loop, and its name. The registry validates it. */
 interface CodeExport {
   readonly name: string;
   readonly code: unknown;
@@ -16,7 +16,9 @@ function isDefinition(value: unknown): boolean {
   return typeof id === 'string' && typeof version === 'string' && typeof kind === 'string';
 }
 
-/** Returns true for a definition, and for an object with a `definition` member, such as the result of `defineLoop`. */
+/**
+ * Returns true for a definition, and for an object whose member `definition` is one, as in the result of `defineLoop`.
+ */
 function looksLikeLoop(value: unknown): boolean {
   return (
     isDefinition(value) ||
@@ -32,7 +34,10 @@ function importFailureReason(file: string, thrown: unknown): string {
   return `it could not be imported: ${describeError(thrown)}`;
 }
 
-/** Imports a module and returns the loops it exports, sorted by name. An object exported twice is returned once. */
+/**
+ * Imports a module and returns the loops it exports, sorted by the names of the exports. An object that is exported
+ * twice is returned once, under its first name. Throws DocumentReadError if the import fails.
+ */
 export async function importLoops(file: string): Promise<CodeExport[]> {
   try {
     const exported = (await import(pathToFileURL(file).href)) as UnknownRecord;

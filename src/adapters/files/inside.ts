@@ -15,8 +15,9 @@ export function isInsideWithLinksResolved(directory: string, path: string): bool
 }
 
 /**
- * Resolves the links of the existing part of a path and appends the rest. A dangling link resolves to the file system
- * root, which is outside of every directory: its target could be created anywhere.
+ * Resolves the links of the existing part of a path and appends the rest. The target of a link that cannot be resolved,
+ * such as a dangling one, could be created anywhere. Such a link counts as the file system root, which is outside of
+ * every other directory.
  */
 function realPathOf(path: string): string {
   try {

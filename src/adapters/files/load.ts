@@ -16,9 +16,9 @@ import { describeSystemError, readText } from './read-text.js';
 
 /** Options of {@link loadDefinitions} and {@link loadDefinitionFile}. */
 export interface LoadOptions {
-  /** Returns true if the directory, an absolute path, may run code. */
+  /** Returns true if code of this directory, an absolute path, may run. */
   readonly trusted: (directory: string) => boolean;
-  /** Validates a document. */
+  /** Validates a parsed document. */
   readonly parse: ParseDefinition;
 }
 
@@ -28,7 +28,7 @@ export type FoundDefinition = { readonly file: string; readonly origin: Definiti
   | { readonly code: unknown; readonly name: string }
 );
 
-/** The definitions of a directory or file, and the files that could not be loaded. */
+/** The definitions of a directory or file, and the problems of files that could not be loaded: one or more per file. */
 export interface LoadedDefinitions {
   readonly definitions: readonly FoundDefinition[];
   readonly badFiles: readonly BadFile[];
@@ -46,7 +46,10 @@ const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
   badFiles: [{ file, reason }],
 });
 
-/** Loads all definitions of a directory. A directory that cannot be listed is reported as a bad file. */
+/**
+ * Loads all definitions of a directory. Ignores files such as package.json, tests and scripts (`IGNORED_FILE_NAMES`),
+ * and does not import the programs of `exec:` tools. A directory that cannot be listed is reported as a bad file.
+ */
 export async function loadDefinitions(directory: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const home = resolve(directory);
   const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
@@ -73,7 +76,10 @@ export async function loadDefinitions(directory: string, options: LoadOptions): 
   };
 }
 
-/** Loads the definitions of one file, named by the caller. Follows links, and reports a file without loops as bad. */
+/**
+ * Loads the definitions of one file, named by the caller. Follows links, ignores no file names, and reports a module
+ * without loops as bad.
+ */
 export async function loadDefinitionFile(path: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const file = resolve(path);
   const trusted = options.trusted(dirname(file));
@@ -93,7 +99,8 @@ async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Pr
 }
 
 /**
- * Rejects a link to a file outside of the directory: write access to the directory must not allow reading other files.
+ * Returns the rejection of a link that leads out of the directory or cannot be resolved; undefined for any other link.
+ * Write access to the directory must not allow reading other files.
  */
 async function rejectOutsideLink(file: string, directory: string): Promise<LoadedDefinitions | undefined> {
   try {
@@ -106,6 +113,7 @@ async function rejectOutsideLink(file: string, directory: string): Promise<Loade
   }
 }
 
+/** Loads one document. Adds the absolute paths of the programs of its `exec:` tools to `programs`. */
 async function loadDocument(
   file: string,
   trusted: boolean,
@@ -143,8 +151,8 @@ function originOf(file: string, trusted: boolean): DefinitionOrigin {
 }
 
 /**
- * Returns the programs that `exec:` tools of a document start, which must not be imported as modules. Searches the text
- * so that the programs of an invalid document are found too.
+ * Returns the programs that `exec:` tools of a document start, as written there. They must not be imported as modules.
+ * Searches the text so that the programs of an invalid document are found too.
  */
 function execTargetsIn(text: string): string[] {
   return [...text.matchAll(/exec:([^"':\r\n]+)["']/g)].map(([, program = '']) => program);

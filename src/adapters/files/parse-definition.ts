@@ -5,7 +5,10 @@ import { DocumentReadError, describeError, type TextPosition } from './document-
 import { parseJson, positionInJson } from './parse-json.js';
 import { parseToml, positionInToml } from './parse-toml.js';
 
-/** Validates a parsed document. Throws DEFINITION_INVALID; `where` names the document in messages. */
+/**
+ * Validates a parsed document and returns its definition. Throws DEFINITION_INVALID if it is invalid. `where` names the
+ * document in messages.
+ */
 export type ParseDefinition = (value: unknown, where: string) => LoopDef;
 
 /** One problem in one file. */
@@ -14,6 +17,7 @@ export interface BadFile {
   readonly reason: string;
   /** A JSON Pointer to the member concerned. */
   readonly path?: string;
+  /** The one-based line and column, if the position is known. */
   readonly line?: number;
   readonly column?: number;
 }
@@ -29,7 +33,10 @@ interface DocumentFormat {
 const jsonFormat: DocumentFormat = { parse: parseJson, positionOf: positionInJson };
 const tomlFormat: DocumentFormat = { parse: parseToml, positionOf: positionInToml };
 
-/** Finding the position of a flaw parses the text again. This bounds the total number of characters parsed for that. */
+/**
+ * The maximum total number of characters searched for the positions of flaws. Each search reads the text again.
+ * The position of the first flaw is always searched for.
+ */
 const MAX_POSITION_SEARCH_CHARS = 500_000;
 
 interface DefinitionFlaw {
@@ -48,7 +55,10 @@ function definitionFlawsOf(thrown: LoopError): DefinitionFlaw[] {
   return flaws.length > 0 ? flaws : [{ path: '', reason: thrown.message }];
 }
 
-/** Parses the text of a definition, as TOML if the file name ends in `.toml` and as JSON otherwise. */
+/**
+ * Parses the text of a definition, as TOML if the file name ends in `.toml` and as JSON otherwise. Returns the problems
+ * of an invalid document instead of throwing.
+ */
 export function parseDefinitionText(file: string, text: string, parse: ParseDefinition): DefinitionResult {
   const format = file.endsWith('.toml') ? tomlFormat : jsonFormat;
   try {

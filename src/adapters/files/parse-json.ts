@@ -21,13 +21,16 @@ function positionAt(text: string, offset: number): TextPosition {
   return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 };
 }
 
-/** The remaining segments to the searched member; undefined if it is not below the current value. */
+/**
+ * The remaining segments from the current value to the searched member; undefined if that is neither the current value
+ * nor below it, or if nothing is searched for.
+ */
 type RemainingPath = readonly string[] | undefined;
 
 class JsonParser {
   private offset = 0;
   private readonly text: string;
-  /** The offset of the searched member, or of the innermost existing value around it. */
+  /** The offset of the searched member (its key or array element), or of the innermost existing one around it. */
   foundOffset = 0;
 
   constructor(text: string) {
@@ -42,7 +45,7 @@ class JsonParser {
     return value;
   }
 
-  /** Skips whitespace and returns the next character. */
+  /** Skips whitespace and returns the next character; undefined at the end of the text. */
   private skipWhitespace(): string | undefined {
     this.offset += this.match(WHITESPACE)?.length ?? 0;
     return this.text[this.offset];
@@ -160,12 +163,18 @@ class JsonParser {
   }
 }
 
-/** Parses a JSON text. Objects are created without a prototype. */
+/**
+ * Parses a JSON text. Objects are created without a prototype. Throws DocumentReadError, with the position, if the text
+ * is invalid, has a duplicate key or is nested too deeply.
+ */
 export function parseJson(text: string): unknown {
   return new JsonParser(text).parseDocument(undefined);
 }
 
-/** Returns the position of the member that a JSON Pointer names, or of the innermost existing value around it. */
+/**
+ * Returns the position of the member that a JSON Pointer names (its key or array element), or of the innermost existing
+ * one around it. The text must be valid.
+ */
 export function positionInJson(text: string, pointer: string): TextPosition {
   const parser = new JsonParser(text);
   parser.parseDocument(parseJsonPointer(pointer));

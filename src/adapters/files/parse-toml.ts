@@ -7,10 +7,10 @@ import { createRequire } from 'node:module';
 import { DocumentReadError, describeError, parseJsonPointer, type TextPosition } from './document-read-error.js';
 
 const MAX_DEPTH = 200;
-/** Loads the TOML parser on first use: most directories contain no TOML. */
+/** Used to load the TOML parser on first use, because most directories contain no TOML. */
 const requireModule = createRequire(import.meta.url);
 
-/** Parses a TOML text. Throws DocumentReadError with the position of a syntax error. */
+/** Parses a TOML text. Throws DocumentReadError if it is invalid, with the position of a syntax error. */
 export function parseToml(text: string): unknown {
   const { parse, TomlError } = requireModule('smol-toml') as typeof import('smol-toml');
   try {
@@ -30,11 +30,15 @@ const KEY_SEGMENT = /[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))[ \
 /** The delimiters of a multi-line string. */
 const MULTILINE_QUOTES = /"""|'''/;
 /**
- * Longer lines are skipped: realistic lines that start with a key are shorter, and this bounds the regular expression.
+ * The maximum length of a line that is searched for a key, which bounds the time of the regular expression. Realistic
+ * lines that start with a key are shorter.
  */
 const MAX_KEY_LINE_CHARS = 2000;
 
-/** Returns the segments of the dotted key that begins at `start` and is followed by `end`. */
+/**
+ * Returns the segments of the dotted key that begins at `start` and is followed by `end`; undefined if there is none.
+ * Escape sequences are not decoded.
+ */
 function dottedKeyAt(line: string, start: number, end: string): string[] | undefined {
   const names: string[] = [];
   KEY_SEGMENT.lastIndex = start;
@@ -58,7 +62,10 @@ class TableHeaders {
   private readonly root: TableNode = { children: new Map(), arrayLength: 0 };
   private currentTable: readonly string[] = [];
 
-  /** Returns the path of the table or member that the line declares, if it declares one. */
+  /**
+   * Returns the path of the table or member that the line declares; undefined if it declares none. A header changes the
+   * current table.
+   */
   pathOf(line: string): readonly string[] | undefined {
     const [prefix = '', brackets = ''] = /^[ \t]*(\[{0,2})/.exec(line) ?? [];
     const names = dottedKeyAt(line, prefix.length, brackets === '' ? '=' : ']');
@@ -89,7 +96,10 @@ class TableHeaders {
 const isPrefixOf = (prefix: readonly string[], path: readonly string[]): boolean =>
   prefix.length <= path.length && prefix.every((name, index) => name === path[index]);
 
-/** Yields the lines that are not empty, with their one-based numbers. Skips runs of empty lines cheaply. */
+/**
+ * Yields the lines, including their newlines, with their one-based numbers. Omits lines of a single character, such as
+ * empty ones: they declare nothing, and long runs of them cost little time this way.
+ */
 function* nonEmptyLines(text: string): Generator<readonly [line: string, number: number]> {
   let number = 0;
   for (let start = 0; start < text.length; ) {
@@ -101,7 +111,10 @@ function* nonEmptyLines(text: string): Generator<readonly [line: string, number:
   }
 }
 
-/** Returns the line that declares the member that a JSON Pointer names, or the innermost declared table around it. */
+/**
+ * Returns the position of the line that declares the member that a JSON Pointer names, or else the innermost table or
+ * member around it; undefined if no line does. The column is always 1.
+ */
 export function positionInToml(text: string, pointer: string): TextPosition | undefined {
   const target = parseJsonPointer(pointer);
   const tables = new TableHeaders();

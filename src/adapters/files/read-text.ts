@@ -34,7 +34,10 @@ async function statRegularFile(handle: FileHandle): Promise<{ size: number }> {
   return status;
 }
 
-/** Reads a file as text, without its byte order mark. Throws DocumentReadError. */
+/**
+ * Reads a file as text, without its byte order mark. Throws DocumentReadError if it cannot be read, is not a regular
+ * file, has more than `maxBytes` bytes, or is not UTF-8 text.
+ */
 export async function readText(file: string, maxBytes: number): Promise<string> {
   let handle: FileHandle | undefined;
   try {
@@ -49,7 +52,7 @@ export async function readText(file: string, maxBytes: number): Promise<string> 
   }
 }
 
-/** Returns a plain-English description of a system error. */
+/** Returns a plain-English description of a system error, or the message of an error with an unknown code. */
 export function describeSystemError(thrown: unknown): string {
   const code = errorCodeOf(thrown);
   if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not UTF-8 text';

@@ -20,7 +20,10 @@ export interface TomlTable {
   readonly members: ReadonlyMap<string, unknown>;
 }
 
-/** Converts a value to a table. Throws ConfigKeyError if it is none, or if it has a key that is not in `knownKeys`. */
+/**
+ * Converts a value to a table. Throws ConfigKeyError if it is not a table, or if it has a key that is not in
+ * `knownKeys`. Without `knownKeys`, all keys are accepted.
+ */
 export function toTable(value: unknown, path: readonly string[], knownKeys?: readonly string[]): TomlTable {
   const isTable = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
   if (!isTable) throw new ConfigKeyError(path, 'must be a table');
@@ -32,7 +35,10 @@ export function toTable(value: unknown, path: readonly string[], knownKeys?: rea
   return { path, members };
 }
 
-/** Suggests the key that differs only in case, dashes or underscores, or else one with the same first letters. */
+/**
+ * Returns the message for an unknown key. It suggests a known key that differs only in case or in characters that are
+ * not letters, or else one with the same first three letters.
+ */
 function unknownKeyReason(key: string, knownKeys: readonly string[]): string {
   const normalize = (name: string): string => name.toLowerCase().replace(/[^a-z]/g, '');
   const prefix = normalize(key).slice(0, 3);
@@ -44,8 +50,8 @@ function unknownKeyReason(key: string, knownKeys: readonly string[]): string {
 }
 
 /**
- * Returns a string setting, or undefined if it is absent. Throws ConfigKeyError if it does not match the pattern; the
- * message does not contain the value, which may be a secret in the wrong place.
+ * Returns a string setting, or undefined if it is absent. Throws ConfigKeyError if it is not a string or does not match
+ * the pattern. The message does not contain the value, which may be a secret in the wrong place.
  */
 export function optionalString(
   { path, members }: TomlTable,
@@ -77,7 +83,8 @@ const jsonPointerOf = (path: readonly string[]): string =>
 
 /**
  * Reads a TOML file and converts its root table. Returns undefined if the file does not exist and `mayBeAbsent` is
- * true. Throws CONFIG_INVALID, with path and line, for every other problem.
+ * true. Throws CONFIG_INVALID for every other problem, including an error that `convert` throws. The error has the line
+ * of a syntax error, and the JSON Pointer and the line of an invalid setting.
  */
 export async function readTomlFile<T>(
   file: string,

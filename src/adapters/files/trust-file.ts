@@ -1,7 +1,7 @@
 /**
  * Reads and writes trust.toml, the file in which the operator lists the directories whose code may run, the environment
- * variables that may be sent and to which hosts, and the private hosts that may be reached. The file is accepted only if
- * it belongs to this user or root and no other user can write it or its directory.
+ * variables that may be sent and to which hosts, and the private hosts that may be reached. The file is accepted only
+ * if it and its directory belong to this user or root and only the owner can write them. Windows has no such check.
  */
 import { constants, lstatSync, mkdirSync, realpathSync, renameSync, rmSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -15,7 +15,7 @@ const EMPTY_SETTINGS: TrustSettings = { directories: [], send: new Map(), destin
 
 /**
  * Reads the trust file. Returns empty lists if it does not exist.
- * Throws CONFIG_INVALID if the file is invalid or other users have write access to it.
+ * Throws CONFIG_INVALID if the file is invalid, belongs to another user, or can be written or replaced by others.
  */
 export async function loadTrustFile(file: string): Promise<TrustSettings> {
   if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return EMPTY_SETTINGS;
@@ -24,7 +24,10 @@ export async function loadTrustFile(file: string): Promise<TrustSettings> {
   return (await readTomlFile(file, MAX_TRUST_FILE_BYTES, true, parseTrustFile)) ?? EMPTY_SETTINGS;
 }
 
-/** Throws if the path is not a regular file, or if another user can write or replace it. */
+/**
+ * Throws CONFIG_INVALID if the path does not lead to a regular file, or if that file or its directory belongs to a user
+ * other than this one and root, or is writable for its group or others.
+ */
 function assertOnlyOwnerCanWrite(file: string): void {
   if (process.getuid === undefined) return;
   let real: string;
@@ -105,8 +108,9 @@ function formatTrustFile({ directories, destinations, send }: TrustSettings): st
 }
 
 /**
- * Replaces the file atomically, so that readers see either the old content or the new. Only its owner can read it.
- * Throws CONFIG_INVALID if it cannot be written.
+ * Replaces the file atomically, so that readers see either the old content or the new. Only its owner can read it. A
+ * symbolic link is kept, and its target is replaced. Throws CONFIG_INVALID if the file cannot be written, and a system
+ * error if its directory cannot be created or the link is dangling.
  */
 export async function saveTrustFile(file: string, content: TrustSettings): Promise<void> {
   // guard: trust-directory-private

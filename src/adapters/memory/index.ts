@@ -1,10 +1,11 @@
-/** A store in memory. It keeps the promises of every store until the process ends. */
+/** A store in memory, for one process. Until that process ends, it behaves as `journalCases` demands of every store. */
 import { Fault } from '../../base/errors.js';
 import { singleProcessLeases } from '../../journal/leases.js';
 import { toStoredEntry } from '../../journal/record.js';
 import type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from '../../journal/store.js';
 import type { Entry } from '../../protocol/entry.js';
 
+/** One session. `batches` are its appends in order. */
 interface MemorySession {
   fence: number;
   nextSeq: number;
@@ -17,7 +18,10 @@ const RESOLVED = Promise.resolve();
 
 class MemoryJournal implements Journal {
   private readonly sessions: Map<string, MemorySession>;
-  /** Counts claims over all sessions: the writer of a removed session is stale for a new one of its name. */
+  /**
+   * Number of claims of all sessions. Each claim gets it as its fence, so no fence is used twice, and the writer of a
+   * removed session is stale for a new session of the same name.
+   */
   private claimCount = 0;
 
   constructor(sessions: Map<string, MemorySession>) {
@@ -73,7 +77,7 @@ class MemoryJournal implements Journal {
   }
 }
 
-/** True if exactly this batch was appended before. */
+/** True if exactly this batch was appended before: same position, fence and entries. */
 function isAlreadyAppended({ firstSeq, fence, entries }: Batch, session: MemorySession | undefined): boolean {
   const batch = session?.batches[firstBatchIndex(session.batches, firstSeq)];
   if (batch?.firstSeq !== firstSeq || batch.fence !== fence) return false;
@@ -89,7 +93,7 @@ function staleWriterFault({ session: name, fence, firstSeq }: Batch, session: Me
   return new Fault('STALE_WRITER', message, { session: name, fence, first: firstSeq });
 }
 
-/** Finds the batch that contains an entry, by binary search. */
+/** Returns the index of the batch that contains an entry, by binary search; the number of batches if none does. */
 function firstBatchIndex(batches: readonly Batch[], seq: number): number {
   let low = 0;
   let high = batches.length;
@@ -102,6 +106,7 @@ function firstBatchIndex(batches: readonly Batch[], seq: number): number {
   return low;
 }
 
+/** Creates the blobs of a store. A blob of a session that does not exist is not stored. */
 function memoryBlobs(sessions: Map<string, MemorySession>): Blobs {
   return {
     put: async (name, digest, text) => {
@@ -114,6 +119,7 @@ function memoryBlobs(sessions: Map<string, MemorySession>): Blobs {
   };
 }
 
+/** Creates the snapshots of a store. A snapshot of a session that does not exist is not stored. */
 function memorySnapshots(sessions: Map<string, MemorySession>): Snapshots {
   return {
     load: async (name) => sessions.get(name)?.snapshot,
@@ -125,7 +131,7 @@ function memorySnapshots(sessions: Map<string, MemorySession>): Snapshots {
 }
 
 /**
- * Creates an empty store in memory.
+ * Creates an empty store in memory. Closing it has no effect.
  *
  * @example
  * const session = await Session.open('ada', { store: memoryStore(), clock: systemClock, ids: systemIds });

@@ -1,4 +1,7 @@
-/** Checks the options of a backend reference. Unknown options, such as `apiKey`, are errors. */
+/**
+ * Checks the options that a definition gives to its model provider (its `backend`), and creates the errors of
+ * providers. Unknown options, such as `apiKey`, are errors.
+ */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import type { BackendRef } from '../../protocol/loop.js';
@@ -8,7 +11,7 @@ export function permanentBackendError(message: string): LoopError {
   return new LoopError('BACKEND_FAILED', message.slice(0, 500), { retryable: false });
 }
 
-/** Returns the options of a backend reference. Throws if one of them is not in `knownNames`. */
+/** Returns the options of a backend reference. Throws BACKEND_FAILED if one of them is not in `knownNames`. */
 export function knownOptionsOf(ref: BackendRef, knownNames: readonly string[]): { readonly [name: string]: Json } {
   const options = ref.options ?? {};
   for (const name of Object.keys(options)) {
@@ -22,8 +25,8 @@ export function knownOptionsOf(ref: BackendRef, knownNames: readonly string[]): 
 }
 
 /**
- * Parses a delay in milliseconds; undefined means 0. Throws if it is not an integer from 0 to one day. `where` names the
- * value in the error message.
+ * Parses a delay in milliseconds; undefined means 0. Throws BACKEND_FAILED if it is not an integer from 0 to one day.
+ * `where` names the value in the error message.
  */
 export function parseDelayMs(value: unknown, where: string): number {
   if (value === undefined) return 0;

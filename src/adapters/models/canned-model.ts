@@ -17,6 +17,7 @@ export interface CannedReply {
   /** The text, in the chunks in which it is streamed. */
   readonly chunks: readonly string[];
   readonly reasoning?: string;
+  /** The tool calls. `input` is JSON text. */
   readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly input: string }[];
   readonly inputTokens?: number;
   readonly outputTokens?: number;
@@ -99,7 +100,10 @@ function usageOf({ inputTokens, outputTokens }: CannedReply): ModelUsage {
   };
 }
 
-/** Splits a text into `chunkCount` chunks of about equal length, at most one per code point. */
+/**
+ * Splits a text into `chunkCount` chunks of about equal length, at most one per code point. An empty text has no
+ * chunks.
+ */
 export function splitIntoChunks(text: string, chunkCount: number): string[] {
   const characters = Array.from(text);
   const count = Math.min(Math.max(1, chunkCount), characters.length);
@@ -107,7 +111,10 @@ export function splitIntoChunks(text: string, chunkCount: number): string[] {
   return Array.from({ length: count }, (_, index) => characters.slice(edge(index), edge(index + 1)).join(''));
 }
 
-/** Returns the text of messages: every text, tool call and tool result on a line of its own. */
+/**
+ * Returns the texts, the reasoning, the tool calls (name and input) and the tool results of messages, separated by
+ * newlines. Omits messages whose role is not in `roles`.
+ */
 export function promptTextOf(prompt: readonly ModelMessage[], roles?: readonly ModelMessage['role'][]): string {
   const lines: string[] = [];
   for (const message of prompt) {

@@ -1,7 +1,7 @@
 /**
  * The `fetch` functions of the providers. Neither follows redirects: the headers contain a key, and HTTP clients do not
- * reliably drop it when they are redirected to another host. `createPublicFetch` also connects to public addresses
- * only, for base URLs from untrusted definitions.
+ * reliably drop it when they are redirected to another host. `createPublicFetch`, for base URLs from untrusted
+ * definitions, also resolves host names to public addresses only.
  */
 import type { IncomingMessage } from 'node:http';
 import { reachRefusal } from '../../base/permits.js';
@@ -24,7 +24,8 @@ function refuseRedirect(response: Response): Response {
 }
 
 /**
- * Creates a `fetch` that resolves host names to public addresses only. The caller checks URLs with a literal address.
+ * Creates a `fetch` that does not follow redirects and refuses a host name with an address that is not public; it
+ * throws a permanent BACKEND_FAILED error for both. It does not check a URL with a literal address; the caller does.
  */
 export function createPublicFetch(resolve: ResolveHost = systemResolve): Fetch {
   return async (input, init) => {
@@ -52,7 +53,7 @@ async function systemResolve(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
-/** Responses with these status codes have no body. */
+/** The status codes of responses without a body. */
 const BODILESS_STATUSES = [204, 205, 304];
 
 async function responseOf(incoming: IncomingMessage): Promise<Response> {

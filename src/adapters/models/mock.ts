@@ -1,4 +1,4 @@
-/** The provider `mock`: deterministic replies that match the schema of the request, without a key or network access. */
+/** The provider `mock`: deterministic sample replies for the schema of a request, without a key or network access. */
 import type { ModelProvider } from '../../loops/model.js';
 import { knownOptionsOf, parseDelayMs } from './backend-options.js';
 import { type CannedReply, createCannedModel, promptTextOf, splitIntoChunks } from './canned-model.js';
@@ -7,8 +7,8 @@ import { sampleValue } from './sample.js';
 const CHUNK_COUNT = 4;
 
 /**
- * Creates the provider `mock`. It replies with a value that matches the output schema and quotes words of the prompt.
- * Its option `delayMs` delays every reply.
+ * Creates the provider `mock`. It replies with a sample value of the output schema, or with a text if JSON is not
+ * requested. Both quote words of the user's messages. It calls no tools. Its option `delayMs` delays every reply.
  */
 export function mockProvider(): ModelProvider {
   return {

@@ -26,12 +26,12 @@ export interface ProviderSettings {
   /** The environment variables that keys and base URLs are read from. */
   readonly env: { readonly [name: string]: string | undefined };
   /**
-   * The variables that untrusted definitions may send, and the hosts they may reach.
+   * The variables that untrusted definitions may send, and the private hosts they may reach.
    * @default the keys of known providers may be sent to the hosts of these providers
    */
   readonly permits?: Permits;
   /**
-   * Resolves host names for untrusted definitions.
+   * Resolves the host names in base URLs of untrusted definitions.
    * @default the system resolver
    */
   readonly resolve?: ResolveHost;
@@ -50,15 +50,21 @@ type ModelFactory = (model: string) => Model;
 interface ProviderSpec {
   readonly id: string;
   readonly defaultModel: string;
+  /** The package and its major version, for the message that it is not installed. */
   readonly packageName: string;
   readonly majorVersion: number;
   /** The variable that holds the key if a definition names none. If absent, a key is optional. */
   readonly defaultKeyEnv?: string;
-  /** The base URL if neither the definition nor the environment sets one. */
+  /**
+   * The base URL that the package uses if neither the definition nor the environment sets one. Only permits are checked
+   * against it.
+   */
   readonly defaultBaseURL?: string;
   /** The environment variable that overrides the default base URL. */
   readonly baseURLEnv?: string;
+  /** Options of the AI SDK that are added to every call. */
   readonly providerOptions?: ProviderOptions;
+  /** Imports the package and returns its function that creates models. */
   loadFactory(access: ProviderAccess): Promise<ModelFactory>;
 }
 
@@ -98,8 +104,8 @@ export function anthropicProvider(settings: ProviderSettings): ModelProvider {
 }
 
 /**
- * Creates the provider `openai-compatible`, for any server with OpenAI's chat API at `options.baseURL`. It sends a key
- * only if `options.apiKeyEnv` names an environment variable.
+ * Creates the provider `openai-compatible`, for any server with OpenAI's chat API. The definition gives its address as
+ * `options.baseURL`. A key is sent only if `options.apiKeyEnv` names an environment variable.
  */
 export function openaiCompatibleProvider(settings: ProviderSettings): ModelProvider {
   const id = 'openai-compatible';
@@ -119,6 +125,7 @@ export function openaiCompatibleProvider(settings: ProviderSettings): ModelProvi
   });
 }
 
+/** Creates a provider. Model factories are cached by base URL, key variable and kind of `fetch`. */
 function createProvider(settings: ProviderSettings, spec: ProviderSpec): ModelProvider {
   const factories = new Map<string, Promise<ModelFactory>>();
   return {
@@ -170,7 +177,7 @@ function resolveAccess(
     definedURL ?? (envURL ? parseBaseURL(envURL, `The environment variable ${spec.baseURLEnv}`) : undefined);
   const variable = parseKeyVariable(ref, apiKeyEnv ?? spec.defaultKeyEnv);
   const url = address ?? spec.defaultBaseURL;
-  // Permissions are checked before the environment is read, so that an untrusted definition cannot find out which
+  // Permits are checked before the key variable is read, so that an untrusted definition cannot find out which
   // variables are set. If the definition names neither a URL nor a variable, the operator has chosen both.
   const needsPermit = !trusted && (definedURL !== undefined || apiKeyEnv !== undefined);
   if (needsPermit && url !== undefined) assertPermitted(ref, new URL(url), variable, permits, definedURL !== undefined);
@@ -185,7 +192,8 @@ function resolveAccess(
 
 /**
  * Throws if the operator does not permit an untrusted definition to send the variable to the URL or to reach its host.
- * Host names are not resolved here; `createPublicFetch` checks their addresses.
+ * The host is checked only if the definition names the URL (`isURLDefined`). Host names are not resolved here;
+ * `createPublicFetch` checks their addresses.
  */
 function assertPermitted(
   ref: BackendRef,

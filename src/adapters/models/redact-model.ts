@@ -5,7 +5,10 @@
 import { NO_REDACTION, type RedactingStream, type Redactor, redactorOf } from '../../base/redact.js';
 import type { Model, ModelCallOptions, ModelStreamPart, ProviderOptions } from '../../protocol/model.js';
 
-/** Returns a model that redacts the key in errors, replies and streams, and adds `providerOptions` to every call. */
+/**
+ * Returns a model that redacts the key in errors, replies and streams, and adds `providerOptions` to every call.
+ * Options of a call replace those for the same provider.
+ */
 export function redactModel(model: Model, key: string | undefined, providerOptions: ProviderOptions = {}): Model {
   const withOptions = (call: ModelCallOptions): ModelCallOptions => ({
     ...call,
@@ -82,8 +85,8 @@ function isTruncatedFinish(part: ModelStreamPart): boolean {
 }
 
 /**
- * Redacts an error that contains a secret. The result has only the members that callers read: the others repeat the
- * request and the response.
+ * Redacts a thrown value. An Error that contains a secret is replaced by a new one, which has only the members that
+ * callers read, because the others repeat the request and the response. Any other Error is returned unchanged.
  */
 function redactError(redactor: Redactor, thrown: unknown): unknown {
   if (redactor === NO_REDACTION) return thrown;
@@ -96,7 +99,10 @@ function redactError(redactor: Redactor, thrown: unknown): unknown {
   return Object.assign(new Error(redactor.redactText(message)), members);
 }
 
-/** Returns true if the error, one of its members or one of its causes contains a secret. */
+/**
+ * Returns true if the value or error, one of its members or one of its causes contains a secret, or if it is nested too
+ * deeply to be searched.
+ */
 function containsSecret(redactor: Redactor, thrown: unknown, depth = 0): boolean {
   if (depth > 5) return true;
   if (thrown instanceof Error) {

@@ -1,10 +1,11 @@
 /** Creates sample strings and numbers within the bounds of a schema, using words of a prompt. */
 import type { SchemaObject } from './schema-resolver.js';
 
+/** The maximum length to which a string is extended for `minLength`. */
 const MAX_STRING_CHARS = 65_536;
 /** The number of characters at the end of a prompt that are read. */
 const MAX_PROMPT_CHARS = 20_000;
-/** The number of words of a prompt that a sample sentence quotes. */
+/** The maximum number of words of the last line of a prompt that a sample sentence quotes. */
 const MAX_ECHOED_WORDS = 12;
 const STOP_WORDS = new Set(
   'about above after again also because been before being below between both but could does doing down during each every following from further given have having here into just like make more most must only other over please same should some such text than that their them then there these they this those through under until very want were what when where which while will with would write your'.split(
@@ -14,7 +15,7 @@ const STOP_WORDS = new Set(
 
 /** The words of a prompt, for use in sample texts. */
 export class PromptWords {
-  /** The number of words. */
+  /** The number of words in the part of the prompt that is read. */
   readonly count: number;
   private readonly lastLineWords: string;
   private readonly keywords: readonly string[];
@@ -28,7 +29,10 @@ export class PromptWords {
     this.keywords = [...new Set(keywords.reverse())];
   }
 
-  /** Returns a short text for a member of this name: a keyword for names such as `tag`, a sentence otherwise. */
+  /**
+   * Returns a short text for a member of this name. For names such as `tag`, it is a keyword of the prompt, or the name
+   * itself if the prompt has too few keywords; otherwise it is a sentence.
+   */
   phrase(label: string, index: number): string {
     const name = label
       .slice(0, 60)
@@ -84,7 +88,10 @@ export function sampleForFormat(format: unknown, index: number): string | undefi
   }
 }
 
-/** Truncates or repeats a text until its length in code points is within the bounds of the schema. */
+/**
+ * Truncates or repeats a text until its length in code points is within the bounds of the schema. A `minLength` above
+ * 65,536 is not reached.
+ */
 export function fitTextLength(schema: SchemaObject, text: string): string {
   const minLength = Math.min(numberOr(schema.minLength, 0), MAX_STRING_CHARS);
   const maxLength = Math.max(minLength, numberOr(schema.maxLength, Number.POSITIVE_INFINITY));
@@ -95,8 +102,8 @@ export function fitTextLength(schema: SchemaObject, text: string): string {
 }
 
 /**
- * Returns a number within the bounds of the schema: between the bounds if it has both, or else the allowed number
- * nearest to `preferred`.
+ * Returns a number within the bounds of the schema. If the schema has both bounds, `preferred` selects a number between
+ * them; otherwise the number is near `preferred`. If no allowed number is found, the result violates the schema.
  */
 export function numberWithinBounds(schema: SchemaObject, preferred: number, isInteger: boolean): number {
   const minimum = numberOr(schema.minimum, Number.NEGATIVE_INFINITY);

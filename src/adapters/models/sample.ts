@@ -1,7 +1,8 @@
 /**
- * Creates a value that matches a JSON Schema, with texts that quote a prompt. The result is deterministic. Recursive
- * schemas terminate: below a certain depth only required members are created, and the total number of values is
- * bounded.
+ * Creates a sample value of a JSON Schema, with texts that quote a prompt. The result is deterministic. It satisfies
+ * the common keywords; `pattern` is satisfied only by the `examples` or the `default` of the schema, and others, such
+ * as `not`, `if`, `contains` and `patternProperties`, are ignored. Recursive schemas terminate: below a certain depth
+ * only required members are created, and null replaces values that are nested too deeply or exceed the maximum number.
  */
 import { isObject, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
@@ -17,14 +18,14 @@ const MAX_PROPERTIES = 1000;
 
 /** The position of a value in the sample. */
 interface SamplePosition {
-  /** The name of the member, or of the list that contains the value. */
+  /** The name of the member; for an item of a list, the name of the list in the singular. */
   readonly label: string;
-  /** The zero-based index in the innermost list. */
+  /** The zero-based index in the innermost list, including rejected duplicates; 0 outside of lists. */
   readonly index: number;
   readonly depth: number;
 }
 
-/** Returns a value that matches the schema, with texts that quote the prompt. */
+/** Returns a sample value of the schema, with texts that quote the prompt. See above for unsupported keywords. */
 export function sampleValue(schema: unknown, prompt: string): Json {
   return new Sampler(schema, prompt).sample(schema, { label: 'answer', index: 0, depth: 0 });
 }

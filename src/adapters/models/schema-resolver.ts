@@ -1,7 +1,8 @@
 /**
- * Resolves a JSON Schema to one schema without references and combinations: follows `$ref`, merges `allOf`, and chooses
- * a branch of `anyOf` and `oneOf`. Schemas are untrusted input: only own properties are read, and after too many steps
- * every schema resolves to the empty one.
+ * Resolves a JSON Schema to one schema without references and combinations at its top level: follows `$ref`, merges
+ * `allOf`, and chooses a branch of `anyOf` and `oneOf`. The schemas of members and items are resolved one by one when
+ * they are needed. Schemas are untrusted input: only own properties are read, and after too many steps every schema
+ * resolves to the empty one.
  */
 import { isObject, ownProperty } from '../../base/own-property.js';
 
@@ -28,7 +29,10 @@ export class SchemaResolver {
     this.root = root;
   }
 
-  /** Resolves references and combinations. `preferLeaf` prefers branches of a primitive type, which end recursion. */
+  /**
+   * Resolves references and combinations. `preferLeaf` prefers branches of a primitive type, which end recursion. A
+   * boolean schema, and one that is nested too deeply, resolves to the empty schema.
+   */
   resolve(schema: unknown, preferLeaf: boolean, depth = 0): SchemaObject {
     if (!isObject(schema) || depth > MAX_RESOLVE_DEPTH || ++this.stepCount > MAX_STEPS) return {};
     const { $ref, allOf, anyOf, oneOf, ...rest } = { ...schema };
@@ -42,7 +46,10 @@ export class SchemaResolver {
     );
   }
 
-  /** Returns the target of a local reference; undefined for a remote one. */
+  /**
+   * Returns the target of a local reference; undefined for a remote one and for a missing target. Only JSON Pointers
+   * are supported: a reference to an `$anchor` yields the whole document.
+   */
   private resolveRef(ref: string): unknown {
     if (!ref.startsWith('#')) return undefined;
     let target = this.root;
@@ -53,6 +60,10 @@ export class SchemaResolver {
     return target;
   }
 
+  /**
+   * Returns the first branch of a primitive type (with `preferLeaf`) or of a type other than `null`; the first possible
+   * branch if there is none.
+   */
   private chooseBranch(branches: readonly unknown[], preferLeaf: boolean, depth: number): unknown {
     const possible = branches.filter((branch) => branch !== false);
     // Two levels are enough to find the type of a branch.
@@ -71,6 +82,10 @@ function unescapePointerSegment(segment: string): string {
   }
 }
 
+/**
+ * Merges two schemas so that a value must match both: the narrower bounds, all required members and properties, the
+ * common types and the common enum values. For any other keyword, `b` takes precedence.
+ */
 function mergeSchemas(a: SchemaObject, b: SchemaObject): SchemaObject {
   const merged: { [key: string]: unknown } = { ...a, ...b };
   for (const [names, pick] of [
@@ -109,11 +124,14 @@ function commonTypes(a: unknown, b: unknown): unknown {
   const shared = (left ?? []).filter(
     (type) => right?.includes(type) || (type === 'integer' && right?.includes('number')),
   );
-  // An empty intersection may be `number` and `integer`: the right side is the narrower one then.
+  // Without a common type, the right side is used: it is the narrower one for `number` and `integer`.
   return shared.length > 0 ? shared : right;
 }
 
-/** Returns the type of a schema: the declared one, or the one that its keywords imply. */
+/**
+ * Returns the type of a schema: the first declared one, preferably not `null`, or else the one that its keywords imply.
+ * Without either, the type is `string`.
+ */
 export function schemaTypeOf(schema: SchemaObject): string {
   const types = (Array.isArray(schema.type) ? schema.type : [schema.type]).filter((type) => typeof type === 'string');
   const type = types.find((name) => name !== 'null') ?? types[0];

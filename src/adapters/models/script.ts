@@ -1,4 +1,7 @@
-/** Reads script files: JSON arrays with one step per model call. Validates every member; errors name its position. */
+/**
+ * Reads the script files of the provider `scripted`: JSON arrays with one step per model call. Validates every member;
+ * errors name its position.
+ */
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import type { DefinitionOrigin } from '../../loops/origin.js';
@@ -12,7 +15,9 @@ const MAX_SCRIPT_BYTES = 8 * 1024 * 1024;
 export interface ScriptStep {
   /** Texts that the request must contain. */
   readonly expect: readonly string[];
+  /** The error with which the call fails instead of returning a reply. */
   readonly error?: { readonly message: string; readonly retryable: boolean };
+  /** The reply. Of a step with an error, only its delay is used. */
   readonly reply: CannedReply;
 }
 
@@ -20,8 +25,9 @@ type UnknownRecord = { readonly [key: string]: unknown };
 
 /**
  * Returns the real path of a script. A relative path is resolved against the directory of the definition and must stay
- * inside it after resolving links, because definitions may be untrusted. Absolute paths are accepted from code and from
- * trusted definitions only.
+ * inside it after resolving links, because definitions may be untrusted. Any absolute path is accepted from a trusted
+ * definition and from one without a directory; from others, it must be inside their directory too. Throws
+ * BACKEND_FAILED if the path is not accepted or does not exist.
  */
 export async function resolveScriptPath(script: string, { directory, trusted }: DefinitionOrigin): Promise<string> {
   if (isAbsolute(script) && (trusted || directory === undefined)) return realPathOf(script, script);
@@ -51,7 +57,7 @@ function isStrictlyInside(base: string, path: string): boolean {
   return !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-/** Reads the steps of a script. */
+/** Reads the steps of a script. Throws BACKEND_FAILED if it is too large or invalid. */
 export async function readScript(path: string): Promise<readonly ScriptStep[]> {
   const status = await stat(path);
   if (!status.isFile()) throw permanentBackendError(`The script '${path}' is not a file.`);

@@ -97,9 +97,9 @@ verifies('model.scripted', 'a call beyond the end of the script fails, and unuse
   const provider = scriptedProvider();
   const path = join(directory, name);
   await ask(provider, name);
-  expect(provider.leftovers()).toEqual([{ script: path, turn: 't1', left: 1 }]);
+  expect(provider.unfinishedScripts()).toEqual([{ script: path, turn: 't1', remainingSteps: 1 }]);
   await ask(provider, name);
-  expect(provider.leftovers()).toEqual([]);
+  expect(provider.unfinishedScripts()).toEqual([]);
   const { message, data } = await failure(provider, name);
   expect(message).toContain(path);
   expect(message).toContain('element 2');

@@ -1,7 +1,8 @@
 /**
- * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the replies in
- * its journal; from then on, this process counts the calls. Failed calls leave no reply in the journal, so a turn that
- * continues in a new process repeats their steps.
+ * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the recorded
+ * replies of the script: those of the turn for a prompt, those of the session for an agent. After that, this process
+ * counts the calls. Failed calls leave no reply in the journal, so a turn that continues in a new process repeats their
+ * steps.
  */
 import { LoopError } from '../../base/errors.js';
 import type { ModelProvider } from '../../loops/model.js';
@@ -17,13 +18,16 @@ export interface UnfinishedScript {
   /** The id of the turn. */
   readonly turn: string;
   /** The number of unused steps. */
-  readonly left: number;
+  readonly remainingSteps: number;
 }
 
 /** A provider that replies from script files. */
 export interface ScriptedProvider extends ModelProvider {
-  /** Returns the scripts with unused steps, so that a test can assert that there are none. */
-  leftovers(): readonly UnfinishedScript[];
+  /**
+   * Returns the scripts with unused steps, for each turn that has opened one in this process, so that a test can assert
+   * that there are none.
+   */
+  unfinishedScripts(): readonly UnfinishedScript[];
 }
 
 /** The progress of a turn in a script. */
@@ -31,6 +35,7 @@ interface ScriptProgress {
   readonly script: string;
   readonly turn: string;
   readonly steps: readonly ScriptStep[];
+  /** The zero-based index of the next step. */
   position: number;
 }
 
@@ -40,7 +45,7 @@ interface ScriptProgress {
  * @example
  * const provider = scriptedProvider();
  * // After the test:
- * expect(provider.leftovers()).toEqual([]);
+ * expect(provider.unfinishedScripts()).toEqual([]);
  */
 export function scriptedProvider(): ScriptedProvider {
   const progressByTurn = new Map<string, ScriptProgress>();
@@ -59,10 +64,10 @@ export function scriptedProvider(): ScriptedProvider {
       progressByTurn.set(key, progress);
       return createCannedModel('scripted', ref.model, (call) => replyFor(progress, call));
     },
-    leftovers: () =>
+    unfinishedScripts: () =>
       [...progressByTurn.values()]
-        .map(({ script, turn, steps, position }) => ({ script, turn, left: steps.length - position }))
-        .filter(({ left }) => left > 0),
+        .map(({ script, turn, steps, position }) => ({ script, turn, remainingSteps: steps.length - position }))
+        .filter(({ remainingSteps }) => remainingSteps > 0),
   };
 }
 

@@ -2,8 +2,8 @@
  * The anchor: an append-only file next to the database that records where the hash chain of each session ends. SQLite
  * silently drops the end of a damaged WAL; the anchor makes that loss detectable. Invariants: a line is written after
  * its COMMIT and before any operation of the commit is acknowledged, so the anchor never names an uncommitted entry.
- * Every line has a checksum, and commit numbers have no gaps. The file is only ever replaced as a whole (temporary
- * file, sync, rename).
+ * Every line has a checksum, and commit numbers have no gaps. Apart from appends, the file only changes as a whole
+ * (temporary file, sync, rename).
  */
 import {
   closeSync,
@@ -23,17 +23,21 @@ import type { SessionHead } from './session-heads.js';
 
 /** The end of a session's chain, as the anchor records it. */
 export interface AnchoredHead {
+  /** The number of the session, which is never reused. */
   readonly sid: number;
   /** The sequence number of the next entry. */
   readonly next: number;
-  /** The first characters of the head's hash. */
+  /** The first characters of the head's hash; see `hashPrefixOf`. */
   readonly hashPrefix: string;
+  /** The number of the commit that wrote the head. */
   readonly commitNumber: number;
+  /** When that commit happened, in milliseconds since the epoch. */
   readonly committedAt: number;
 }
 
 /** The content of an anchor file, folded over all of its lines. */
 export interface AnchorState {
+  /** The heads of all sessions, by name. */
   readonly heads: Map<string, AnchoredHead>;
   /** The number of the last commit. */
   lastCommitNumber: number;
@@ -41,13 +45,14 @@ export interface AnchorState {
   lastCommittedAt: number;
   /** The highest sid ever assigned, so that none is assigned twice. */
   highestSid: number;
-  /** Reasons why the file may be incomplete. A torn last line is not one. */
+  /** Reasons why the file may be incomplete. A torn line at the end is not one. */
   readonly flaws: string[];
 }
 
 const ANCHOR_FORMAT = 'rondo.anchor.v1';
+/** While the store is open, smaller files are not compacted. */
 const MIN_COMPACTION_BYTES = 1 << 20;
-/** Enough for more than two million sessions. */
+/** Larger files are not read. Enough for more than two million sessions. */
 const MAX_ANCHOR_BYTES = 1 << 28;
 const HEADS_PER_LINE = 500;
 
@@ -56,6 +61,7 @@ export function hashPrefixOf(hash: string): string {
   return hash.slice(0, 16);
 }
 
+/** Applies the line of one commit: a removal as `- name`, a head as `sid next hash name`. */
 function applyCommitLine(state: AnchorState, line: AnchorLineReader): void {
   const commit = line.readNumber();
   const at = line.readNumber();
@@ -124,7 +130,9 @@ export function parseAnchor(content: string): AnchorState {
   return state;
 }
 
-/** Reads an anchor file; undefined if there is none. */
+/**
+ * Reads an anchor file; undefined if there is none. A file that is too large is not read, which is listed as a flaw.
+ */
 export function readAnchorFile(path: string): AnchorState | undefined {
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) return undefined;
@@ -145,6 +153,7 @@ function serializeAnchor(state: AnchorState): string {
   return lines.join('');
 }
 
+/** Replaces a file atomically. The file and its directory are synced. */
 function replaceFile(path: string, content: string): void {
   const temporaryPath = `${path}.new`;
   rmSync(temporaryPath, { force: true });
@@ -171,10 +180,12 @@ export class AnchorFile {
   private fd: number;
   private sizeBytes: number;
   private compactAboveBytes: number;
-  /** Lines that could not be written because the disk was full. They are written before the next line. */
+  /** Lines that could not be written, for example because the disk was full. They are written before the next line. */
   private backlog: Buffer | undefined;
 
-  /** Replaces the file by this state, then appends to it. "keep" preserves an existing file unchanged, as evidence. */
+  /**
+   * Replaces the file by this state and opens it. "keep" opens an existing file unchanged, to preserve it as evidence.
+   */
   constructor(path: string, state: AnchorState, mode: 'replace' | 'keep' = 'replace') {
     this.path = path;
     const existingBytes = mode === 'keep' ? statSync(path, { throwIfNoEntry: false })?.size : undefined;
@@ -195,6 +206,7 @@ export class AnchorFile {
     this.write(this.backlog === undefined ? line : prependBacklog(this.backlog, line));
   }
 
+  /** Writes a range of bytes completely, or removes what was written of it, keeps it as the backlog and throws. */
   private write({ bytes, from, to }: ByteRange): void {
     try {
       for (let at = from; at < to; ) at += writeSync(this.fd, bytes, at, to - at);
@@ -208,7 +220,7 @@ export class AnchorFile {
     this.backlog = undefined;
   }
 
-  /** True if the file is much larger than its compacted content. */
+  /** True if the file has grown far beyond its size after the last compaction. */
   get needsCompaction(): boolean {
     return this.sizeBytes > this.compactAboveBytes;
   }

@@ -1,7 +1,7 @@
 /**
- * One line of the anchor file: a CRC-32 checksum, then fields separated by tabs, which a session name cannot contain.
- * Every commit writes a line, so checksum and encoding share one pass in JavaScript: a call into native code takes
- * longer.
+ * One line of the anchor file (anchor-file.ts): a CRC-32 checksum in decimal, a space, then fields separated by tabs,
+ * which a session name cannot contain. Almost every commit writes a line, so checksum and encoding share one pass in
+ * JavaScript: a call into native code takes longer.
  */
 import { crc32 } from 'node:zlib';
 
@@ -11,9 +11,11 @@ const TAB = 0x09;
 const NEWLINE = 0x0a;
 const ZERO = 0x30;
 const MAX_ASCII = 0x7f;
-/** Native code is faster for longer texts. */
+/**
+ * Maximum length of a text whose checksum `checksumOf` computes in JavaScript. Native code is faster for longer ones.
+ */
 const MAX_JS_CHECKSUM_CHARS = 4096;
-/** A checksum has at most ten digits, followed by a space. */
+/** Where the fields start in `scratchBuffer`: after a checksum of at most ten digits and a space. */
 const FIELDS_OFFSET = 11;
 
 const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
@@ -22,6 +24,7 @@ const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
   return sum;
 });
 
+/** The buffer in which `encodeLine` builds its lines. */
 const scratchBuffer = Buffer.alloc(16 * 1024);
 
 /** Returns the CRC state after one more byte. */
@@ -29,7 +32,7 @@ function updateChecksum(sum: number, byte: number): number {
   return (CRC_TABLE[(sum ^ byte) & 0xff] as number) ^ (sum >>> 8);
 }
 
-/** Returns the CRC-32 of a range of a text. */
+/** Returns the CRC-32 of a range of a text in UTF-8. */
 function checksumOf(text: string, from: number, to: number): number {
   if (to - from > MAX_JS_CHECKSUM_CHARS) return crc32(text.slice(from, to));
   let sum = -1;
@@ -125,7 +128,9 @@ export class AnchorLineReader {
     return true;
   }
 
-  /** Reads the number up to the next space or tab. */
+  /**
+   * Reads the number up to the next space, tab or end of the line, and skips the separator. NaN if it is not a number.
+   */
   readNumber(): number {
     const from = this.position;
     let value = 0;
@@ -145,12 +150,12 @@ export class AnchorLineReader {
     return hasOnlyDigits && value <= Number.MAX_SAFE_INTEGER ? value : Number(this.text.slice(from, end));
   }
 
-  /** Reads the text up to the next space. */
+  /** Reads the text up to the next space or end of the line, and skips the space. */
   readWord(): string {
     return this.readUntil(' ');
   }
 
-  /** Reads the text up to the end of the field. */
+  /** Reads the text up to the end of the field, and skips the tab after it. */
   readField(): string {
     return this.readUntil('\t');
   }

@@ -37,7 +37,8 @@ export class BlobTable {
   }
 
   /**
-   * Verifies the blobs after a digest. `bad` lists the damaged ones; `last` is where to continue, absent at the end.
+   * Verifies one page of blobs after a digest. `bad` lists those that are damaged or lack a part. `last` is the digest
+   * to continue after, absent at the end.
    */
   checkPage(sid: number, after: string): { readonly bad: readonly string[]; readonly last?: string } {
     const rows = this.selectPage.all(sid, after);
@@ -52,7 +53,10 @@ export class BlobTable {
     return rows.length < BLOBS_PER_PAGE || last === after ? { bad } : { bad, last };
   }
 
-  /** Verifies all blobs of a session and returns the digests of the intact and of the damaged ones. */
+  /**
+   * Verifies all blobs of a session. `good` has the intact ones, `bad` those that do not match their digest. A blob
+   * with a damaged or missing part is in neither.
+   */
   checkSession(sid: number): { readonly good: ReadonlySet<string>; readonly bad: readonly string[] } {
     const good = new Set<string>();
     const bad: string[] = [];

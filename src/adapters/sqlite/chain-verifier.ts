@@ -1,4 +1,4 @@
-/** Verification of one session's hash chain, record by record. */
+/** Verification of one session's hash chain, record by record. Each record contains the hash of the one before it. */
 import { findRecordProblem, genesisHash } from '../../journal/record.js';
 import type { StoredRecord } from './record-table.js';
 import type { SessionHead } from './session-heads.js';
@@ -9,7 +9,7 @@ export class ChainVerifier {
   private tailHash: string;
   private expectedSeq: number;
 
-  /** Starts at the genesis, or at a record in the middle of the chain, whose `prevHash` is then trusted. */
+  /** Starts at the first record, or at one in the middle of the chain, whose `prevHash` is then trusted. */
   constructor(head: SessionHead, start?: Pick<StoredRecord, 'firstSeq' | 'prevHash'>) {
     this.head = head;
     const first = start?.firstSeq ?? 0;
@@ -22,12 +22,12 @@ export class ChainVerifier {
     return this.expectedSeq;
   }
 
-  /** Hash of the last verified record. */
+  /** Hash of the last verified record; before the first one, the `prevHash` that it must have. */
   get lastHash(): string {
     return this.tailHash;
   }
 
-  /** Advances over a record; returns why it cannot be the next one, or undefined if it matches. */
+  /** Advances over the next record. If it does not match, stays where it is and returns the reason. */
   advance(record: StoredRecord): string | undefined {
     const flaw = findRecordProblem(record, this.tailHash, this.expectedSeq);
     if (flaw !== undefined) return flaw;
@@ -37,7 +37,7 @@ export class ChainVerifier {
     return undefined;
   }
 
-  /** Returns what is wrong with the end of the chain after the last record; undefined if it matches the head. */
+  /** Returns why the records so far do not end with the head; undefined if they do. */
   findEndFlaw(): string | undefined {
     const { next, hash } = this.head;
     if (this.expectedSeq < next) return `entries ${this.expectedSeq} to ${next - 1} are missing`;

@@ -1,8 +1,8 @@
 /**
  * Group commit: one queue of operations, and one transaction per event loop iteration for all queued operations.
- * Invariants: an operation is acknowledged only after COMMIT has returned and the anchor has its line. Blobs are
- * written before the entries of the same commit, and stay staged until a commit includes them. After a failure that
- * leaves the state of the disk unknown, the queue accepts no more operations and retries nothing.
+ * Invariants: an operation is acknowledged only after COMMIT has returned and the anchor (a second file, which detects
+ * lost commits) has its line. Blobs are written before the entries of the same commit, and stay staged until a commit
+ * includes them. After a failure that leaves the state of the disk unknown, the queue stops and retries nothing.
  */
 import { Fault } from '../../base/errors.js';
 import type { AnchorFile } from './anchor-file.js';
@@ -13,13 +13,15 @@ import type { TransactionWriter } from './transaction-writer.js';
 
 /** An operation in the queue. */
 interface QueuedOperation {
-  /** Performs the operation inside the transaction and returns the callback that acknowledges it. */
+  /**
+   * Performs the operation inside the transaction and returns the callback that acknowledges it. A Fault refuses it.
+   */
   perform(): () => void;
   /**
    * True if the operation changes the tables by one statement at most. Alone in a commit, it needs no BEGIN and COMMIT.
    */
   readonly isSingleStatement: boolean;
-  /** Called instead of the acknowledgement if the operation was not committed. */
+  /** Called instead of the acknowledgement if the operation was refused, not committed or not anchored. */
   reject(fault: Fault): void;
 }
 
@@ -33,7 +35,7 @@ interface StagedBlob {
 export interface CommitStats {
   /** Committed transactions. With durability "fsync", each one that changed a table cost one sync. */
   readonly commits: number;
-  /** Operations in these transactions. */
+  /** Operations in these transactions, including refused ones. */
   readonly operations: number;
   /** Operations that were refused inside their transaction, such as appends of a stale writer. */
   readonly refused: number;
@@ -55,22 +57,23 @@ interface CommitQueueDeps {
   readonly fileGuard: StoreFileGuard;
   /** Called after a failure which shows that this process has lost the file. */
   readonly onLost: () => void;
-  /** Called when all operations of a commit are acknowledged, before their callers continue. */
+  /** Called when all operations of a commit are acknowledged or rejected, before callers that await them continue. */
   readonly onAcknowledged: () => void;
 }
 
 /**
- * Number of WAL pages that triggers a checkpoint. Low, because a WAL that is overwritten from its start syncs faster
- * than a growing file; but high enough for many commits, because a checkpoint copies a page that all of them changed
- * only once.
+ * The number of WAL pages that triggers a checkpoint: the pages of `commits` large commits, but between `least` and
+ * `most`. It is low, because a WAL that is overwritten from its start syncs faster than a growing file. It covers many
+ * commits, because a checkpoint copies a page that all of them changed only once.
  */
 const CHECKPOINT_PAGES = { least: 400, most: 4000, commits: 24 };
+/** Maximum total length of the staged blobs. A single blob may be longer. */
 const MAX_STAGED_CHARS = 64 << 20;
 
-/** Failures after which nothing was committed for certain, so the store can continue. */
+/** Failures after which the content of the disk is known, so the queue continues. */
 const RECOVERABLE_CODES: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_READ_ONLY']);
 
-/** Failures after which this process must not touch the file. */
+/** Failures after which this process must not write to the files of the store. */
 export const STORE_LOST_CODES: ReadonlySet<string> = new Set(['OWNERSHIP_LOST', 'STORE_MISSING']);
 
 /** Queues operations and commits them in groups. */
@@ -132,7 +135,7 @@ export class CommitQueue {
     return { ...this.counters };
   }
 
-  /** Queues an operation for the next commit and resolves with its result once it is durable. */
+  /** Queues an operation for the next commit. Resolves with its result once it is committed and anchored. */
   submit<T>(operation: () => T, isSingleStatement: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.fault !== undefined) throw this.fault;
@@ -144,7 +147,9 @@ export class CommitQueue {
     });
   }
 
-  /** Queues an operation for the next commit, with callbacks instead of a promise. */
+  /**
+   * Queues an operation for the next commit, with callbacks instead of a promise. Rejects it if the queue has stopped.
+   */
   enqueue(queued: QueuedOperation): void {
     if (this.fault !== undefined) return void queued.reject(this.fault);
     this.queue.push(queued);
@@ -153,7 +158,11 @@ export class CommitQueue {
     setImmediate(this.flushCallback);
   }
 
-  /** Stages a blob for the next commit. Every append that is queued later is in that commit or in a later one. */
+  /**
+   * Stages a blob for the next commit, but schedules none. Every append that is queued later is in that commit or in a
+   * later one. If too much is staged, commits first. Throws if the queue has stopped, and STORE_FULL if that commit
+   * failed.
+   */
   stageBlob(sid: number, digest: string, text: string): void {
     const key = `${sid} ${digest}`;
     if (this.stagedBlobs.has(key)) return;
@@ -171,7 +180,7 @@ export class CommitQueue {
     return this.stagedBlobs.get(`${sid} ${digest}`)?.text;
   }
 
-  /** Commits the queued operations immediately. */
+  /** Commits the queued operations and staged blobs immediately; does nothing if the queue has stopped. */
   flush(): void {
     this.isFlushScheduled = false;
     const queue = this.queue;
@@ -186,7 +195,7 @@ export class CommitQueue {
     this.checkpointAndCompact();
   }
 
-  /** Stops the queue: queued and future operations are rejected with this fault. */
+  /** Stops the queue: queued and future operations are rejected with this fault, or with that of an earlier stop. */
   stop(fault: Fault): void {
     this.fault ??= fault;
     const queue = this.queue;
@@ -195,7 +204,10 @@ export class CommitQueue {
     for (const { reject } of queue) reject(this.fault);
   }
 
-  /** Runs the queue in one transaction and returns the acknowledgements; undefined if it failed and was rejected. */
+  /**
+   * Runs the operations in one transaction and returns the callbacks that answer them. Returns undefined if the
+   * transaction failed; all operations are then rejected.
+   */
   private runTransaction(queue: readonly QueuedOperation[]): (() => void)[] | undefined {
     // In autocommit mode, without BEGIN and COMMIT, a single append takes a tenth less time.
     const isAutocommit = queue.length === 1 && queue[0]?.isSingleStatement === true && this.stagedBlobs.size === 0;
@@ -222,6 +234,7 @@ export class CommitQueue {
     }
   }
 
+  /** Performs an operation and returns the callback that acknowledges it, or that rejects it if it was refused. */
   private perform(queued: QueuedOperation): () => void {
     try {
       return queued.perform();
@@ -232,7 +245,9 @@ export class CommitQueue {
     }
   }
 
-  /** Publishes and anchors the heads after COMMIT. Returns a Fault if the anchor could not be written. */
+  /**
+   * Publishes and anchors the heads after COMMIT. Returns a Fault, and may stop, if the anchor could not be written.
+   */
   private publishAndAnchor(): Fault | undefined {
     this.stagedBlobs.clear();
     this.stagedChars = 0;
@@ -251,6 +266,10 @@ export class CommitQueue {
     }
   }
 
+  /**
+   * Rolls back a failed transaction and rejects its operations. Stops the queue if the content of the disk is unknown
+   * or damaged, or if the store is lost.
+   */
   private fail(queue: readonly QueuedOperation[], error: unknown, isCommitting: boolean): void {
     let fault = isCommitting ? this.toDiskFault(error, 'COMMIT to') : toFault(error, 'A commit to', this.path);
     const rollbackError = this.rollback();
@@ -265,7 +284,7 @@ export class CommitQueue {
   }
 
   /**
-   * Converts an error of a disk operation into a Fault. An error that is not known to be harmless counts as a failed
+   * Converts an error of a disk operation into a Fault. An error whose effect on the disk is unknown counts as a failed
    * sync.
    */
   private toDiskFault(error: unknown, doing: string): Fault {
@@ -285,7 +304,7 @@ export class CommitQueue {
     }
   }
 
-  /** Runs the slow maintenance after all operations are acknowledged. */
+  /** Checkpoints the WAL and compacts the anchor if they have grown large. A `mode` forces the checkpoint. */
   private checkpointAndCompact(mode?: 'TRUNCATE'): void {
     if (this.fault !== undefined) return;
     try {

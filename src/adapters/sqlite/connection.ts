@@ -15,6 +15,7 @@ const SQLITE_BUSY = 5;
  */
 export type Durability = 'fsync' | 'os';
 
+/** Returns the statements that set up a connection. The empty transaction opens the WAL and its shared-memory file. */
 const setupStatements = (durability: Durability): readonly string[] => [
   'PRAGMA busy_timeout=0',
   'PRAGMA trusted_schema=OFF',
@@ -28,7 +29,9 @@ const setupStatements = (durability: Durability): readonly string[] => [
   'COMMIT',
 ];
 
-/** Switches to exclusive locking. If an older connection of this process still holds locks, normal locking is kept. */
+/**
+ * Switches to exclusive locking. Returns to normal locking if another connection, such as an abandoned one, has locks.
+ */
 function keepExclusiveLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=EXCLUSIVE');
   try {
@@ -40,7 +43,7 @@ function keepExclusiveLocks(driver: Driver): void {
   }
 }
 
-/** Opens the database file for its owner and closes the connections that this process abandoned earlier. */
+/** Closes the connections to a file that this process abandoned earlier, then opens the file for its owner. */
 export function openConnection(path: string, durability: Durability, open: (path: string) => Driver): Driver {
   try {
     for (const abandoned of abandonedConnections.get(path) ?? []) closeConnection(abandoned);
@@ -61,15 +64,17 @@ export function openConnection(path: string, durability: Durability, open: (path
 }
 
 /**
- * Releases the file locks. A libsql connection stays open until its statements are garbage-collected, so closing is not
- * enough.
+ * Releases the file locks. Closing is not enough, because a libsql connection stays open until its statements are
+ * garbage-collected. SQLite drops the exclusive locks at the first read after the change of the mode.
  */
 function releaseLocks(driver: Driver): void {
   driver.exec('PRAGMA locking_mode=NORMAL');
   driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
 }
 
-/** Releases the locks of an abandoned connection and ignores failures, because another process may own the file. */
+/**
+ * Rolls back an open transaction and releases the locks. Ignores failures, because another process may own the file.
+ */
 function tryToReleaseLocks(driver: Driver): void {
   for (const step of [() => driver.exec('ROLLBACK'), () => releaseLocks(driver)]) {
     try {
@@ -80,7 +85,7 @@ function tryToReleaseLocks(driver: Driver): void {
   }
 }
 
-/** Checkpoints the WAL, releases the locks and closes the connection. */
+/** Releases the exclusive locks, checkpoints and removes the WAL, and closes the connection, even if a step throws. */
 export function closeConnection(driver: Driver): void {
   try {
     releaseLocks(driver);
@@ -95,12 +100,12 @@ export function closeConnection(driver: Driver): void {
 }
 
 /**
- * Connections to databases that another process owns, by path. Closing one could remove the WAL that the owner uses.
+ * Connections to databases that another process may own, by path. Closing one could remove the WAL that the owner uses.
  */
 const abandonedConnections = new Map<string, Driver[]>();
 
 /**
- * Releases the locks of a connection without writing. The connection is closed when this process owns the file again.
+ * Releases the locks of a connection without writing. The connection is closed when this process opens the file again.
  */
 export function abandonConnection(driver: Driver, path: string): void {
   abandonedConnections.set(path, [...(abandonedConnections.get(path) ?? []), driver]);

@@ -1,8 +1,8 @@
 /**
  * A common interface over two SQLite bindings: `node:sqlite` where the runtime has it, otherwise `libsql`. Invariants:
- * rows are read with `all()` only, because libsql's `get()` adds a key to the row. Text and integers of a table are
- * selected through `textColumn` and `integerColumn`: in a damaged file, libsql aborts the process on text that is not
- * UTF-8, and node:sqlite throws on integers above 2^53.
+ * rows are read with `all()` only, because libsql's `get()` adds a key to the row. Text is selected through
+ * `textColumn`, because libsql aborts the process on text of a damaged file that is not UTF-8. Integers are selected
+ * through `integerColumn`, except for some keys, because node:sqlite throws on integers above 2^53.
  */
 import { createRequire } from 'node:module';
 import { Fault } from '../../base/errors.js';
@@ -24,9 +24,11 @@ export interface Statement {
 
 /** An open connection to a SQLite database. */
 export interface Driver {
-  /** Executes SQL text that returns no rows. */
+  /** Executes SQL text and discards its result rows. */
   exec(sql: string): void;
+  /** Compiles one SQL statement. */
   prepare(sql: string): Statement;
+  /** Closes the connection. */
   close(): void;
 }
 
@@ -43,7 +45,9 @@ interface NativeDatabase {
 
 type NativeClass = new (path: string) => NativeDatabase;
 
-/** Suppresses the experimental warning that Node 22 prints for `node:sqlite`. Other warnings are emitted unchanged. */
+/**
+ * Runs `load` without the experimental warning that Node 22 prints for `node:sqlite`. Other warnings are unaffected.
+ */
 function withoutSqliteWarning<T>(load: () => T): T {
   const emit = process.emitWarning;
   process.emitWarning = ((warning: string | Error, ...rest: unknown[]): void => {
@@ -73,6 +77,7 @@ function loadLibsql(path: string): NativeClass {
   }
 }
 
+/** Wraps a database of either binding. `spread` is true if the binding takes parameters as separate arguments. */
 function wrapDatabase(native: NativeDatabase, spread: boolean): Driver {
   return {
     exec: (sql) => void native.exec(sql),
@@ -94,7 +99,10 @@ function wrapDatabase(native: NativeDatabase, spread: boolean): Driver {
   };
 }
 
-/** Opens a database file with the binding that this runtime offers. SQLite creates the file if it is absent. */
+/**
+ * Opens a database file with the binding that this runtime offers. SQLite creates the file if it is absent. Throws if
+ * there is neither binding.
+ */
 export function openDriver(path: string): Driver {
   const Builtin = loadNodeSqlite();
   if (Builtin !== undefined) return wrapDatabase(new Builtin(path), true);
@@ -109,12 +117,12 @@ export function textColumn(column: string): string {
   return `CAST(${column} AS BLOB) AS ${column}`;
 }
 
-/** Returns a select expression for an integer column, clamped to a safe integer; see `readInteger`. */
+/** Returns a select expression for an integer column, clamped to the range from -1 to 2^53 - 1; see `readInteger`. */
 export function integerColumn(column: string): string {
   return `min(max(${column}, -1), ${Number.MAX_SAFE_INTEGER}) AS ${column}`;
 }
 
-/** Reads a cell that was selected through `textColumn`. A cell of another type reads as the empty string. */
+/** Reads a cell that was selected through `textColumn`. A cell that is neither text nor bytes reads as ''. */
 export function readText(cell: SqlValue | undefined): string {
   if (typeof cell === 'string') return cell;
   if (cell instanceof Uint8Array) return Buffer.from(cell.buffer, cell.byteOffset, cell.byteLength).toString('utf8');

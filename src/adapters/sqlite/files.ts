@@ -1,6 +1,7 @@
 /**
- * The store's files. Only their owner can read them, whatever the umask, and neither a file nor its data directory may
- * be a symbolic link: a symlink in a cloned project must not redirect the store's reads or writes to another file.
+ * The store's files. Only the user of the store can read them, whatever the umask. Neither a file nor its data
+ * directory may be a symbolic link: a symlink in a cloned project must not redirect the store's reads or writes to
+ * another file.
  */
 import {
   chmodSync,
@@ -20,7 +21,7 @@ import { Fault } from '../../base/errors.js';
 import { databasePathOf, storeFilesOf } from '../../journal/store-files.js';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, O_APPEND } = constants;
-/** Windows has no O_NOFOLLOW, and `git clone` creates no symlinks there by default. */
+/** No flag on Windows, which has no O_NOFOLLOW, and where `git clone` creates no symlinks by default. */
 const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 
 const FILE_MODE = 0o600;
@@ -42,19 +43,25 @@ function identityOf(status: Stats | undefined): string {
 }
 
 /**
- * Returns a string that identifies the file at a path; a copy or a replacement has another one. Symlinks are not followed.
- * Empty if there is no file.
+ * Returns a string that identifies the file at a path; a copy or a replacement has another one. Symlinks are not
+ * followed. Empty if there is no file.
  */
 export function identityAt(path: string): string {
   return identityOf(lstatOf(path));
 }
 
-/** Returns a string that identifies the directory of a database, as `identityAt`. Follows symlinks, throws if absent. */
+/**
+ * Returns the identity of the directory of a database. Unlike `identityAt`, follows symlinks and throws if it is
+ * absent.
+ */
 export function directoryIdentityOf(database: string): string {
   return identityOf(statSync(dirname(database)));
 }
 
-/** Creates the data directory with mode 0700, or makes an existing `.rondo` private. Throws if it is a symbolic link. */
+/**
+ * Creates the data directory and missing parents with mode 0700, or makes an existing `.rondo` of this user private.
+ * Throws if the directory is a symbolic link.
+ */
 export function makeDataDirectory(directory: string): void {
   assertNotSymlink(directory);
   const status = lstatOf(directory);
@@ -73,8 +80,8 @@ function assertNotSymlink(directory: string): void {
 }
 
 /**
- * Creates a directory and its parents. It does not use Node's recursive mkdir, which never returns on a file system that
- * refuses new directories.
+ * Creates a directory and its parents, unless they exist. It does not use Node's recursive mkdir, which never returns
+ * on a file system that refuses new directories.
  */
 function makeDirectories(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return;
@@ -88,9 +95,9 @@ function makeDirectories(directory: string): void {
 }
 
 /**
- * Checks the existing files of a store and makes them private. Throws if one of them or the directory is a symlink, if one
- * is not a regular file or belongs to another user, or if the database is itself a file of another store. Sockets and the
- * owner file are not checked here.
+ * Checks the existing files of a store and makes them private. Throws if one of them or the directory is a symlink, if
+ * one is not a regular file or belongs to another user, if a rollback journal names a super-journal, or if the database
+ * is itself a file of another store. Of the owner file, only its type is checked; sockets are not checked.
  */
 export function secureStoreFiles(database: string): void {
   assertNotSymlink(dirname(database));
@@ -99,8 +106,8 @@ export function secureStoreFiles(database: string): void {
     throw unusableFileFault(database, `it belongs to ${mainDatabase}`);
   for (const path of storeFilesOf(database)) {
     const status = lstatOf(path);
-    // The owner file, which names the process that owns the store, keeps its mode: its readers accept only mode 0600, and
-    // a change here would hide another mode from them.
+    // The owner file, which names the process that owns the store, keeps its mode: its readers accept only mode 0600,
+    // and a change here would hide another mode from them.
     if (status === undefined || status.isSocket() || (path.endsWith('.owner') && status.isFile())) continue;
     assertOwnRegularFile(path, status);
     if (path.endsWith('-journal')) assertNoSuperJournal(path, status.size);
@@ -127,8 +134,8 @@ function assertOwnRegularFile(path: string, status: Stats): void {
 const SUPER_JOURNAL_MAGIC = Buffer.from('d9d505f920a163d7', 'hex');
 
 /**
- * Throws if a rollback journal names a super-journal. SQLite deletes the named file after a rollback, so a forged journal
- * could delete any file of the user. The store itself never writes such a journal.
+ * Throws if a rollback journal names a super-journal. SQLite deletes the named file after a rollback, so a forged
+ * journal could delete any file of the user. The store itself never writes such a journal.
  */
 function assertNoSuperJournal(path: string, size: number): void {
   const end = Buffer.alloc(Math.min(size, SUPER_JOURNAL_MAGIC.length));
@@ -145,7 +152,10 @@ function assertNoSuperJournal(path: string, size: number): void {
     );
 }
 
-/** Creates an empty file with mode 0600, or throws if the path is not a regular file of this user. */
+/**
+ * Creates an empty file with mode 0600 if the path does not exist. Throws if it exists and is not a regular file of
+ * this user. A file that is created between the check and the creation is not checked.
+ */
 export function ensureFile(path: string): void {
   const status = lstatOf(path);
   if (status !== undefined) return void assertOwnRegularFile(path, status);

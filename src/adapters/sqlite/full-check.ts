@@ -1,7 +1,7 @@
 /**
  * The full check when a store is opened: the structure of the file, every chain from its genesis to its head, every
- * blob, and records without a session. Unreadable data counts as damaged, and the check never stops at the first
- * finding.
+ * blob, and records without a session. Unreadable data counts as damaged. The check reports the first finding of each
+ * session and continues with the next one.
  */
 import type { Entry } from '../../protocol/entry.js';
 import { BlobTable } from './blob-table.js';
@@ -11,15 +11,16 @@ import { MAX_ENTRIES_PER_SESSION, RecordTable } from './record-table.js';
 import type { SessionHead } from './session-heads.js';
 import { toReadFault } from './sqlite-faults.js';
 
-/** The first entry of a session that is not what was written. */
+/** The first damage of a session. */
 interface ChainBreak {
+  /** The first damaged entry. If only a blob that no entry names is damaged, the entry after the last one. */
   readonly seq: number;
-  /** When the last good record before it was committed. */
+  /** When the last good record before it was committed, in milliseconds since the epoch; absent if there is none. */
   readonly since?: number;
   readonly note: string;
 }
 
-/** Runs SQLite's integrity check and returns its findings; empty if the structure of the file is intact. */
+/** Runs SQLite's integrity check and returns up to eight findings, or why it failed; empty if the file is intact. */
 export function readFileFlaws(driver: Driver): readonly string[] {
   try {
     const sql = 'SELECT CAST(integrity_check AS BLOB) AS note FROM pragma_integrity_check LIMIT 8';
@@ -54,7 +55,7 @@ export function markBroken(driver: Driver, isBroken: boolean): void {
   }
 }
 
-/** Verifies sessions when a store is opened. */
+/** Verifies sessions completely when a store is opened. */
 export class FullCheck {
   private readonly records: RecordTable;
   private readonly blobs: BlobTable;
@@ -66,7 +67,7 @@ export class FullCheck {
     this.path = path;
   }
 
-  /** Returns the first break in the chain or blobs of a session; undefined if the session is intact. */
+  /** Returns the first damage in the chain or blobs of a session; undefined if the session is intact. Never throws. */
   checkSession(head: SessionHead): ChainBreak | undefined {
     const chain = new ChainVerifier(head);
     let since: number | undefined;
@@ -106,6 +107,7 @@ export class FullCheck {
     return orphans;
   }
 
+  /** Returns the first entry of a record body whose blob is not among the good ones. */
   private findEntryWithLostBlob(body: string, good: ReadonlySet<string>): Entry | undefined {
     if (!body.includes('"blob"')) return undefined;
     const entries = JSON.parse(body) as Entry[];

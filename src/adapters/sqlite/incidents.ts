@@ -1,8 +1,8 @@
 /**
- * The log of damage in the database. An incident stays open until it is accepted by its id or its session is removed,
- * and then records who did that, when and why. A missing anchor is therefore not forgotten when a new anchor is
- * written. Invariants: a row is never deleted. It is closed once, except that an abandoned incident can still be
- * repaired and continued.
+ * The log of damage and of removed sessions in the database. An incident (logged damage) stays open until it is
+ * accepted or its session is removed, and then records who did that, when and why. A missing anchor is therefore not
+ * forgotten when a new anchor is written. Invariants: a row is never deleted. An incident is closed once, except that
+ * an abandoned one can be closed again, after its session was repaired or removed.
  */
 import { type Driver, integerColumn, type Row, readInteger, readText, textColumn } from './driver.js';
 
@@ -37,7 +37,8 @@ export interface Attribution {
 
 /**
  * How an incident was closed. "continued": the loss was accepted, and the session continues with its remaining entries.
- * "abandoned": the loss was accepted, but the session stays unusable. "removed": the session was removed.
+ * "abandoned": the damage was accepted, but remains; a damaged session stays unusable. "removed": the session was
+ * removed.
  */
 export type IncidentOutcome = 'continued' | 'abandoned' | 'removed';
 
@@ -160,7 +161,7 @@ export class IncidentTable {
     return row && parseRemovedSession(row);
   }
 
-  /** Logs damage as an open incident. */
+  /** Logs damage as an open incident and returns it. */
   add(damage: Damage, sids: readonly number[], foundAt: number): IncidentRow {
     const sql = `INSERT INTO incidents (id, damage, sids, found_at, closed_as, closed_at, closed_by, reason)
       VALUES (?, ?, ?, ?, '', 0, '', '')`;
@@ -169,7 +170,7 @@ export class IncidentTable {
     return { incident: { ...damage, id, foundAt }, sids };
   }
 
-  /** Closes incidents that are open or abandoned. */
+  /** Closes those of these incidents that are open or abandoned. `at` is in milliseconds since the epoch. */
   close(ids: Iterable<number>, as: IncidentOutcome, { by, reason = '' }: Attribution, at: number): void {
     const sql = `UPDATE incidents SET closed_as = ?, closed_at = ?, closed_by = ?, reason = ? WHERE id = ? AND ${OUTSTANDING_CONDITION}`;
     for (const id of ids) this.driver.prepare(sql).run(as, at, by, reason, id);

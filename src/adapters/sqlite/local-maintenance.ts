@@ -1,6 +1,6 @@
 /**
- * Maintenance of a store in the process that owns it. Damage that is found after the store was opened is logged and
- * refused here.
+ * Maintenance of a store in the process that owns it. Damage that is found after the store was opened is logged here,
+ * and its session is refused.
  */
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';
@@ -68,7 +68,8 @@ export class LocalMaintenance implements Maintenance {
   }
 
   /**
-   * `isExclusive` is true if no other process waits for this one; the structure of a large file is checked only then.
+   * Runs one step of the full check. `isExclusive` is true if no other process waits for this one; the structure of a
+   * large file is checked only then. A broken structure makes the store read-only. Abandoned damage is not returned.
    */
   async verify(cursor: VerifyCursor = VERIFY_START, isExclusive = true): Promise<VerifyStep> {
     const { health, driver } = this.deps;
@@ -110,7 +111,7 @@ export class LocalMaintenance implements Maintenance {
     return closed.map(({ incident }) => incident);
   }
 
-  /** Removal is the only operation that is allowed on a refused session. */
+  /** Removes a session, even a refused one; see `Maintenance.remove`. Throws if the store is read-only. */
   async remove(session: string, attribution: Attribution = { by: '' }): Promise<RemovedSession | undefined> {
     this.assertWritable();
     const { commitQueue, writer, health } = this.deps;
@@ -138,7 +139,7 @@ export class LocalMaintenance implements Maintenance {
     return this.incidentTable.findRemovedSession(session);
   }
 
-  /** Logs the damage that a read found, and refuses its session from now on. */
+  /** Logs the damage of a session that a read found, and refuses the session from now on. Ignores other errors. */
   recordReadFault(error: unknown): void {
     if (!(error instanceof Fault) || error.code !== 'STORE_DAMAGED') return;
     const {
@@ -151,7 +152,8 @@ export class LocalMaintenance implements Maintenance {
   }
 
   /**
-   * Resolves once the damage is logged. If that fails, its session is still refused until the store is opened again.
+   * Logs damage that is not logged yet, and refuses its session. Resolves once that is done. If it cannot be logged,
+   * the session is refused until the store is opened again.
    */
   private recordDamage(damage: Damage): Promise<void> {
     const key = damageKeyOf(damage);
@@ -177,6 +179,7 @@ export class LocalMaintenance implements Maintenance {
     }
   }
 
+  /** True if this damage was accepted and remains. */
   private isAbandoned(damage: Damage): boolean {
     const logged = this.deps.health.incidents.find(({ incident }) => damageKeyOf(incident) === damageKeyOf(damage));
     return logged !== undefined && !isOpenIncident(logged);
@@ -194,6 +197,7 @@ export class LocalMaintenance implements Maintenance {
     }
   }
 
+  /** Returns the head of a session; undefined if there is none or it is damaged, which is logged. */
   private findHead(session: string): SessionHead | undefined {
     const { heads } = this.deps;
     try {
@@ -204,6 +208,7 @@ export class LocalMaintenance implements Maintenance {
     }
   }
 
+  /** Returns the numbers of the rows with this name; empty if they cannot be read. */
   private sidsOf(session: string): readonly number[] {
     try {
       const sql = `SELECT ${integerColumn('sid')} FROM sessions WHERE sessions.name = ?`;

@@ -1,6 +1,7 @@
 /**
- * The store in the process that owns the database: the ports of the kernel over one SQLite file. This file only
- * composes: writes go through the commit queue, reads are verified, and a damaged session is refused before either.
+ * The store in the process that owns the database: the journal, blob and snapshot ports over one SQLite file. Writes go
+ * through the commit queue. Entries, blobs and snapshots are verified when they are read. A damaged session is refused:
+ * it can be neither read nor written, only removed or repaired (local-maintenance.ts).
  */
 import { Fault } from '../../base/errors.js';
 import { digestOfText, type RecordDraft, recordDraftOf } from '../../journal/record.js';
@@ -29,16 +30,19 @@ interface LocalStoreDeps {
   readonly anchor: AnchorFile;
   readonly health: StoreHealth;
   readonly now: () => number;
-  /** The ordinal number of this owner of the database. */
+  /** The number of this ownership, higher than that of every earlier owner; 0 if the file is read-only. */
   readonly epoch: number;
 }
 
-/** Number of sessions that are listed before the list yields to the event loop. */
+/** Number of sessions that are listed at a time. Between two pages, the list may yield to the event loop. */
 const SESSIONS_PER_PAGE = 500;
 
-/** SQLite limits a text to 10^9 bytes, and a UTF-16 code unit takes at most three bytes in UTF-8. */
+/**
+ * Maximum length of a blob. SQLite limits a text to 10^9 bytes, and a UTF-16 code unit takes at most three in UTF-8.
+ */
 const MAX_BLOB_CHARS = 3 * 10 ** 8;
 
+/** Throws unless a name has 1 to 256 UTF-16 code units, and neither control characters nor lone surrogates. */
 function assertSessionName(session: string): void {
   if (session.length > 0 && session.length <= 256 && !/[\p{Cc}\p{Cs}]/u.test(session)) return;
   const message = `${JSON.stringify(session.slice(0, 64))} is not a valid session name: a name has 1 to 256 characters and no control characters.`;
@@ -47,7 +51,7 @@ function assertSessionName(session: string): void {
 
 /**
  * Failures while closing that lose nothing: the disk is full, or an older connection of this process still has the file
- * open. All acknowledged writes are in the WAL.
+ * open. All acknowledged writes are in the database or its WAL.
  */
 const HARMLESS_CLOSE_CODES: ReadonlySet<string> = new Set(['STORE_FULL', 'STORE_OWNED']);
 
@@ -59,9 +63,11 @@ export class LocalStore {
   readonly maintenance: LocalMaintenance;
   /** The result of the check when the store was opened. */
   readonly report: CheckReport;
-  /** Called when this process has lost the file to another owner, or the file was removed. */
+  /** Called when this process has lost the store to another owner, or when a file of it was removed or replaced. */
   onLost: () => void = () => {};
-  /** Called when all operations of a commit are acknowledged, before the sessions of this process continue. */
+  /**
+   * Called when all operations of a commit are acknowledged or rejected, before the sessions of this process continue.
+   */
   onAcknowledged: () => void = () => {};
   private readonly path: string;
   private readonly driver: Driver;
@@ -126,12 +132,12 @@ export class LocalStore {
     return this.commitQueue.stopFault;
   }
 
-  /** Returns the processes that held leases under the previous owner, by client id. */
+  /** Returns the recorded lease holders, by client id. Until clients connect, they are those of the previous owner. */
   recordedClients(): ReadonlyMap<string, ProcessId> {
     return this.withReadFaults(() => readRecordedClients(this.driver));
   }
 
-  /** Records a process that holds leases. */
+  /** Records a process that is about to hold leases, for the next owner. */
   addClient(id: string, process: ProcessId): Promise<void> {
     return this.commitQueue.submit(() => this.writer.addClient(id, process), false);
   }
@@ -157,17 +163,19 @@ export class LocalStore {
     this.commitQueue.enqueue({ perform, reject, isSingleStatement: true });
   }
 
-  /** Sets whether this process listens for clients. */
+  /**
+   * Sets whether this process listens for clients. While it does, each commit checks that its socket file is unchanged.
+   */
   setListening(isListening: boolean): void {
     this.fileGuard.setListening(isListening);
   }
 
-  /** True if the session has entries after this one. */
+  /** True if the session has committed entries after this one. Throws if the session is damaged. */
   hasEntriesAfter(session: string, seq: number): boolean {
     return (this.sessionHeads.find(session)?.next ?? 0) > seq + 1;
   }
 
-  /** Commits the queued operations immediately. */
+  /** Commits the queued operations and staged blobs immediately. */
   flush(): void {
     this.commitQueue.flush();
   }
@@ -208,12 +216,13 @@ export class LocalStore {
     }
   }
 
-  /** Closes without touching files that belong to another owner. */
+  /** Gives up the files without writing to them, because they may belong to another owner. */
   private abandonFiles(): void {
     this.anchor.close();
     abandonConnection(this.driver, this.path);
   }
 
+  /** Runs one step of closing and returns its failure; undefined if it succeeded. */
   private tryCloseStep(step: () => unknown): Fault | undefined {
     try {
       step();
@@ -292,7 +301,10 @@ export class LocalStore {
     };
   }
 
-  /** Lists all sessions, including refused ones, so that resuming all sessions meets their Faults. */
+  /**
+   * Lists the sessions with an intact row, and all refused sessions with `nextSeq` 0. A caller that resumes every
+   * listed session thus gets the Fault of each refused one.
+   */
   private async listSessions(context: ReadContext): Promise<readonly SessionListing[]> {
     this.assertRunning();
     const { refusals } = this.health;
@@ -318,6 +330,7 @@ export class LocalStore {
     return [...listed, ...Array.from(refusals.keys(), (session) => ({ session, nextSeq: 0 }))];
   }
 
+  /** Throws the fault that stopped the store, if it has stopped. */
   private assertRunning(): void {
     if (this.commitQueue.stopFault !== undefined) throw this.commitQueue.stopFault;
   }
@@ -326,17 +339,20 @@ export class LocalStore {
     if (this.health.writeFault !== undefined) throw this.health.writeFault;
   }
 
+  /** Throws if the store has stopped or the session is refused. */
   private assertReadable(session: string): void {
     this.assertRunning();
     const refusal = this.health.refusals.get(session);
     if (refusal !== undefined) throw refusal.fault;
   }
 
+  /** Throws if the store has stopped or is read-only, or if the session is refused. */
   private assertWritable(session: string): void {
     this.assertReadable(session);
     this.assertFileWritable();
   }
 
+  /** Runs a read, converts its error into a Fault, and logs the damage that the error reports. */
   private withReadFaults<T>(read: () => T): T {
     try {
       return read();

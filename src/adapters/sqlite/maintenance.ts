@@ -7,11 +7,11 @@ import type { VerifyCursor, VerifyStep } from './store-verifier.js';
 
 /** The log of a store: damage and removals. */
 export interface MaintenanceLog {
-  /** Damage that was not accepted. */
+  /** Open incidents: damage that was not accepted, and whose session was not removed. */
   readonly damage: readonly Incident[];
-  /** Incidents that were accepted or whose session was removed, newest first. */
+  /** Incidents that were accepted or whose session was removed, the most recently closed first, at most 100. */
   readonly closed: readonly Incident[];
-  /** Removed sessions, newest first. */
+  /** Removed sessions, the most recently removed first, at most 100. */
   readonly removals: readonly RemovedSession[];
 }
 
@@ -21,13 +21,17 @@ export interface Maintenance {
   readLog(): Promise<MaintenanceLog>;
   /**
    * Runs one step of the full check and logs the damage that it finds. Pass the cursor of the previous step to
-   * continue.
+   * continue. Without a cursor, the check starts.
    */
   verify(cursor?: VerifyCursor): Promise<VerifyStep>;
   /**
-   * Accepts damage by the ids of its incidents. A session whose remaining entries are intact can then be used again.
+   * Accepts damage by the ids of its incidents, and returns the incidents with these ids; unknown ids are ignored. A
+   * session without other incidents whose remaining entries are intact can then be used again.
    */
   accept(ids: readonly number[], attribution: Attribution): Promise<readonly Incident[]>;
-  /** Removes a session, damaged or not, and logs the removal. Returns undefined if there is no such session. */
+  /**
+   * Removes a session, damaged or not, and returns the log entry of the removal. If there is no such session, returns
+   * the entry of its last removal; undefined if it was never removed.
+   */
   remove(session: string, attribution: Attribution): Promise<RemovedSession | undefined>;
 }

@@ -32,7 +32,7 @@ import { StoreClient } from './wire/store-client.js';
 import { StoreServer } from './wire/store-server.js';
 import { ConnectionLost } from './wire/wire-errors.js';
 
-/** How long a join retries while the owner is unreachable. */
+/** How long a join retries while the owner is unreachable, in listening time (see `ListeningTime`). */
 const MAX_JOIN_MS = 8500;
 const RETRY_DELAY_MS = 10;
 /**
@@ -40,7 +40,7 @@ const RETRY_DELAY_MS = 10;
  * and need no full check of a small store first.
  */
 const NEWCOMER_DELAY_MS = 250;
-/** An owner that closes this many connections in a row, each within `QUICK_DISCONNECT_MS`, counts as unreachable. */
+/** An owner that closes more connections than this in a row, each within `QUICK_DISCONNECT_MS`, is unreachable. */
 const MAX_QUICK_DISCONNECTS = 20;
 const QUICK_DISCONNECT_MS = 1000;
 
@@ -72,7 +72,7 @@ export class Membership implements LeaseRoute {
     this.leases = new SharedLeases(randomUUID(), this);
   }
 
-  /** The local store while this process is the owner; otherwise undefined. */
+  /** The local store while this process is the owner; otherwise undefined. Ends an ownership that was lost. */
   get local(): LocalStore | undefined {
     const store = this.ownership?.store;
     if (store?.stopFault?.code !== 'OWNERSHIP_LOST') return store;
@@ -90,12 +90,12 @@ export class Membership implements LeaseRoute {
     return this.connectedClient;
   }
 
-  /** The current owner, or the last one while this process looks for a new owner. */
+  /** The current owner, or the last one while this process looks for a new owner; at first, this process. */
   get owner(): ProcessId {
     return this.ownership?.ownerInfo ?? this.connectedClient?.owner ?? this.lastSeen?.owner ?? thisProcess();
   }
 
-  /** The result of the check when the owner opened the file. */
+  /** The result of the check when the owner opened the file; without damage before this process has joined. */
   get report(): CheckReport {
     return this.lastSeen?.report ?? { checked: 'heads', damage: [] };
   }
@@ -105,7 +105,7 @@ export class Membership implements LeaseRoute {
     this.options.notify?.(message);
   }
 
-  /** Resolves once this process is the owner or a client. */
+  /** Resolves once this process is the owner or a client. Rejects if that fails, or if this membership is closed. */
   async ensureJoined(): Promise<void> {
     this.assertOpen();
     if (this.local !== undefined || this.connectedClient !== undefined) return;
@@ -115,7 +115,10 @@ export class Membership implements LeaseRoute {
     await this.pendingJoin;
   }
 
-  /** Performs an operation locally or through the owner, and repeats it if the connection to the owner is lost. */
+  /**
+   * Performs an operation locally or through the owner, and repeats it if the connection to the owner is lost. An
+   * operation that fails locally is not repeated.
+   */
   async perform<T>(local: (store: LocalStore) => Promise<T>, remote: (client: StoreClient) => Promise<T>): Promise<T> {
     for (let disconnects = 0; ; ) {
       await this.ensureJoined();
@@ -136,7 +139,10 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  /** Commits and answers pending operations, then leaves the store. Later operations are rejected with this fault. */
+  /**
+   * Leaves the store. An owner first commits and answers the pending operations. The pending operations of a client,
+   * and all later ones, are rejected with this fault.
+   */
   async close(fault: Fault): Promise<void> {
     this.closedFault = fault;
     await this.pendingJoin?.catch(() => undefined);
@@ -159,6 +165,7 @@ export class Membership implements LeaseRoute {
     }
   }
 
+  /** Removes the owner file of this process and releases the lock, even if the file cannot be removed. */
   private releaseOwnership({ lock, ownerFileIdentity }: Pick<Ownership, 'lock' | 'ownerFileIdentity'>): void {
     try {
       removeOwnerFile(this.database, ownerFileIdentity);
@@ -169,7 +176,7 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  /** Ends the ownership after the store was lost to another process or removed. Nothing more is written. */
+  /** Ends the ownership after the store was lost to another process, removed or replaced. Writes nothing to it. */
   private dropOwnership(): void {
     const { ownership } = this;
     if (ownership === undefined) return;
@@ -190,6 +197,7 @@ export class Membership implements LeaseRoute {
     if (this.closedFault !== undefined) throw this.closedFault;
   }
 
+  /** Becomes a client of the living owner, or the owner. Retries until that succeeds or `MAX_JOIN_MS` have passed. */
   private async join(): Promise<void> {
     let isReported = false;
     const listeningTime = new ListeningTime();
@@ -216,7 +224,10 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  /** True while existing clients may be the first to succeed an owner that ended without removing its owner file. */
+  /**
+   * True if this process is new and the last owner ended without removing its owner file. For `NEWCOMER_DELAY_MS`,
+   * existing clients may then take over first.
+   */
   private defersToExistingClients(begun: number): boolean {
     const isNewcomer = this.lastSeen === undefined && performance.now() - begun < NEWCOMER_DELAY_MS;
     return isNewcomer && readOwnerFile(this.database) !== undefined;
@@ -229,7 +240,10 @@ export class Membership implements LeaseRoute {
     return unreachableOwnerFault(database, owner ?? readOwnerFile(database) ?? holder, reason);
   }
 
-  /** Connects to this owner as a client; returns the reason if that fails. */
+  /**
+   * Connects to this owner as a client. Returns the reason if a retry may succeed. Throws if the owner is unresponsive
+   * or runs another version, or if the option `accept` is set, which only an owner can apply.
+   */
   private async tryConnect(owner: OwnerInfo): Promise<string | undefined> {
     if (this.options.accept !== undefined) {
       throw unreachableOwnerFault(this.database, owner, "accept: 'loss' needs exclusive use of the store");
@@ -265,7 +279,7 @@ export class Membership implements LeaseRoute {
     if (this.closedFault === undefined) this.ensureJoined().catch(() => undefined);
   }
 
-  /** Takes over ownership; returns the reason if that fails. */
+  /** Takes over ownership. Returns the reason if another process is the owner or becomes it; throws other failures. */
   private async tryTakeOver(): Promise<string | undefined> {
     let candidacy: OwnershipCandidacy | undefined;
     let ownerFileIdentity = '';
@@ -291,8 +305,9 @@ export class Membership implements LeaseRoute {
     }
   }
 
+  /** Opens the database, restores the leases of this process, and starts to serve clients. */
   private async becomeOwner({ lock, ownerInfo }: OwnershipCandidacy, ownerFileIdentity: string): Promise<void> {
-    // A client that takes over has just used the store, and other clients wait, so it checks the heads only.
+    // A client that takes over has just used the store, and other clients wait, so by default it checks the heads only.
     const options: SqliteOptions = this.lastSeen === undefined ? this.options : { check: 'heads', ...this.options };
     const store = openLocalStore(this.database, options);
     try {

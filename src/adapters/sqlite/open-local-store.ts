@@ -1,6 +1,7 @@
 /**
- * Opens the database as its owner: migrates the schema, checks the store against its anchor, logs damage and starts a
- * new anchor. A file with a broken structure is not written to, beyond what SQLite itself does to open and close it.
+ * Opens the database as its owner: migrates the schema, checks the store against its anchor (a second file that records
+ * where each session ends), logs damage and starts a new anchor. A file with a broken structure keeps its anchor and is
+ * read-only: it gets a mark in its header, and otherwise only SQLite itself writes to it when it closes the file.
  */
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -26,12 +27,17 @@ export interface SqliteOptions {
    */
   readonly durability?: Durability;
   /**
-   * What is checked when the store is opened.
+   * What is checked when this process opens the database. A client of another owner checks nothing. A file that is
+   * marked as broken always gets a full check.
    *
    * @default 'full' for a store of up to 16 MiB that no other process waits for, otherwise 'heads'
    */
   readonly check?: CheckLevel;
-  /** Accepts lost entries: damaged sessions continue after their last remaining entry. */
+  /**
+   * Accepts losses: sessions that lost their last entries continue after the remaining ones, missing sessions may start
+   * again, and sessions that reappeared are kept. Altered entries are not accepted. Opening fails while another process
+   * owns the store.
+   */
   readonly accept?: 'loss';
   /**
    * Opens the connection to a database file.
@@ -51,8 +57,10 @@ export interface SqliteOptions {
   readonly notify?: (message: string) => void;
 }
 
+/** Maximum size of the database and its WAL for which the full check is the default. */
 const MAX_DEFAULT_FULL_CHECK_BYTES = 16 << 20;
 
+/** The allowed values of each option. */
 const OPTION_VALUES: Readonly<Record<string, readonly string[] | 'function'>> = {
   durability: ['fsync', 'os'],
   check: ['heads', 'full'],
@@ -62,7 +70,7 @@ const OPTION_VALUES: Readonly<Record<string, readonly string[] | 'function'>> = 
   notify: 'function',
 };
 
-/** Throws if an option is unknown or has an invalid value. */
+/** Throws if an option is unknown or has an invalid value. An option that is undefined counts as absent. */
 export function assertOptions(options: SqliteOptions): void {
   for (const [key, value] of Object.entries(options)) {
     const allowed = OPTION_VALUES[key];
@@ -76,7 +84,10 @@ export function assertOptions(options: SqliteOptions): void {
   }
 }
 
-/** SQLite's limit is 512 bytes, and the longest suffix of a file next to the database has 13. */
+/**
+ * Maximum length of the absolute path of a database. SQLite's limit is 512 bytes, and the longest suffix that SQLite
+ * opens next to the database, `.lock-journal`, has 13.
+ */
 const MAX_PATH_BYTES = 498;
 
 /** Returns the size of a file without opening it; 0 if it is absent. */
@@ -85,8 +96,8 @@ function fileSizeBytes(path: string): number {
 }
 
 /**
- * Throws if the database is empty but its WAL or anchor is not: opening it, SQLite would delete the WAL with the
- * remaining data.
+ * Throws if the database is empty or absent, but its WAL has content or its anchor names sessions. On opening such a
+ * database, SQLite would delete the WAL with the remaining data.
  */
 function assertNotEmptied(path: string): void {
   if (fileSizeBytes(path) > 0) return;
@@ -107,7 +118,8 @@ export function assertPathLength(path: string): void {
 }
 
 /**
- * Returns the canonical path of a database and creates its directory. Throws if a file of the store is a symbolic link.
+ * Returns the canonical path of a database, creates its directory, and makes its existing files private. Throws if the
+ * path is too long, or if `secureStoreFiles` refuses a file.
  */
 export function resolveDatabasePath(path: string): string {
   try {
@@ -122,6 +134,7 @@ export function resolveDatabasePath(path: string): string {
   }
 }
 
+/** Migrates and checks an open database, and empties its WAL unless the structure of the file is broken. */
 function migrateAndInspect(driver: Driver, path: string, options: SqliteOptions, now: number): StoreHealth {
   try {
     assertWalMode(driver, path);
@@ -137,7 +150,7 @@ function migrateAndInspect(driver: Driver, path: string, options: SqliteOptions,
     });
     const isBroken = findings.writeFault !== undefined;
     if (isBroken !== wasBroken && check === 'full') markBroken(driver, isBroken);
-    // After this, the WAL holds no record whose later loss the new anchor would not detect.
+    // Moves the checked records to the database, so that a damaged WAL can no longer lose them.
     if (findings.writeFault === undefined) driver.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     return findings;
   } catch (error) {
@@ -165,7 +178,10 @@ function closeIgnoringErrors(driver: Driver): void {
   }
 }
 
-/** Opens the database for its owner and creates it if it is absent. The result of the check is in `report`. */
+/**
+ * Opens the database for its owner and creates it if it is absent. Damaged sessions do not prevent opening; they are
+ * listed in `report`.
+ */
 export function openLocalStore(database: string, options: SqliteOptions): LocalStore {
   const { durability = 'fsync', driver: open = openDriver, now = Date.now } = options;
   if (options.accept !== 'loss') assertNotEmptied(database);

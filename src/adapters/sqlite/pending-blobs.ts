@@ -1,4 +1,7 @@
-/** Blobs that a client has put and that no acknowledged append has carried to the owner yet. */
+/**
+ * Blobs that a client has put and that are not in the store yet. The next append of their session carries them to the
+ * owner, so that entries and their blobs are stored together.
+ */
 
 type DigestAndText = readonly [digest: string, text: string];
 
@@ -11,7 +14,7 @@ export class PendingBlobs {
     return this.sessions.size === 0;
   }
 
-  /** Adds a blob for the next append of its session. */
+  /** Adds a blob for the next append of its session, unless it is already pending. */
   async add(session: string, digest: string, text: string): Promise<void> {
     const blobs = this.sessions.get(session) ?? new Map();
     this.sessions.set(session, blobs);

@@ -1,7 +1,7 @@
 /**
  * Reads a session as a stream that follows the hash chain, from the record with the first requested entry to the head
- * that the session had when the read began. Only entries that match the chain are returned, and the last entries only
- * once the chain has reached the head.
+ * (the end of the chain) that the session had when the read began. Only entries that match the chain are returned, and
+ * the last entries only once the chain has reached the head.
  */
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';
@@ -20,7 +20,7 @@ export interface ReadContext {
   assertReadable(session: string): void;
   /** Called with the error that ended a read. */
   onError(error: unknown): void;
-  /** When a read last yielded to the event loop. */
+  /** When a read of this store last yielded to the event loop, by `performance.now`. */
   yieldedAt: number;
 }
 
@@ -34,12 +34,13 @@ export async function yieldToEventLoop(context: Pick<ReadContext, 'yieldedAt'>):
   context.yieldedAt = performance.now();
 }
 
-/** Returns the entries of a record, starting at `from`. */
+/** Returns the entries of a record whose sequence number is at least `from`. */
 function entriesOf(record: StoredRecord, from: number): readonly Entry[] {
   const entries = JSON.parse(record.body) as Entry[];
   return from > record.firstSeq ? entries.slice(from - record.firstSeq) : entries;
 }
 
+/** Reads the next page of records up to the head. Throws if there is none, because records or the session are gone. */
 function readRecordPage(context: ReadContext, head: SessionHead, first: number): readonly StoredRecord[] {
   const page = context.records.readPage(head.sid, first, head.next);
   if (page.length > 0) return page;
@@ -49,7 +50,7 @@ function readRecordPage(context: ReadContext, head: SessionHead, first: number):
   throw damagedSessionFault(head.name, first, `entries ${first} to ${head.next - 1} are missing`);
 }
 
-/** Runs one step of a read and converts SQLite errors into Faults. */
+/** Runs one step of a read and converts SQLite errors into Faults. Throws if the session may not be read. */
 function withReadFaults<T>(context: ReadContext, session: string, step: () => T): T {
   context.assertReadable(session);
   try {
@@ -59,7 +60,10 @@ function withReadFaults<T>(context: ReadContext, session: string, step: () => T)
   }
 }
 
-/** Advances the chain over a page and returns its entries. Throws at the first record that does not match. */
+/**
+ * Advances the chain over a page and returns its entries, starting at `from`. Throws at the first record that does not
+ * match, and if the chain ends with another record than the head.
+ */
 function verifiedEntriesOf(
   head: SessionHead,
   chain: ChainVerifier,
@@ -77,7 +81,10 @@ function verifiedEntriesOf(
   return entries;
 }
 
-/** Yields the entries of a session in batches, starting at `from`. Throws STORE_DAMAGED where the chain breaks. */
+/**
+ * Yields the entries of a session in batches, starting at `from`; none if there is no such session. Throws
+ * STORE_DAMAGED where the chain breaks. The records before the one that contains `from` are not verified.
+ */
 export async function* readEntries(
   context: ReadContext,
   session: string,

@@ -14,12 +14,13 @@ interface RecordIncidentsOptions {
   readonly path: string;
   /** True if every loss after which a session can continue is accepted. */
   readonly acceptLoss: boolean;
+  /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
 const ACCEPTED_BY_OPTION = { by: "accept: 'loss'" } as const;
 
-/** True if the incident was not accepted. */
+/** True if the incident is not closed: it was not accepted, and its session was not removed. */
 export function isOpenIncident({ incident }: IncidentRow): boolean {
   return incident.closed === undefined;
 }
@@ -31,7 +32,10 @@ export function canContinueAfter({ kind }: Damage): boolean {
   return kind !== 'damaged' && kind !== 'orphan' && kind !== 'file';
 }
 
-/** Logs the findings and returns the health of the store with the merged report, refusals and incidents. */
+/**
+ * Logs the findings, unless the store is read-only, and returns the health of the store with the merged report,
+ * refusals and incidents. If the log itself is damaged, the store becomes read-only.
+ */
 export function recordIncidents(driver: Driver, findings: StoreHealth, options: RecordIncidentsOptions): StoreHealth {
   try {
     return recordAndMerge(driver, findings, options);
@@ -81,7 +85,7 @@ function recordAndMerge(
   return { ...findings, report: { ...findings.report, damage }, incidents: remaining };
 }
 
-/** Returns the damage that was found now, followed by earlier open damage. Accepted damage is omitted. */
+/** Returns the damage that was found now, followed by earlier open damage. Damage accepted earlier is omitted. */
 function mergeReportedDamage(found: readonly Damage[], outstanding: readonly IncidentRow[]): readonly Damage[] {
   const byKey = new Map(outstanding.map((item) => [damageKeyOf(item.incident), item]));
   const current = found.flatMap((damage) => {

@@ -1,6 +1,6 @@
 /**
- * Reads the rows of the `records` table. The id of a record is the sid of its session times `MAX_ENTRIES_PER_SESSION`
- * plus its first entry, so each session is one range of ids.
+ * Reads the rows of the `records` table. The id of a record is the sid (number) of its session times
+ * `MAX_ENTRIES_PER_SESSION` plus the sequence number of its first entry, so each session is one range of ids.
  */
 import { Fault } from '../../base/errors.js';
 import { findRecordProblem, type JournalRecord } from '../../journal/record.js';
@@ -16,16 +16,18 @@ const RECORDS_PER_PAGE = 64;
 
 /** A record with the time of its commit. */
 export interface StoredRecord extends JournalRecord {
-  /** Wall-clock time of the commit. Not covered by the hash, and used in reports only. */
+  /** Time of the commit, in milliseconds since the epoch. Not covered by the hash, and used in reports only. */
   readonly committedAt: number;
 }
 
 /** The last record of a session without its body. */
 export interface LastRecord {
+  /** The sequence number of its first entry. */
   readonly first: number;
+  /** Number of its entries. */
   readonly count: number;
   readonly hash: string;
-  /** Number of the commit. Not covered by the hash; used only to number commits. */
+  /** Number of the commit that wrote the record. Not covered by the hash. */
   readonly commitNumber: number;
 }
 
@@ -97,21 +99,22 @@ export class RecordTable {
   }
 
   /**
-   * Returns the next records of a session from entry `first` (inclusive) to entry `until` (exclusive), one page at
-   * most.
+   * Returns the records of a session that start from entry `first` (inclusive) to entry `until` (exclusive), in order
+   * and one page at most. They are not verified.
    */
   readPage(sid: number, first: number, until: number): readonly StoredRecord[] {
     return this.selectPage.all(recordIdOf(sid, first), recordIdOf(sid, until)).map(parseRecord);
   }
 
-  /** Returns the last record of a session without verifying it. */
+  /** Returns the last record of a session without verifying it; undefined if the session is empty. */
   readLastRecord(sid: number): LastRecord | undefined {
     const [row] = this.selectLastRecord.all(recordIdOf(sid, 0), recordIdOf(sid + 1, 0));
     return row && parseLastRecord(row);
   }
 
   /**
-   * Returns the last records of the sessions in a range of sids. One query takes a tenth of the time of single ones.
+   * Returns the last records of the sessions with a sid from `after` (exclusive) to `last` (inclusive), by sid and
+   * without verifying them. Empty sessions are absent. One query takes a tenth of the time of single ones.
    */
   readLastRecords(after: number, last: number): ReadonlyMap<number, LastRecord> {
     return new Map(
@@ -121,7 +124,9 @@ export class RecordTable {
     );
   }
 
-  /** Returns why a last record is damaged; undefined if its hash matches its content. */
+  /**
+   * Returns why a last record is damaged; undefined if its hash matches its content. The record before is not checked.
+   */
   findLastRecordFlaw(sid: number, { first, count, hash }: LastRecord): string | undefined {
     const [record] = this.readPage(sid, first, first + 1);
     if (record === undefined || record.count !== count || record.hash !== hash)
@@ -129,19 +134,22 @@ export class RecordTable {
     return findRecordProblem(record, record.prevHash, first);
   }
 
-  /** Returns the first entry and the commit time of the record that contains an entry. */
+  /**
+   * Returns the first entry and the commit time of the last record that starts at or before an entry; undefined if
+   * there is none. That record contains the entry, unless the entry is missing.
+   */
   findAtOrBefore(sid: number, seq: number): { readonly first: number; readonly at: number } | undefined {
     const [row] = this.selectAtOrBefore.all(recordIdOf(sid, 0), recordIdOf(sid, seq));
     return row && { first: readInteger(row.id) % MAX_ENTRIES_PER_SESSION, at: readInteger(row.at) };
   }
 
-  /** Returns the lowest sid, at or above this one, that has a record. */
+  /** Returns the lowest sid, at or above this one, that has a record; undefined if there is none. */
   findSidFrom(sid: number): number | undefined {
     const [row] = this.selectFirstFrom.all(recordIdOf(sid, 0));
     return row && Math.floor(readInteger(row.id) / MAX_ENTRIES_PER_SESSION);
   }
 
-  /** Returns the highest sid that has a record, or 0. */
+  /** Returns the highest sid that has a record; 0 if there are no records. */
   highestSid(): number {
     const [row] = this.selectHighestId.all();
     return Math.floor(Math.max(0, readInteger(row?.id)) / MAX_ENTRIES_PER_SESSION);

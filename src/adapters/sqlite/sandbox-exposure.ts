@@ -20,7 +20,9 @@ import { toFault } from './sqlite-faults.js';
 
 /** A database that no sandboxed command can see until it is released. */
 interface UnexposedDatabase {
+  /** The canonical path of the database. */
   readonly database: string;
+  /** Ends the announcement of the store, so that commands no longer wait for it. */
   release(): void;
 }
 
@@ -33,14 +35,15 @@ interface AncestorDirectory {
 
 const POLL_MS = 50;
 const REPORT_AFTER_MS = 1000;
-/** Bounds the wait, because a process could hold an announcement forever. */
+/** How long a store waits by default. The wait is bounded, because a process could hold an announcement forever. */
 const MAX_WAIT_MS = 30_000;
-/** A new directory takes two attempts. */
+/** Maximum number of attempts while the directory is replaced. A new directory takes two. */
 const MAX_ATTEMPTS = 10;
 
 /**
- * Waits until no sandboxed command can see the directory of this database, and creates the directory. Only Linux has
- * sandboxes.
+ * Waits until no sandboxed command can see the directory of this database, then creates the directory and secures the
+ * files. Throws STORE_FAILED if that takes longer than `maxWaitMs`. Other platforms than Linux have no sandbox, and so
+ * no wait.
  */
 export async function waitUntilUnexposed(
   path: string,
@@ -99,12 +102,15 @@ async function tryToLocateUnexposed(path: string): Promise<UnexposedDatabase | E
 
 /** A sandboxed command that can see the directory of a store. */
 interface ExposingCommand {
-  /** The root of the command that contains the store. */
+  /** The directory that the command can see and that contains the store. */
   readonly root: AncestorDirectory;
   readonly command: AnnouncedDirectory;
 }
 
-/** Returns a command that can see the first of these directories, or undefined if there is none. */
+/**
+ * Returns a command that can see the first of these directories; undefined if there is none. `ancestors` are that
+ * directory and its parents.
+ */
 function findExposingCommand(ancestors: readonly AncestorDirectory[]): ExposingCommand | undefined {
   const announcements = listAnnouncements();
   const [nearest] = ancestors;
@@ -138,7 +144,8 @@ function isRecognizableStore(path: string): boolean {
 }
 
 /**
- * Returns the nearest existing directory and its parents, except the file system root, which no command has as a root.
+ * Returns the nearest existing directory at or above a path and its parents, except for the root of the file system,
+ * which no command announces.
  */
 function ancestorDirectoriesOf(directory: string): readonly AncestorDirectory[] {
   const status = statSync(directory, { bigint: true, throwIfNoEntry: false });

@@ -15,12 +15,13 @@ interface Migration {
 
 /**
  * The migrations, in order.
+ * - `sid` is the number of a session. A number is never reused, unlike a name.
  * - `records.id` is sid * 2^26 + the first entry: one clustered b-tree in the order in which sessions are read.
  * - Only the last record defines where a session ends, so an append touches one page.
  * - `blobs` keeps its rowid: for bodies of a few kilobytes, inserts take half as long as into a clustered table.
  * - `removals` distinguishes a session that was removed just before the process ended from a lost one.
- * - `incidents` logs damage and is open while `closed_as` is empty; `tombstones` logs removed sessions. Rows are never
- * deleted.
+ * - `incidents` logs damage; an incident is open while `closed_as` is empty. `tombstones` logs removed sessions. Rows
+ * of both are never deleted.
  * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `clients` lists the processes that hold
  * leases.
  */
@@ -108,7 +109,10 @@ function applyMigration(driver: Driver, id: number, migration: Migration, at: nu
   }
 }
 
-/** Applies the missing migrations. Throws if the file is not a store, or not one of this version. */
+/**
+ * Applies the missing migrations and records `at`, in milliseconds since the epoch, as their time. Throws if the file
+ * is not a store, is from a newer version, or has a different migration history.
+ */
 export function migrate(driver: Driver, path: string, at: number, known: readonly Migration[] = migrations): void {
   const tables = readTableNames(driver);
   if (tables.size > 0 && !tables.has('migrations')) {

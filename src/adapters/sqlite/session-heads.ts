@@ -1,7 +1,7 @@
 /**
  * The head of each session: its row names the current writer (the fence), its last record is the end of its chain.
- * Invariants: a row with a wrong checksum and a last record with a wrong hash are never used. The cache holds committed
- * heads only and is bounded, because a head can always be read again.
+ * Invariants: `SessionHeads` returns no head of a row with a wrong checksum or of a last record with a wrong hash. Its
+ * cache holds committed heads only and is bounded, because a head can always be read again.
  */
 import { crc32 } from 'node:zlib';
 import { Fault } from '../../base/errors.js';
@@ -11,10 +11,11 @@ import { damagedSessionFault, type LastRecord, type RecordTable } from './record
 
 /** A row of the `sessions` table. */
 export interface SessionRow {
+  /** The number of the session, which is never reused. */
   readonly sid: number;
   readonly name: string;
   readonly fence: number;
-  /** The last commit that claimed the session. */
+  /** Number of the last commit that claimed the session. */
   readonly commitNumber: number;
 }
 
@@ -24,7 +25,7 @@ export interface SessionHead extends SessionRow {
   readonly next: number;
   /** Hash of the last record, or the genesis hash of an empty session. */
   readonly hash: string;
-  /** The last commit that claimed or appended to the session. */
+  /** Number of the last commit that claimed or appended to the session. */
   readonly commitNumber: number;
 }
 
@@ -55,7 +56,7 @@ export function parseSessionRow(row: Row): { readonly sessionRow: SessionRow; re
   return { sessionRow, isIntact: sessionRowChecksum(sessionRow) === readText(row.checksum) };
 }
 
-/** Returns the head of a session from its row and its last record. A session without records is empty. */
+/** Returns the head of a session from its row and its last record, without verifying them. */
 export function sessionHeadOf(row: SessionRow, lastRecord: LastRecord | undefined): SessionHead {
   if (lastRecord === undefined) return { ...row, next: 0, hash: genesisHash(row.name, row.sid) };
   const { first, count, hash, commitNumber } = lastRecord;
@@ -74,7 +75,8 @@ export class SessionHeads {
   }
 
   /**
-   * Returns the committed head of a session; undefined if there is no such session. Throws if the session is damaged.
+   * Returns the committed head of a session; undefined if there is no such session. Throws if its row or its last
+   * record is damaged.
    */
   find(name: string): SessionHead | undefined {
     const cached = this.cached.get(name);
@@ -87,7 +89,7 @@ export class SessionHeads {
     return head;
   }
 
-  /** Caches a committed head and evicts the least recently used one if the cache is full. */
+  /** Caches a committed head, and evicts the oldest one if the cache is full. A use renews a head of a full cache. */
   cache(head: SessionHead): void {
     this.cached.set(head.name, head);
     if (this.cached.size <= MAX_CACHED_HEADS) return;

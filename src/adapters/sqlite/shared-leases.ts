@@ -1,6 +1,7 @@
 /**
  * The leases of this process: the sessions that it works on, and the handler that answers requests for each. The owner
- * keeps the table of all processes. A client also keeps its own leases, to report them to the next owner.
+ * keeps the table of all processes (wire/lease-table.ts). Every process also keeps its own leases, to report them to
+ * the next owner, or to enter them itself if it becomes the owner.
  */
 import { setTimeout } from 'node:timers/promises';
 import type { HeldLease, Lease, LeaseHolder, LeaseReply, LeaseRequestOptions, Leases } from '../../journal/store.js';
@@ -13,9 +14,9 @@ import { REPORT_AFTER_MS, ResponseWatchdog } from './wire/response-watchdog.js';
 import type { HeldSession, StoreClient } from './wire/store-client.js';
 import { ConnectionLost } from './wire/wire-errors.js';
 
-/** How often the state of a process with a pending request is checked. */
+/** How often the state of a process that has acknowledged a request is checked. */
 const STATE_POLL_MS = 500;
-/** Delay after an unanswered request, so that retries do not spin. */
+/** Delay before an unanswered request is reported, so that callers that retry do not spin. */
 const RETRY_DELAY_MS = 20;
 
 /** How leases reach the lease table: in this process if it is the owner, otherwise through its connection. */
@@ -78,14 +79,18 @@ export class SharedLeases implements Leases {
     }
   }
 
-  /** Releases a lease that the owner granted after this process had given it up. Keeps a lease acquired since. */
+  /**
+   * Releases a lease that the owner granted after this process had given up the request, unless this process has
+   * acquired the session since or is acquiring it.
+   */
   private releaseLateGrant(session: string, client: StoreClient, isGranted: boolean): void {
     if (!isGranted || this.ownHolders.has(session) || this.acquiring.includes(session)) return;
     client.sendUnanswered('release', { session });
   }
 
   /**
-   * Creates a lease. A second lease of this process for a session replaces the first, whose release then has no effect.
+   * Registers a holder and returns its lease. A second lease of this process for a session replaces the first, whose
+   * release then has no effect.
    */
   private createLease(session: string, holder: LeaseHolder): Lease {
     const ownHolder: LeaseHolder = { ...holder, handleRequest: (request, send) => holder.handleRequest(request, send) };
@@ -113,7 +118,7 @@ export class SharedLeases implements Leases {
     return Array.from(this.ownHolders, ([session, { turn }]) => ({ session, turn }));
   }
 
-  /** Answers a request of another process for a session that this one holds. */
+  /** Answers a request of another process for a session; `not-held` if this process does not hold it. */
   async answer(session: string, request: Json, send: (piece: Json, droppable?: boolean) => void): Promise<LeaseReply> {
     const holder = this.ownHolders.get(session);
     if (holder === undefined) return { status: 'not-held' };
@@ -152,11 +157,11 @@ function toLostReply(error: unknown): LeaseReply {
 }
 
 /**
- * Detects that the process with a request is unresponsive: until it acknowledges the request, and afterwards if it is
- * stopped.
+ * Detects that the process that receives a request is unresponsive: it does not acknowledge the request in time, or it
+ * is stopped afterwards.
  */
 class HolderWatchdog {
-  /** Rejects when the process is given up. */
+  /** Rejects with SESSION_BUSY when the process is given up. Never resolves. */
   readonly unresponsive: Promise<never>;
   private reject: (error: Error) => void = () => {};
   private watchdog: ResponseWatchdog | undefined;
@@ -188,7 +193,10 @@ class HolderWatchdog {
     this.watchdog.start();
   }
 
-  /** Ends the timeout, because the process has the request. From now on only a stopped process is given up. */
+  /**
+   * Ends the timeout, because the process has the request. From now on the process is given up only if it is stopped
+   * for `REPORT_AFTER_MS`.
+   */
   acknowledge(): void {
     this.watchdog?.stop();
     const { askedProcess } = this;
@@ -208,6 +216,7 @@ class HolderWatchdog {
     });
   }
 
+  /** Stops all timers. */
   close(): void {
     this.watchdog?.stop();
     clearTimeout(this.timeoutTimer);

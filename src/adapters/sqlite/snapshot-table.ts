@@ -19,7 +19,7 @@ export class SnapshotTable {
     this.select = driver.prepare(`SELECT ${columns} FROM snapshots WHERE sid = ?`);
   }
 
-  /** Returns the snapshot of a session; undefined if there is none or it is damaged. */
+  /** Returns the snapshot of a session; undefined if there is none or it is damaged or unreadable. */
   load(sid: number): Snapshot | undefined {
     try {
       const [row] = this.select.all(sid);

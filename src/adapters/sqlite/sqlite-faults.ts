@@ -1,10 +1,13 @@
 /**
- * Maps failures of SQLite and of the files next to the database to Faults: the only place that interprets result codes
- * and errnos. A full disk is recoverable. An I/O error is not, because after a failed sync the content of the disk is
- * unknown.
+ * Maps failures of SQLite and of the files next to the database to Faults, by result code or errno. A full disk is
+ * recoverable. An I/O error is not, because after a failed sync the content of the disk is unknown.
  */
 import { type ErrorCode, Fault } from '../../base/errors.js';
 
+/**
+ * Error codes by primary result code of SQLite: 3 PERM, 5 BUSY, 6 LOCKED, 8 READONLY, 10 IOERR, 11 CORRUPT, 13 FULL,
+ * 14 CANTOPEN, 26 NOTADB.
+ */
 const CODE_BY_RESULT_CODE = new Map<number, ErrorCode>([
   [3, 'STORE_READ_ONLY'],
   [5, 'STORE_OWNED'],
@@ -55,8 +58,8 @@ function faultCodeOf(error: unknown): ErrorCode {
 }
 
 /**
- * Converts an error into a Fault. `doing` names the failed operation at the start of the message. A Fault is returned
- * unchanged.
+ * Converts an error into a Fault with this code, by default the code that follows from the error. `doing` names the
+ * failed operation at the start of the message. A Fault is returned unchanged, whatever the code.
  */
 export function toFault(error: unknown, doing: string, path: string, code: ErrorCode = faultCodeOf(error)): Fault {
   if (error instanceof Fault) return error;
@@ -66,8 +69,8 @@ export function toFault(error: unknown, doing: string, path: string, code: Error
 }
 
 /**
- * Converts an error of a read into a Fault. A read puts no write at risk, so an I/O error does not count as a failed
- * sync.
+ * Converts an error of a read into a Fault. A read puts no write at risk, so an I/O error becomes STORE_FAILED instead
+ * of SYNC_FAILED.
  */
 export function toReadFault(error: unknown, path: string): Fault {
   const code = faultCodeOf(error);

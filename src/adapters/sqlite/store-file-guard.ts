@@ -1,24 +1,28 @@
 /**
  * Detects before each commit that a file of the store was removed or replaced. A commit to such a file would be
- * unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check, a check costs
- * one system call.
+ * unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check, a
+ * check costs one system call.
  */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault } from '../../base/errors.js';
 import { identityAt } from './files.js';
 
-/** Suffixes of the files that stay the same for as long as a process owns the store. */
+/** Suffixes of the files with data. They stay the same files for as long as a process owns the store. */
 const DATA_SUFFIXES = ['', '-wal', '-shm'];
+/** Suffixes of the files that show who owns the store. */
 const OWNERSHIP_SUFFIXES = ['.owner', '.lock'];
 const SOCKET_SUFFIX = '.sock';
-/** File timestamps are coarse: a directory that changed this recently may have changed again within the same tick. */
+/**
+ * A directory that changed more recently than this is checked again. File timestamps are coarse, so it may change again
+ * without a new timestamp.
+ */
 const DIRECTORY_SETTLE_MS = 100;
 
 /**
- * How long checks use the descriptor of the directory, which takes half as long as its path. The descriptor shows every
- * change to the directory itself. Only the path shows that a parent directory was moved, in which case the files moved
- * along intact.
+ * How long after a check through the path of the directory further checks use its descriptor, which takes half the
+ * time. The descriptor shows every change to the directory itself. Only the path shows that a parent directory was
+ * moved, in which case the files moved along intact.
  */
 const PATH_RECHECK_MS = 10;
 
@@ -37,10 +41,11 @@ function openDirectory(path: string): number | undefined {
   }
 }
 
-/** Verifies that the files of an open store are still those that were opened. */
+/** Checks that the files of an open store are still those that were there when the guard was created. */
 export class StoreFileGuard {
   private readonly path: string;
   private readonly directory: string;
+  /** The expected identity of each file, by suffix; empty for a file that must stay absent. */
   private readonly identities = new Map<string, string>();
   /** The status of the directory at the last check that found every file unchanged and the directory settled. */
   private settledStatus: DirectoryStatus | undefined;
@@ -63,7 +68,10 @@ export class StoreFileGuard {
     else this.identities.delete(SOCKET_SUFFIX);
   }
 
-  /** Throws STORE_MISSING if a data file was removed or replaced, and OWNERSHIP_LOST if an ownership file was. */
+  /**
+   * Throws STORE_MISSING if a data file was removed or replaced, and OWNERSHIP_LOST if the owner file, the lock file or
+   * the socket was. Does not look at the files if their directory is known to be unchanged.
+   */
   assertUnchanged(): void {
     // The system clock, because it is also the clock of file timestamps.
     const now = Date.now();
@@ -83,7 +91,10 @@ export class StoreFileGuard {
     this.descriptor = undefined;
   }
 
-  /** Compares ctime, which unlike mtime cannot be set back by a program that copies or restores the directory. */
+  /**
+   * True if the directory is the same and has not changed since `settledStatus`. Compares ctime, which unlike mtime
+   * cannot be set back by a program that copies or restores the directory.
+   */
   private isUnchanged(now: number): boolean {
     const last = this.settledStatus;
     if (last === undefined) return false;

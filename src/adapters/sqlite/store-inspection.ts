@@ -1,8 +1,8 @@
 /**
- * The check when a store is opened: each session's head against its own checksum and against the anchor and, in a full
- * check, everything else (full-check.ts). The inspection reports damage and refuses sessions; it repairs nothing.
- * Invariants: a session with a loss is refused until the loss is accepted, because continuing from an earlier entry
- * could repeat effects. The anchored head of a refused session stays anchored.
+ * The check when a store is opened: each session's head (its row and last record) against its checksums and against the
+ * anchor (anchor-file.ts) and, in a full check, everything else (full-check.ts). The inspection reports damage and
+ * refuses sessions; it repairs nothing. Invariants: a session with a loss is refused until the loss is accepted,
+ * because continuing from an earlier entry could repeat effects. The anchored head of a refused session stays anchored.
  */
 import { Fault } from '../../base/errors.js';
 import { type AnchoredHead, type AnchorState, hashPrefixOf } from './anchor-file.js';
@@ -19,7 +19,7 @@ export type CheckLevel = 'heads' | 'full';
 /** The result of the check when a store was opened. */
 export interface CheckReport {
   readonly checked: CheckLevel;
-  /** Damage that was found, and earlier damage that was not accepted. */
+  /** Damage that was found, and earlier damage that was not accepted. Damage that was accepted earlier is omitted. */
   readonly damage: readonly Damage[];
 }
 
@@ -46,6 +46,7 @@ export interface StoreHealth {
 /** Commits never reach this number, so a higher one is damage. */
 const MAX_COMMIT_NUMBER = 2 ** 48;
 
+/** What to do about each kind of damage that refuses its session. Other kinds refuse no session. */
 const ADVICE_BY_DAMAGE_KIND: Partial<Record<Damage['kind'], (damage: Damage) => string>> = {
   'lost tail': ({ seq }) => `continuing could repeat effects; open with accept: 'loss' to continue from entry ${seq}`,
   missing: () =>
@@ -61,7 +62,7 @@ export function refusalOf(damage: Damage, sids: readonly number[]): SessionRefus
   return { fault: new Fault('STORE_DAMAGED', message, { ...damage }), sids };
 }
 
-/** True if a session with damage of this kind may not be used. */
+/** True if this damage belongs to a session and refuses it. */
 export function isSessionRefused({ kind, session }: Damage): boolean {
   return session !== undefined && ADVICE_BY_DAMAGE_KIND[kind] !== undefined;
 }
@@ -144,6 +145,7 @@ class StoreInspection {
     };
   }
 
+  /** Reports the damage of one session, and adds its head, or the anchored one if it is refused, to the new anchor. */
   private inspectRow(row: SessionRow, isIntact: boolean, isUnindexed: boolean, now: number): void {
     this.seenSids.add(row.sid);
     const anchored = this.anchorState.heads.get(row.name);
@@ -182,8 +184,8 @@ class StoreInspection {
   }
 
   /**
-   * Returns the head of a session, and the damage of its last record. A record that matches the anchor is not verified
-   * again.
+   * Returns the head of a session, and the damage of its last record if there is any. A record that matches the anchor
+   * is not verified. If the last record cannot be read, the head is that of an empty session.
    */
   private readHead(
     row: SessionRow,
@@ -204,7 +206,7 @@ class StoreInspection {
     }
   }
 
-  /** Reports damage; returns true if its session may not be used. */
+  /** Reports the damage of a session. Refuses the session and returns true unless the damage is an accepted loss. */
   private reportDamage(damage: Damage, sids: readonly number[]): boolean {
     this.damage.push(damage);
     if (this.acceptsLoss && damage.kind !== 'damaged') return false;
@@ -234,6 +236,7 @@ class StoreInspection {
     return { kind: 'damaged', session: head.name, seq: 0, had: head.next, note };
   }
 
+  /** Returns the damage that the anchor shows; undefined if the head matches the anchor or is newer. */
   private anchorMismatchDamage(head: SessionHead, anchored: AnchoredHead | undefined): Damage | undefined {
     const session = head.name;
     if (!this.hasAnchor) return undefined;
@@ -297,7 +300,8 @@ class StoreInspection {
   }
 
   /**
-   * Returns the sids of removals that the anchor lacks: the process ended between COMMIT and the write to the anchor.
+   * Returns the sids of removals that the anchor lacks, because the process ended between COMMIT and the write to the
+   * anchor. Counts their commit numbers as used.
    */
   private readUnanchoredRemovals(): ReadonlySet<number> {
     const rows = this.driver
@@ -310,7 +314,8 @@ class StoreInspection {
   }
 
   /**
-   * Returns the sids of rows that the index on names does not find: a claim would start a second session of that name.
+   * Returns the sids of rows that the index on names does not contain. A claim of such a name would create a second
+   * session.
    */
   private readUnindexedSids(): ReadonlySet<number> {
     const rows = this.driver
@@ -322,6 +327,7 @@ class StoreInspection {
     return new Set(rows.map((row) => readInteger(row.sid)));
   }
 
+  /** Returns the highest sid that SQLite has recorded for the table; 0 if there is none. */
   private readAutoincrement(): number {
     const [row] = this.driver
       .prepare(`SELECT ${integerColumn('seq')} FROM sqlite_sequence WHERE name = 'sessions'`)

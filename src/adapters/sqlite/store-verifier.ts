@@ -1,8 +1,8 @@
 /**
- * The full check of a store of any size, in steps of bounded time and memory: the structure of the file, every chain
- * from its genesis to its head, every blob, and records without a session. Between two steps the owner serves other
- * requests. Repeating a step gives the same result. Sessions may be written meanwhile; each is verified against its
- * head at its last step.
+ * The full check of a store of any size, in short steps: the structure of the file (in one blocking call), every chain
+ * from its first record to its head, every blob, and records without a session. Between two steps the owner serves
+ * other requests. A step changes nothing and may be repeated. Sessions may be written meanwhile; each is verified up to
+ * the head that it has at its last step.
  */
 import type { Entry } from '../../protocol/entry.js';
 import { BlobTable } from './blob-table.js';
@@ -16,21 +16,22 @@ import { toReadFault } from './sqlite-faults.js';
 
 /** The progress within one session. */
 interface SessionPosition {
-  /** The digest of the last verified blob; absent once all blobs are verified. */
+  /** The digest of the last verified blob; empty at the start, absent once all blobs are verified. */
   readonly blob?: string;
-  /** The digests of the damaged blobs. */
+  /** The digests of the blobs that are damaged or lack a part. */
   readonly bad: readonly string[];
   /** The next entry to verify. */
   readonly next: number;
-  /** Hash of the record before that entry. */
+  /** Hash of the record before that entry; empty at the start. */
   readonly prev: string;
 }
 
 /** The progress of a verification. Pass it to the next step to continue. */
 export interface VerifyCursor {
   readonly phase: 'structure' | 'sessions' | 'orphans';
-  /** The sid of the session in progress, or of the last finished one. */
+  /** The number of the session in progress, or of the last finished one; 0 at the start of a phase. */
   readonly sid: number;
+  /** The progress within the session; absent between two sessions. */
   readonly at?: SessionPosition;
 }
 
@@ -44,18 +45,21 @@ export interface VerifyStep {
   readonly entries: number;
   /** Number of sessions in the store. */
   readonly total: number;
-  /** Damage that this step findings. */
+  /** Damage that this step found. */
   readonly damage: readonly Damage[];
-  /** True if the structure was not checked, because the file is large and its owner serves other processes. */
+  /** True if this step left out the check of the structure, because the file is large and its owner serves others. */
   readonly skippedStructure: boolean;
 }
 
 /** The cursor of the first step. */
 export const VERIFY_START: VerifyCursor = { phase: 'structure', sid: 0 };
 
-/** How long a step may take before it returns. */
+/** A step returns at the first page that ends after this time. */
 const MAX_STEP_MS = 40;
-/** SQLite checks the structure in one blocking call, which takes about half a second for a file of this size. */
+/**
+ * Maximum size of a database whose structure is checked while the owner serves other processes. SQLite checks the
+ * structure in one blocking call, which takes about half a second for a file of this size.
+ */
 const MAX_SHARED_STRUCTURE_CHECK_BYTES = 128 << 20;
 
 interface StepFindings {
@@ -98,7 +102,7 @@ export class StoreVerifier {
     return { ...findings, total, ...(cursor !== undefined && { cursor }) };
   }
 
-  /** Verifies one session, yielding after every step, and returns its damage; undefined if the session is intact. */
+  /** Verifies one session, yielding after every page, and returns its first damage; undefined if it is intact. */
   *verifySession(sid: number): Generator<undefined, Damage | undefined> {
     const findings: StepFindings = { sessions: 0, entries: 0, skippedStructure: false, damage: [] };
     for (
@@ -111,6 +115,9 @@ export class StoreVerifier {
     return findings.damage[0];
   }
 
+  /**
+   * Advances by the structure, by a page of a session or by one orphan. Returns the next cursor; undefined at the end.
+   */
   private advance(cursor: VerifyCursor, isExclusive: boolean, findings: StepFindings): VerifyCursor | undefined {
     const { phase, sid, at } = cursor;
     if (phase === 'structure') return this.checkStructure(isExclusive, findings);
@@ -160,7 +167,10 @@ export class StoreVerifier {
     return { phase: 'sessions', sid };
   }
 
-  /** Verifies the next page of blobs or records of a session. Returns where to continue, or the damage. */
+  /**
+   * Verifies the next page of blobs or records of a session. Returns where to continue, without `at` if the session is
+   * finished, or the damage.
+   */
   private checkNextPart(head: SessionHead, at: SessionPosition, findings: StepFindings): VerifyCursor | Damage {
     const { sid } = head;
     if (at.blob !== undefined) {

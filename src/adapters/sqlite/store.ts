@@ -1,7 +1,8 @@
 /**
  * The store as each process uses it. The first process owns the database and serves it; the others are its clients.
  * When the owner ends, a client takes over. The role of a process can change at any time without its callers noticing:
- * an operation whose answer was lost with a connection is repeated, because every operation may safely be repeated.
+ * an operation whose answer was lost with a connection is repeated, because every operation may safely be repeated. The
+ * exception is a request to the holder of a lease: it is reported as lost (shared-leases.ts).
  */
 import { Fault } from '../../base/errors.js';
 import { recordDraftOf } from '../../journal/record.js';
@@ -31,7 +32,7 @@ interface StoreOwner {
 export interface SqliteStore extends Store {
   /** The result of the check when the owner opened the file. */
   readonly report: CheckReport;
-  /** The process that owns the store. It changes when a client takes over. */
+  /** The process that owns the store, or the last owner until the next one is found. */
   readonly owner: StoreOwner;
   /** Verification, damage and removal of sessions. */
   readonly maintenance: Maintenance;
@@ -41,6 +42,7 @@ export interface SqliteStore extends Store {
 
 const NO_STATS: CommitStats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
 
+/** A page of entries, as the owner sends it. `more` is true if further entries follow. */
 interface EntryPage {
   readonly entries: readonly Entry[];
   readonly more: boolean;
@@ -48,7 +50,8 @@ interface EntryPage {
 
 /**
  * Opens the store in a SQLite file and creates the file if it is absent. Processes that open the same file share the
- * store.
+ * store. Waits while a sandboxed command can see the directory of the store. Throws a Fault if an option is invalid, or
+ * if the store can neither be opened nor reached through its owner.
  *
  * @example
  * const store = await openSqlite('.rondo/journal.db');
@@ -144,14 +147,15 @@ class SharedStore implements SqliteStore {
     };
   }
 
-  /** Repeats an append that was in flight when the connection to the owner was lost. */
+  /** Repeats an append that was in flight when the connection to the owner was lost. Rethrows any other error. */
   private retryAppend(error: unknown, batch: Parameters<Journal['append']>[0]): Promise<void> {
     if (error instanceof ConnectionLost) return this.appendWithBlobs(batch);
     throw error;
   }
 
   /**
-   * Sends an append together with the blobs that its entries name, so that a crash of the owner loses both or neither.
+   * Performs an append together with the unsent blobs of its session, so that a crash of the owner never leaves an
+   * entry without its blobs.
    */
   private async appendWithBlobs(batch: Parameters<Journal['append']>[0]): Promise<void> {
     const draft = recordDraftOf(batch);
@@ -168,12 +172,12 @@ class SharedStore implements SqliteStore {
         },
       );
     } finally {
-      // After a failed append the writer stops; the next writer puts its blobs again.
+      // Also after a failed append: its writer stops, and the next writer puts the blobs that it needs.
       this.pendingBlobs.discard(session, blobs);
     }
   }
 
-  /** Reads page by page and continues at the same entry after a change of the owner. */
+  /** Reads page by page through the owner, and continues at the same entry after a change of the owner. */
   private async *readPages(session: string, from: number): AsyncGenerator<readonly Entry[]> {
     for (let next = from; ; ) {
       const page: EntryPage | LocalStore = await this.membership.perform<EntryPage | LocalStore>(

@@ -1,6 +1,6 @@
 /**
- * The write operations on the tables. They run inside transactions that the commit queue opens and commits. The head of a
- * session (its fence, next sequence number and last hash) changes in a draft, which later operations of the same
+ * The write operations on the tables. They run inside transactions that the commit queue opens and commits. The head of
+ * a session (its fence, next sequence number and last hash) changes in a draft, which later operations of the same
  * transaction see, and which is published once the transaction is committed. An operation that throws a Fault has
  * changed nothing, and the queue decides whether the rest of the transaction is committed. Any other error aborts it.
  */
@@ -41,7 +41,8 @@ interface WriteStatements {
 }
 
 function prepareStatements(driver: Driver, epoch: number): WriteStatements {
-  // A condition on every statement that can be the only one of its transaction: only the owner of this epoch may write.
+  // Every statement that can be the only one of its transaction has this condition, so that only the owner of this
+  // epoch writes. The commit queue checks the owner of all other transactions.
   // guard: lone-write-checks-owner
   const ownerCondition = `(SELECT epoch FROM ownership WHERE id = 1) = ${epoch}`;
   return {
@@ -51,8 +52,8 @@ function prepareStatements(driver: Driver, epoch: number): WriteStatements {
     claimSession: driver.prepare(
       `UPDATE sessions SET fence = ?, commit_no = ?, checksum = ? WHERE sid = ? AND fence = ? AND ${ownerCondition}`,
     ),
-    // The subquery yields NULL unless the writer has the current fence, and the NOT NULL column then refuses the
-    // record.
+    // The subquery yields NULL unless the writer has the current fence and this process is the owner. The NOT NULL
+    // column then refuses the record.
     insertRecord: driver.prepare(
       // guard: append-needs-a-live-claim
       `INSERT INTO records (id, count, at, commit_no, prev, hash, body, fence)
@@ -103,7 +104,10 @@ export class TransactionWriter {
   private readonly draftHeads = new Map<string, SessionHead | undefined>();
   private readonly removedNames = new Set<string>();
   private highestSid: number;
-  /** The highest fence of a removed session. A new session of the same name gets a higher one, so old writers are stale. */
+  /**
+   * The highest fence of the sessions that this instance has removed, except for refused ones. New sessions get a
+   * higher one, so the writer of a removed session is stale for a new session of the same name.
+   */
   private highestRemovedFence = 0;
   private commitNumber = 0;
   private commitTime = 0;
@@ -147,7 +151,7 @@ export class TransactionWriter {
     this.walPages = 0;
   }
 
-  /** Publishes the drafted heads. Call it once the transaction is durable. */
+  /** Publishes the drafted heads to the cache. Call it once the transaction is committed. */
   publishHeads(): void {
     for (const [name, head] of this.draftHeads) {
       if (head === undefined) this.heads.evict(name);
@@ -168,8 +172,9 @@ export class TransactionWriter {
   }
 
   /**
-   * Appends a record, which contains one or more entries, to a session. Throws STALE_WRITER if the session was claimed again
-   * since. An exact repetition of an append that was already written succeeds without effect.
+   * Appends a record, which contains one or more entries, to a session. Throws STALE_WRITER if the session does not
+   * exist, was claimed again since, or ends at another entry; and STORE_FULL if it would have too many entries. An
+   * exact repetition of an append that was already written succeeds without effect.
    */
   append(draft: RecordDraft): void {
     const { session, fence, firstSeq, count, body } = draft;
@@ -210,7 +215,7 @@ export class TransactionWriter {
     throw new Fault('OWNERSHIP_LOST', message, { epoch, own: this.epoch });
   }
 
-  /** Adds a process that holds leases. If the owner dies, the next one waits until such processes have reconnected. */
+  /** Adds a process that may hold leases. A new owner gives such processes time to reconnect. */
   addClient(id: string, { pid, start }: ProcessId): void {
     this.statements.insertClient.run(id, pid, start);
     this.walPages += 1;
@@ -222,7 +227,10 @@ export class TransactionWriter {
     this.walPages += 1;
   }
 
-  /** Removes a session with all of its rows. Pass `sids` if its row is damaged and cannot be found by name. */
+  /**
+   * Removes a session with all of its rows; does nothing if it does not exist. Pass the `sids` of a refused session,
+   * whose row may not be found by name.
+   */
   remove(name: string, sids: readonly number[] | undefined): void {
     const head = sids === undefined ? this.findHead(name) : undefined;
     const removedSids = sids ?? (head && [head.sid]);
@@ -236,7 +244,7 @@ export class TransactionWriter {
       this.statements.insertUnanchoredRemoval.run(sid, this.commitNumber);
       this.walPages += 8;
     }
-    // The anchor, a file outside of the database that detects lost commits, contains removals that are this old.
+    // Older removals are in the anchor, the file outside of the database that detects lost commits.
     this.statements.removeOldUnanchoredRemovals.run(this.commitNumber - 1000);
     this.draftHeads.set(name, undefined);
     this.removedNames.add(name);
@@ -249,13 +257,13 @@ export class TransactionWriter {
     if (head === undefined) this.removedNames.add(name);
   }
 
-  /** Stores a blob of a session. */
+  /** Stores a blob of a session, unless the session has one with this digest. */
   putBlob(sid: number, digest: string, body: string): void {
     this.statements.insertBlob.run(sid, digest, body);
     this.walPages += 2 + Math.ceil(body.length / 4000);
   }
 
-  /** Stores the snapshot of a session; does nothing if the session does not exist. */
+  /** Replaces the snapshot of a session; does nothing if the session does not exist. */
   saveSnapshot(name: string, { nextSeq, tailDigest, state }: Snapshot): void {
     const head = this.findHead(name);
     if (head === undefined) return;
@@ -272,13 +280,15 @@ export class TransactionWriter {
     return damagedSessionFault(name, this.findHead(name)?.next ?? 0, 'its row has changed since it was read');
   }
 
+  /** Returns the head of a session as this transaction sees it; undefined if the session is absent or removed. */
   private findHead(name: string): SessionHead | undefined {
     return this.draftHeads.has(name) ? this.draftHeads.get(name) : this.heads.find(name);
   }
 
-  private setHead(head: SessionHead, bytes: number): void {
+  /** Drafts the new head of a session. `chars` is the length of the body that was written with it. */
+  private setHead(head: SessionHead, chars: number): void {
     this.draftHeads.set(head.name, head);
-    this.walPages += 1 + Math.floor(bytes / 4000);
+    this.walPages += 1 + Math.floor(chars / 4000);
   }
 
   private createSession(name: string): Claim {
@@ -306,7 +316,10 @@ export class TransactionWriter {
     );
   }
 
-  /** Inserts a record; false if the writer does not have the newest claim or this process is not the owner. */
+  /**
+   * Inserts a record; false if the writer does not have the newest claim or this process is not the owner. Throws a
+   * Fault if another record has this place, or if the record is too large.
+   */
   private insertRecord(
     session: string,
     sid: number,

@@ -38,7 +38,7 @@ export function createClockFrom(
           clearTimeout(timer as never);
           reject(signal.reason);
         };
-        // `setTimeout` may fire up to a millisecond early.
+        // Repeats until the time is due: `setTimeout` may fire up to a millisecond early and has a longest delay.
         const arm = (): void => {
           const remainingMs = dueAtElapsed - elapsed();
           if (remainingMs > 0) {

@@ -1,7 +1,7 @@
 /** Reproducible ids and random numbers for tests: the same seed gives the same sequence. */
 import type { Ids } from '../../journal/clock.js';
 
-/** Creates a random number generator with 32 bits of state (mulberry32). Not suitable for secrets. */
+/** Creates a generator of numbers from 0 to below 1 with 32 bits of state (mulberry32). Not suitable for secrets. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,7 +1,7 @@
 /**
- * Finds aliases of protected files and directories: hard links and bind mounts. Aliases have the device and inode of a
- * protected file. They are searched for among the mount points and, if a protected file has several hard links, among
- * all files in the searched directories.
+ * Finds aliases of protected files and directories, that is, of those of stores. An alias is a hard link or a bind
+ * mount with the device and inode of a protected file. Aliases are searched for among the mount points and, if a
+ * protected file has several hard links, among all files in the searched directories.
  */
 import { type BigIntStats, type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -29,7 +29,7 @@ interface PathAlias {
   readonly isDirectory: boolean;
 }
 
-/** The maximum number of entries of data directories that are compared, breadth first. */
+/** The maximum number of entries of data directories whose inodes are collected, breadth first. */
 const MAX_ENTRIES = 20_000;
 /** How long the file tools use the result of a search. */
 const CACHE_MS = 1000;
@@ -99,6 +99,7 @@ export class AliasDetector {
   }
 }
 
+/** Returns the inodes of the files and directories of the found stores and of the stores of this process. */
 async function protectedInodesOf({ dataDirectories, sharedDirectories }: FoundStores): Promise<ProtectedInodes> {
   const all = new Set<string>();
   let hasLinks = false;

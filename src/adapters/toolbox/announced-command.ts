@@ -1,9 +1,9 @@
 /**
- * Runs a sandboxed command so that no store is created where the command could read it. The directories that the command
- * sees are announced to other processes (base/announcement.ts) before stores are searched for; those that its sandbox
- * hides are announced after the search. A process that creates a store in a visible directory waits for the end of the
- * command. If a store is already being created there, the command waits. Data markers that the command creates are
- * removed before its announcement ends.
+ * Runs a sandboxed command so that no store is created where the command could read it. The directories that the
+ * command sees are announced to other processes (base/announcement.ts) before stores are searched for; those that its
+ * sandbox hides are announced after the search. A process that creates a store in a visible directory waits for the end
+ * of the command. If a store is already being created there, the command waits. Data markers (files that close their
+ * directory to all tools) that the command creates are removed before its announcement ends.
  */
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -22,19 +22,20 @@ import { inodeAt } from './store-protection.js';
 import { toolError } from './tool-error.js';
 
 const POLL_INTERVAL_MS = 20;
-/** Bounds the wait, because a process may never release its announcement. */
+/** The maximum wait for the creation of a store. A process may never release its announcement. */
 const MAX_CREATION_WAIT_MS = 10_000;
 /**
- * The maximum number of announced directories of each kind. A process that creates a store in a hidden directory that is
- * not announced waits for the command, as for a visible one.
+ * The maximum number of announced directories of each of the kinds `hides` and `covers`. A process that creates a store
+ * in a hidden directory that is not announced waits for the command, as for a visible one.
  */
 const MAX_ANNOUNCED_DIRECTORIES = 200;
 /** The maximum number of files that a note to the model lists. */
 const MAX_LISTED_FILES = 5;
 
 /**
- * Runs a sandboxed command while no other process creates a store in the directories it sees. Throws TOOL_FAILED, and runs
- * nothing, if the command cannot be announced or a store is still being created there after ten seconds.
+ * Runs a sandboxed command while no other process creates a store in the directories it sees. Throws TOOL_FAILED, and
+ * runs nothing, if the command cannot be announced, a store is still being created there after ten seconds, or the
+ * mounts cannot be computed.
  */
 export async function runAnnouncedCommand(
   roots: Roots,
@@ -44,8 +45,8 @@ export async function runAnnouncedCommand(
   const announcement = new Announcement();
   try {
     const searchRoots = searchRootsOf(roots.realPaths);
-    // The creator of a store looks for announcements of its parent directories. A mounted directory can have other parents
-    // outside of the sandbox, so mount points are announced too.
+    // The creator of a store looks for announcements of its parent directories. A mounted directory can have other
+    // parents outside of the sandbox, so mount points are announced too.
     const visibleInodes = inodesOf([...searchRoots, ...mountPointsIn(searchRoots)]);
     // guard: command-announced
     await announceOrRefuse(() => announcement.add('command', visibleInodes));
@@ -80,7 +81,10 @@ async function announceOrRefuse(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Waits until no store is being created in directories with these inodes. Throws TOOL_FAILED after `maxWaitMs`. */
+/**
+ * Waits until no store is being created in directories with these inodes. Throws TOOL_FAILED after `maxWaitMs`, and the
+ * reason of the signal if it aborts.
+ */
 export async function waitForStoreCreations(
   visibleInodes: ReadonlySet<string>,
   roots: Pick<Roots, 'realPaths'>,
@@ -103,7 +107,10 @@ export async function waitForStoreCreations(
   }
 }
 
-/** Runs a command and removes the data markers it leaves, whether it succeeds or not. */
+/**
+ * Runs a command and removes the data markers it leaves, whether it succeeds or not. If it succeeds, notes in its
+ * output list them.
+ */
 async function runAndRemoveMarkers(
   roots: Roots,
   before: ReturnType<typeof stateBeforeCommand>,

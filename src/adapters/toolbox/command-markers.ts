@@ -1,7 +1,8 @@
 /**
  * Removes the data markers that a sandboxed command has written. A marker closes its directory to all tools, and only
  * Rondo may write one. Rondo itself marks no directory that a running command sees: the creation of a store waits until
- * the command has ended (see sqlite/sandbox-exposure.ts). A marker that another process may have written is kept.
+ * the command has ended (see sqlite/sandbox-exposure.ts). A marker in a known data directory is kept, and so is an
+ * older one that another process may have moved into the roots (see `earliestMarkerAt`).
  */
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,8 +18,9 @@ interface StateBeforeCommand {
   /** The inodes of directories in which the command can create nothing, including data directories. */
   readonly unwritableInodes: ReadonlySet<string>;
   /**
-   * The change time, in milliseconds, from which on a marker may be the command's; an older one was moved into the
-   * roots. Undefined if not every directory could be read: then an older marker may have been there unnoticed.
+   * The change time, in milliseconds since 1970, from which on a marker counts as the command's. An older one was moved
+   * into the roots and is kept. Undefined if not every directory could be read: an older marker may then have been
+   * there unnoticed, so markers of any age are removed.
    */
   readonly earliestMarkerAt: bigint | undefined;
 }
@@ -32,7 +34,7 @@ export interface MarkerCleanup {
   readonly problem?: string;
 }
 
-/** File systems use a coarse clock for timestamps. */
+/** The tolerance for timestamps of files: file systems use a coarse clock. */
 const CLOCK_SLACK_MS = 1000;
 
 /**
@@ -55,7 +57,10 @@ export function stateBeforeCommand(
   };
 }
 
-/** Removes the markers in these roots that a command has written. The command must have ended. */
+/**
+ * Removes the markers in these roots that a command has written. The command must have ended. Does not throw: the
+ * result states problems.
+ */
 export async function removeCommandMarkers(
   roots: readonly string[],
   before: StateBeforeCommand,
@@ -91,7 +96,10 @@ function findCommandMarkers(
   });
 }
 
-/** Removes the marker from a directory. Fails if the directory was replaced by a link: other commands may still run. */
+/**
+ * Removes the marker from a directory and returns true. If it cannot be removed, adds the directory to `notRemoved` and
+ * returns false, for example if another command has replaced the directory by a link.
+ */
 function tryRemoveMarker(directory: string, notRemoved: string[]): boolean {
   try {
     return withPathDescriptor(directory, directoryMovedError, (descriptorPath) => {

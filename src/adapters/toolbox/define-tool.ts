@@ -40,7 +40,7 @@ interface ActionToolOptions<I> extends ReadToolOptions<I> {
   approvalTarget(input: I): Promise<ApprovalTarget> | undefined;
 }
 
-/** Defines a tool with side effects. A person approves each call, except in the mode `unsupervised`. */
+/** Defines a tool with side effects. By default, a person approves each call, except in the mode `unsupervised`. */
 export function defineActionTool<I>(tool: ActionToolOptions<I>): ToolboxTool<I> {
   const { name, description, inputSchema, safety } = tool;
   const actionTool = loopsTool<I, ToolOutput>({

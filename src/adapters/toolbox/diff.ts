@@ -1,7 +1,8 @@
 /**
  * Formats the change of a text as a unified diff for people and models. Small changes use the shortest edit script
- * (Myers); for larger ones that search is too expensive, so all changed lines are shown as replaced. A long diff is
- * truncated and states how much it omits.
+ * (Myers). For larger ones that search is too expensive, so all lines from the first change to the last are shown as
+ * replaced. A long diff is truncated and states how much it omits; of a very large change, only the numbers of lines
+ * are stated.
  */
 import { createRequire } from 'node:module';
 import type * as Diff from 'diff';
@@ -17,11 +18,11 @@ const MAX_CHANGED_LINES = 100_000;
 const MAX_DIFF_LINES = 400;
 const MAX_DIFF_CHARS = 24_000;
 const MAX_LINE_CHARS = 400;
-/** Loads the package `diff` on first use: tools that only read do not need it. */
+/** Used to load the package `diff` on first use, because tools that only read do not need it. */
 const requireModule = createRequire(import.meta.url);
 const NO_NEWLINE = '\\ No newline at end of file';
 
-/** Returns the diff of two texts. `before` is undefined for a new file. */
+/** Returns the diff of two texts, or `(no change)`. `before` is undefined for a new file. */
 export function unifiedDiff(path: string, before: string | undefined, after: string): string {
   if (before === after) return '(no change)';
   const header = [`--- ${before === undefined ? '(new file)' : path}`, `+++ ${path}`];

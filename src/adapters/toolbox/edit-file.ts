@@ -1,7 +1,7 @@
 /**
- * The tool `edit_file`: replaces a text in a file. The old text must occur exactly once, both when approval is
- * requested and when the edit is made, so that an approval is never applied to another occurrence. Only UTF-8 files can
- * be edited.
+ * The tool `edit_file`: replaces a text in a file. Unless `all` is true, the old text must occur exactly once, both
+ * when approval is requested and when the edit is made, so that an approval is never applied to another occurrence.
+ * Only UTF-8 files can be edited.
  */
 import { defineActionTool, type ToolboxTool } from './define-tool.js';
 import { applyChange, type ContentTransform, MAX_WRITE_BYTES, previewChange } from './file-change.js';
@@ -98,7 +98,10 @@ function ambiguousMatchMessage(path: string, text: string, offsets: readonly num
   );
 }
 
-/** Returns a hint with the lines around the first one that differs from the old text in whitespace only. */
+/**
+ * Returns a hint with the lines around one that equals a line of the old text except for whitespace at its ends, or a
+ * hint that there is none.
+ */
 function similarLinesHint(text: string, oldText: string): string {
   const lines = splitLines(text);
   const trimmed = lines.map((line) => line.trim());

@@ -12,7 +12,7 @@ import { toolError } from './tool-error.js';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_MAX_REDIRECTS = 5;
-/** The number of characters of a page that are returned to the model. */
+/** The maximum number of characters of a page that are returned to the model. */
 const MAX_OUTPUT_CHARS = 60_000;
 const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 const TEXT_CONTENT_TYPES =

@@ -1,7 +1,7 @@
 /**
  * Previews and applies the change of one file. A person approves the diff of the preview; the change may be applied
- * much later. Both use the same transform from the old content to the new, which throws if it does not fit the file any
- * longer.
+ * much later. Both use the same transform from the old content to the new, which throws if the change no longer fits
+ * the file.
  */
 import type { Stats } from 'node:fs';
 import { join } from 'node:path';
@@ -14,10 +14,13 @@ import type { OpenPath, Roots } from './roots.js';
 import { decodeUtf8 } from './text.js';
 import { notApprovedError, quotePath, toolError } from './tool-error.js';
 
-/** The maximum size of a file that can be written or edited. */
+/** The maximum size of an existing file, in bytes, and of its new content, in UTF-16 code units. */
 export const MAX_WRITE_BYTES = 4 * 1024 * 1024;
 
-/** Returns the new content of a file. `current` is undefined if the file does not exist. Throws if it does not fit. */
+/**
+ * Returns the new content of a file. `current` is the old content; undefined if the file does not exist. Throws if the
+ * change does not fit it.
+ */
 export type ContentTransform = (current: Buffer | undefined) => string;
 
 /** The path of a changed file for display, and the diff. */
@@ -37,7 +40,8 @@ export async function previewChange(roots: Roots, path: string, transform: Conte
 }
 
 /**
- * Makes a change. With an approval, throws TOOL_NOT_ADMITTED if the path leads to another file than the approved one.
+ * Makes a change, and creates missing directories. With an approval, throws TOOL_NOT_ADMITTED if the path leads to
+ * another file than the approved one, or if a file that was approved as new exists with other content.
  */
 export async function applyChange(
   roots: Roots,
@@ -62,8 +66,8 @@ export async function applyChange(
 }
 
 /**
- * Throws if a file was approved as new but exists. A file with the new content is accepted: an earlier attempt of the
- * same call may have written it.
+ * Throws TOOL_NOT_ADMITTED if a file was approved as new but exists. A file with the new content is accepted: an
+ * earlier attempt of the same call may have written it.
  */
 function assertStillNew(
   path: string,

@@ -1,8 +1,9 @@
 /**
- * Finds the stores of all processes in directories: data directories, by name or marker, and databases in directories
- * with other files, by the files that accompany a database. The search covers every directory and fails if there are
- * too many of them, because an unsearched one could expose a store to a command. A directory is read again only if its
- * ctime has changed; whether a file is a database is checked each time.
+ * Finds the stores of all processes in directories. A data directory is recognized by its name, by its marker file or,
+ * if this process uses it, by its inode. A database in any other directory is recognized by its companion file
+ * (`.anchor` or `.owner`) and its content. The search does not follow links or enter data directories. It fails if
+ * there are too many directories, because an unsearched one could expose a store to a command. Listings of directories
+ * are cached until their ctime changes; whether a file is a database is checked each time.
  */
 import { type BigIntStats, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -18,12 +19,13 @@ import { toolError } from './tool-error.js';
 
 /** The result of a search for stores. */
 export interface FoundStores {
+  /** Data directories, without the start directories of the search. */
   readonly dataDirectories: readonly string[];
   /** Directories that contain a database and may contain other files. */
   readonly sharedDirectories: readonly string[];
-  /** All directories that were searched, without the data directories. */
+  /** All directories that were searched, without `dataDirectories`. */
   readonly searchedDirectories: readonly string[];
-  /** Directories with a valid marker, including the start directories of the search. */
+  /** Directories with a valid marker. A start directory of the search is included if it has one. */
   readonly markedDirectories: readonly string[];
   /** True if some directory could not be read. */
   readonly isPartial: boolean;
@@ -34,15 +36,20 @@ interface DirectoryListing {
   readonly ctimeNs: bigint;
   readonly isRead: boolean;
   readonly subdirectories: readonly string[];
+  /** True if the directory contains an entry with the name of the marker, or cannot be read. */
   readonly hasMarker: boolean;
-  /** Names of files with an accompanying file of a store. They are databases if their content is one. */
+  /** Names with an `.anchor` or `.owner` companion. Whether such a file is a database depends on its content. */
   readonly databaseCandidates: readonly string[];
 }
 
+/** The maximum number of directories of one search, and of cached listings. */
 const MAX_DIRECTORIES = 100_000;
 /** The number of directories or files that are processed before the search yields to the event loop. */
 export const ENTRIES_PER_SLICE = 256;
-/** The resolution of ctime: a directory that changed more recently could change again with the same ctime. */
+/**
+ * The minimum age of the last change of a directory whose listing is cached. The resolution of ctime is limited, so a
+ * directory that changed more recently could change again with the same ctime.
+ */
 const MIN_UNCHANGED_MS = 2000n;
 
 const NO_NAMES: readonly string[] = [];
@@ -50,7 +57,10 @@ const NO_NAMES: readonly string[] = [];
 /** Cached listings by device and inode. */
 const listingsByInode = new Map<string, DirectoryListing>();
 
-/** Searches these directories and all below them, breadth first. Throws TOOL_FAILED if there are too many. */
+/**
+ * Searches these directories and all below them, breadth first. Throws TOOL_FAILED if there are more than
+ * `maxDirectories`.
+ */
 export async function findStores(
   startDirectories: readonly string[],
   maxDirectories: number = MAX_DIRECTORIES,

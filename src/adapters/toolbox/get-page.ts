@@ -1,6 +1,7 @@
 /**
- * Sends one GET request. The host name is resolved here, all its addresses are checked, and the connection is opened to
- * one of these addresses. The name is not resolved again, which prevents DNS rebinding. Requests share no state.
+ * Sends one GET request. The host name is resolved here, all its addresses are checked unless `allowPrivate` is set,
+ * and the connection is opened to one of these addresses. The name is not resolved again, which prevents DNS rebinding.
+ * Requests share no state.
  */
 import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request } from 'node:http';
@@ -29,7 +30,10 @@ const MAX_URL_CHARS = 4096;
 /** The number of addresses that are tried, one after another. */
 const MAX_TRIED_ADDRESSES = 3;
 
-/** Parses a URL and checks scheme, port and host against the options. Does not use the network. Throws TOOL_FAILED. */
+/**
+ * Parses a URL and checks its scheme, port and host name. Throws TOOL_FAILED if it is refused. Does not use the
+ * network; `getPage` checks the addresses.
+ */
 export function parseAllowedUrl(text: string, base: URL | undefined, options: FetchOptions): URL {
   const quoted = JSON.stringify(truncate(text, 200));
   // URL parsers disagree about these characters, so a person could read another host than the one that is contacted.
@@ -61,7 +65,10 @@ function matchesHost(pattern: string, host: string): boolean {
   return pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
 }
 
-/** Returns the addresses of the host. Throws TOOL_FAILED if one of them is not allowed. */
+/**
+ * Returns up to three addresses of the host, IPv4 first. Throws TOOL_FAILED if there are none or one of them is not
+ * allowed.
+ */
 async function resolveAddresses(url: URL, options: FetchOptions): Promise<readonly string[]> {
   const host = bareHost(url);
   const resolve: ResolveHost = isIP(host) === 0 ? (options.resolve ?? systemResolve) : async () => [host];
@@ -88,7 +95,10 @@ async function systemResolve(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
-/** Gets a page. Rejects with the reason of the signal as soon as it aborts. */
+/**
+ * Gets a page without following redirects. Tries the addresses of the host one after another. Rejects with the reason
+ * of the signal as soon as it aborts, and with TOOL_FAILED or a network error if there is no response.
+ */
 export async function getPage(url: URL, options: FetchOptions, signal: AbortSignal): Promise<FetchedPage> {
   const addresses = await abortable(signal, resolveAddresses(url, options));
   let lastError: unknown;
@@ -139,7 +149,7 @@ async function requestPage(
   }
 }
 
-/** Connects to the address. The host name is used for the certificate only. */
+/** Connects to the address. The host name is used for TLS only. */
 function connectSocket(url: URL, address: string, { connect = connectPlainSocket }: FetchOptions): Socket {
   const isSecure = url.protocol === 'https:';
   const socket = connect(address, Number(url.port || (isSecure ? 443 : 80)));

@@ -1,7 +1,7 @@
 /**
  * Converts HTML to plain text, approximately: skips elements without readable text, puts blocks on separate lines, and
- * resolves character references. It makes a single pass, so that no page can take long. The result must not be used as
- * HTML.
+ * resolves numeric and common named character references. It makes a single pass, so that no page can take long. The
+ * result must not be used as HTML.
  */
 const SKIPPED_TAGS = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'head']);
 const INLINE_TAGS = new Set(

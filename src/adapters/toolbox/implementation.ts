@@ -25,8 +25,9 @@ export interface ToolboxToolsOptions {
 
 type ToolConfig = { readonly [name: string]: Json };
 
+/** The tools that change files or run commands. */
 const CHANGING_TOOLS: readonly string[] = ['write_file', 'edit_file', 'run_command'] satisfies (keyof Toolbox)[];
-/** Tools with side effects ask for approval by default; the policy of a definition can change that. */
+/** The tools that ask for approval by default; the policy of a definition can change that. */
 const APPROVAL_TOOLS: readonly string[] = [...CHANGING_TOOLS, 'fetch_url'];
 
 /**
@@ -77,7 +78,10 @@ async function createTool(
   return toolFactories[target as keyof Toolbox](merged, () => roots as Roots) as unknown as AnyTool;
 }
 
-/** Returns the reason why a definition is invalid; undefined if it is valid. Does not access the file system. */
+/**
+ * Returns the reason why a tool is not available on this platform or its definition is invalid; undefined if there is
+ * none. Does not access the file system.
+ */
 function findTargetProblem(target: string, origin: DefinitionOrigin, config: ToolConfig): string | undefined {
   if (!Object.hasOwn(toolFactories, target)) {
     return `toolbox:${target} does not exist; available are ${Object.keys(toolFactories).join(', ')}.`;
@@ -112,7 +116,10 @@ function rootPathsOf(config: ToolConfig): readonly string[] {
   return (config as Partial<ToolboxOptions>).roots ?? ['.'];
 }
 
-/** Resolves the roots of a definition. Throws DEFINITION_INVALID if a link leaves an untrusted directory. */
+/**
+ * Resolves the roots of a definition. Throws CONFIG_INVALID if a directory cannot be a root, and DEFINITION_INVALID if
+ * a link leaves an untrusted directory.
+ */
 async function openRoots({ directory = '', trusted }: DefinitionOrigin, config: ToolConfig): Promise<Roots> {
   const base = await realpath(directory);
   const roots = new Roots(rootPathsOf(config).map((root) => resolve(base, root)));

@@ -1,5 +1,5 @@
 /**
- * Closes inherited file descriptors for child processes. This process may have been started with open descriptors
+ * Keeps inherited file descriptors from child processes. This process may have been started with open descriptors
  * (`77<file`, the lock file of flock). Node marks only its own descriptors as close-on-exec, and bubblewrap passes the
  * others on, so a sandboxed command could read these files. The child process gets /dev/null in place of each.
  */
@@ -10,7 +10,7 @@ type Stdio = Exclude<StdioOptions, string>;
 
 const O_CLOEXEC = 0o2000000;
 
-/** Starts a program with the given descriptors only. */
+/** Calls `start` with a `stdio` that also replaces every inherited descriptor by /dev/null. */
 export function withoutInheritedDescriptors<T>(stdio: Stdio, start: (stdio: Stdio) => T): T {
   const inherited = inheritedDescriptors().filter((descriptor) => descriptor >= stdio.length);
   // guard: inherited-descriptors-closed

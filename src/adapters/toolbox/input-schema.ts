@@ -15,9 +15,9 @@ interface InputField {
   readonly type: keyof FieldTypes;
   readonly description: string;
   readonly optional?: true;
-  /** The minimum length of a string, or the minimum of a number. */
+  /** The minimum length of a string, in UTF-16 code units, or the minimum of a number. */
   readonly min?: number;
-  /** The maximum length of a string, or the maximum of a number. */
+  /** The maximum length of a string, in UTF-16 code units, or the maximum of a number. */
   readonly max?: number;
 }
 
@@ -50,7 +50,7 @@ export interface InputSchema<I> {
 /** The type of the values that match a schema. */
 export type InferInput<S> = S extends InputSchema<infer I> ? I : never;
 
-/** Creates the schema of an object with exactly these fields. */
+/** Creates the schema of an object with these fields and no others. */
 export function defineInput<const M extends InputFields>(fields: M): InputSchema<InputFromFields<M>> {
   const validate = (value: unknown): ValidationResult<InputFromFields<M>> => {
     const issues = findIssues(fields, value);
@@ -63,8 +63,8 @@ export function defineInput<const M extends InputFields>(fields: M): InputSchema
 }
 
 /**
- * Returns the input if it matches the schema. Throws INPUT_VALIDATION_FAILED otherwise; callers may not have validated
- * it.
+ * Returns a copy of the input if it matches the schema. Throws INPUT_VALIDATION_FAILED otherwise. Tools call it because
+ * their callers may not have validated the input.
  */
 export function validateInput<I>(tool: string, schema: InputSchema<I>, input: unknown): I {
   const result = schema['~standard'].validate(input);

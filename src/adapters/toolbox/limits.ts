@@ -1,6 +1,6 @@
 /**
- * Resource limits of a sandboxed command. The kernel enforces the size of files and, for most users, the number of
- * tasks. See sandbox-monitor.ts for the number of processes and the memory.
+ * Resource limits of a sandboxed command. The kernel enforces the size of files and, on Linux 5.14 or newer, the number
+ * of tasks of users other than root. See sandbox-monitor.ts for the number of processes and the memory.
  */
 import { release } from 'node:os';
 import type { MountSource } from './mount-sources.js';
@@ -14,8 +14,12 @@ export interface SandboxLimits {
 }
 
 const GIB = 1024 ** 3;
+/** The unit of `ulimit -f`. */
 const BLOCK_BYTES = 512;
-/** The kernel counts threads as tasks, and a build may run many threads in one process. */
+/**
+ * The number of tasks that the kernel allows for each allowed process. It counts threads as tasks, and a build may run
+ * many threads in one process.
+ */
 const TASKS_PER_PROCESS = 16;
 
 /** Returns the limits of the options, with defaults for missing ones. */
@@ -33,9 +37,9 @@ function maxTasksOf({ maxProcesses }: SandboxLimits): number {
 }
 
 /**
- * Checks the inodes of the mounts, sets the limits, and then executes the program in the remaining arguments. The shell
- * does not interpret these arguments. An existing lower limit cannot be raised and is kept. Shells name the task limit
- * -u or -p.
+ * A shell script that checks the inodes of the mounts, sets the limits, and then executes the program in the remaining
+ * arguments, which it does not interpret. If a check or a limit fails, it exits with 125. An existing lower limit
+ * cannot be raised and is kept. Shells name the task limit -u or -p.
  */
 // guard: file-size-limited
 const LIMIT_SCRIPT = `
@@ -56,7 +60,10 @@ fi
 shift 2
 exec "$@"`;
 
-/** Wraps a command: it runs only if the mounts show these sources, with the limits that the kernel enforces. */
+/**
+ * Returns the arguments that run a command with the limits that the kernel enforces, and only if the mounts show these
+ * sources.
+ */
 export function withLimits(
   limits: SandboxLimits,
   sources: readonly MountSource[],
@@ -69,15 +76,15 @@ export function withLimits(
 }
 
 /**
- * Before Linux 5.14, the task limit counts all tasks of the user on the machine, so processes elsewhere could exhaust
- * it.
+ * Returns true if the task limit of this kernel release counts the tasks of a sandbox only (Linux 5.14 or newer). On
+ * older kernels, it counts all tasks of the user on the machine, so processes elsewhere could exhaust it.
  */
 export function countsTasksPerNamespace(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map(Number);
   return major > 5 || (major === 5 && minor >= 14);
 }
 
-/** Formats a number of bytes with a binary unit. */
+/** Formats a number of bytes with the largest binary unit of which it is a multiple. */
 export function formatBytes(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
   let [value, unit] = [bytes, 0];

@@ -7,7 +7,7 @@ import { walkDirectory } from './walk-directory.js';
 
 const DEFAULT_LIMIT = 500;
 const MAX_LIMIT = 2000;
-/** The maximum total length of the listed names. */
+/** The maximum total length of the listed paths. */
 const MAX_OUTPUT_CHARS = 60_000;
 const MAX_NOTES = 5;
 

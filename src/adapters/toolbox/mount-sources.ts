@@ -17,7 +17,7 @@ export interface MountSource {
 /** Opens a path without access to its content. Node has no constant for it. */
 const O_PATH = 0o10000000;
 
-/** Returns the current inodes of these paths. Throws TOOL_FAILED if one contains a symbolic link. */
+/** Returns the current inodes of these paths. Throws TOOL_FAILED if one contains a symbolic link or does not exist. */
 export function mountSourcesOf(paths: readonly string[]): readonly MountSource[] {
   return paths.map(mountSourceAt);
 }
@@ -29,7 +29,7 @@ function mountSourceAt(path: string): MountSource {
 /**
  * Opens a path that contains no symbolic link and passes a path of the descriptor to `use`. The descriptor path refers
  * to the opened file even if another file replaces it meanwhile.
- * @param createError creates the error that is thrown if the path contains a link or does not exist.
+ * @param createError creates the error that is thrown if the path contains a link or cannot be opened.
  */
 export function withPathDescriptor<T>(
   path: string,

@@ -35,7 +35,7 @@ const MAX_ENTRIES = 1000;
 
 /** The mounts of a sandbox, and the state of the roots they were computed from. */
 export interface SandboxMounts extends Pick<SandboxOptions, 'mounts' | 'sources'> {
-  /** Directories that are hidden completely. */
+  /** Directories that are hidden completely by a mount of their own. */
   readonly hiddenDirectories: readonly string[];
   /** Directories in which the command sees no new entries and can create none, except in their subdirectories. */
   readonly coveredDirectories: readonly string[];
@@ -43,12 +43,15 @@ export interface SandboxMounts extends Pick<SandboxOptions, 'mounts' | 'sources'
   readonly stores: FoundStores;
 }
 
-/** Returns the directories in which stores are searched for. */
+/** Returns the directories in which stores are searched for: the roots and the local system directories. */
 export function searchRootsOf(roots: readonly string[]): readonly string[] {
   return [...new Set([...roots, ...LOCAL_SYSTEM_DIRECTORIES])];
 }
 
-/** Returns the arguments of bubblewrap that mount the roots, and the expected inodes of the mounts. */
+/**
+ * Searches the roots for stores and computes the mounts that show the roots without them. Throws TOOL_FAILED if there
+ * are too many directories to search, if too many mounts are needed, or if a mounted path was replaced meanwhile.
+ */
 export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts> {
   const { hidden, files, shared, isHidden, stores } = await findVisibleStores(roots);
   const covered = [...hidden, ...shared];
@@ -78,8 +81,8 @@ export async function mountsFor(roots: readonly string[]): Promise<SandboxMounts
 }
 
 /**
- * Finds what a command could see but must not: data directories, aliases of files of a store, and directories that a
- * store shares with other files.
+ * Finds the paths that a command could see but must not: data directories (`hidden`), aliases of files of a store
+ * (`files`), and directories that a store shares with other files (`shared`).
  */
 async function findVisibleStores(roots: readonly string[]) {
   const isVisible = (directory: string): boolean =>
@@ -125,12 +128,15 @@ function bindMount(path: string): Mount {
   return { path, argv: ['--bind', path, path], sources: [path] };
 }
 
-/** Returns the outermost data directory on a path, by the names in the path. */
+/** Returns the outermost data directory that contains a path, by their paths only; the path itself if there is none. */
 function outermostDataDirectory(path: string): string {
   return isInDataDirectory(dirname(path)) ? outermostDataDirectory(dirname(path)) : path;
 }
 
-/** Covers a directory with a store and mounts back all entries that neither belong to the store nor are hidden. */
+/**
+ * Returns the mount that covers a directory with a store and mounts back all entries that neither belong to the store
+ * nor are hidden. Throws TOOL_FAILED if there are too many entries.
+ */
 async function mountWithoutStore(
   directory: string,
   roots: readonly string[],

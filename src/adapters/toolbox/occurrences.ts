@@ -15,7 +15,7 @@ function failureTableOf(text: string): Int32Array {
   return borders;
 }
 
-/** Returns the offsets of all occurrences, including overlapping ones. */
+/** Returns the offsets of all occurrences, including overlapping ones. `search` must not be empty. */
 export function findOccurrences(text: string, search: string): readonly number[] {
   const offsets: number[] = [];
   const borders = failureTableOf(search);

@@ -23,7 +23,8 @@ export interface CommandOptions {
    */
   readonly timeoutMs?: number;
   /**
-   * The maximum size of the returned output: half of it from the beginning, half from the end.
+   * The maximum size of the returned output: half of it from the beginning, half from the end. This is also the maximum
+   * size of the streamed output.
    * @default 65536
    */
   readonly maxOutputBytes?: number;
@@ -33,7 +34,7 @@ export interface CommandOptions {
    */
   readonly maxProcesses?: number;
   /**
-   * The maximum memory of all processes of a sandboxed command together, including files in its /tmp.
+   * The maximum memory of all processes of a sandboxed command together, including files in its /tmp and /dev/shm.
    * @default 4 GiB
    */
   readonly maxMemoryBytes?: number;
@@ -42,7 +43,7 @@ export interface CommandOptions {
    * @default 1 GiB
    */
   readonly maxFileBytes?: number;
-  /** The environment variables of a command in addition to PATH, LANG and HOME. */
+  /** The environment variables of a command in addition to PATH, LANG and HOME, which they can override. */
   readonly env?: { readonly [name: string]: string };
   /**
    * The absolute path of the program bwrap.
@@ -54,12 +55,12 @@ export interface CommandOptions {
 /** Options of `fetch_url`. */
 export interface FetchOptions {
   /**
-   * The hosts that may be fetched, such as `example.com` or `*.example.com`.
+   * The hosts that may be fetched, such as `example.com` or `*.example.com`, which matches subdomains only.
    * @default every public host
    */
   readonly allow?: readonly string[];
   /**
-   * True if private addresses and other than the usual ports may be used.
+   * True if private addresses, and ports other than 80, 443, 8080 and 8443, may be used.
    * @default false
    */
   readonly allowPrivate?: boolean;
@@ -83,7 +84,10 @@ export interface FetchOptions {
    * @default the system resolver
    */
   readonly resolve?: (hostname: string) => Promise<readonly string[]>;
-  /** Opens the connection to an address that was checked. */
+  /**
+   * Opens the connection to an address that was checked.
+   * @default a TCP connection
+   */
   readonly connect?: (address: string, port: number) => Socket;
 }
 
@@ -147,7 +151,10 @@ const toolboxRules: OptionRules<ToolboxOptions> = {
   fetch: ['an object', isObject],
 };
 
-/** Returns the first problem of the options; undefined if they are valid. `where` names them in the message. */
+/**
+ * Returns the first problem of the options; undefined if they are valid. No option is required, not even `roots`.
+ * `where` names the options in the message.
+ */
 export function findOptionsProblem(options: unknown, where: string): string | undefined {
   if (!isObject(options)) return `${where} must be an object.`;
   return (

@@ -2,7 +2,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { NO_REDACTION, type Redactor } from '../../base/redact.js';
 
-/** Keeps the first and the last half of at most `maxBytes` bytes. */
+/** Keeps all output up to `maxBytes` bytes; of longer output, the first and the last `maxBytes / 2` bytes. */
 export class OutputBuffer {
   /** The total number of bytes printed. */
   totalBytes = 0;

@@ -8,7 +8,7 @@ export function containsPath(directory: string, path: string): boolean {
   return !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-/** Returns the directories between a path and the root that contains it, innermost first. */
+/** Returns the directories between a path and the root that contains it, without both, innermost first. */
 export function parentsWithin(roots: readonly string[], path: string): readonly string[] {
   const parent = dirname(path);
   const isInside = !roots.includes(parent) && roots.some((root) => containsPath(root, parent));

@@ -9,7 +9,7 @@ interface FileContents {
   readonly isTruncated: boolean;
 }
 
-/** Reads a file from its start. It may grow while it is read, so the size is only a hint. */
+/** Reads up to `maxBytes` bytes of a file. It may grow while it is read, so its size is only a hint. */
 export async function readContents({ handle, stats }: OpenPath, maxBytes: number): Promise<FileContents> {
   let buffer = Buffer.allocUnsafe(Math.min(stats.size, maxBytes) + 1);
   let length = 0;
@@ -22,7 +22,7 @@ export async function readContents({ handle, stats }: OpenPath, maxBytes: number
   return { bytes: buffer.subarray(0, Math.min(length, maxBytes)), isTruncated: length > maxBytes };
 }
 
-/** Returns the SHA-256 digest of a file's content. */
+/** Returns the SHA-256 digest of a file's content, in hexadecimal. */
 export function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

@@ -1,6 +1,7 @@
 /**
  * Replaces files atomically: writes a temporary file in the same open directory and renames it. Readers see either the
- * old content or the new, and a failed write keeps the old content. Writes to the same file are serialized.
+ * old content or the new, and a failed write keeps the old content. Writes of this process to the same file are
+ * serialized.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
@@ -10,7 +11,10 @@ import { toPathError } from './tool-error.js';
 
 const { O_WRONLY, O_CREAT, O_EXCL } = constants;
 
-/** Writes a text to a location. `oldStats` are the stats of the file that is replaced, if there is one. */
+/**
+ * Writes a text to a location. `oldStats` are the stats of the file that is replaced, if there is one; the new file
+ * gets its permissions and, if possible, its owner. `path` is the requested path, for messages.
+ */
 export async function replaceFile(
   roots: Roots,
   location: FileLocation,

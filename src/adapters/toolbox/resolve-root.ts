@@ -37,7 +37,7 @@ function resolveDirectory(root: string, isWritable: (directory: string) => boole
   }
 }
 
-/** Resolves the links of a path. Throws if one is in a writable directory. */
+/** Resolves the links of a path. Throws if one is in a writable directory other than `/`, or if there are too many. */
 function followSafeLinks(root: string, isWritable: (directory: string) => boolean): string {
   let linkCount = 0;
   let real: string = sep;

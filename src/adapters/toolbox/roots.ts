@@ -1,8 +1,9 @@
 /**
  * Confines the tools to their root directories. A path is checked lexically, after resolving links, and finally by the
  * location of the opened descriptor, before any byte is read or written. The last check is decisive: it detects every
- * file that was replaced in between (symlink races). Node has no openat, but /proc/self/fd/N/name is equivalent. The
- * same checks refuse files of a store, and do so without opening them: see `openByPathDescriptor`.
+ * file that was replaced in between (symlink races). Node has no openat, but on Linux /proc/self/fd/N/name is
+ * equivalent. The same checks refuse files of a store. On Linux, a file of a store of this process is never opened: see
+ * `openByPathDescriptor`.
  */
 import { type BigIntStats, constants, fstatSync, lstatSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
@@ -65,7 +66,8 @@ export const locateByComparison: LocateHandle = async (handle, path) => {
 };
 
 /**
- * The root directories of the tools. All methods throw TOOL_FAILED for paths outside of the roots and files of a store.
+ * The root directories of the tools. Methods that take a requested path throw TOOL_FAILED if it is outside of the roots
+ * or belongs to a store. The constructor throws CONFIG_INVALID for a directory that cannot be a root.
  */
 export class Roots {
   /** The real paths of the roots. Relative paths start at the first. */
@@ -86,18 +88,18 @@ export class Roots {
     this.isLinux = locate === locateByDescriptor;
   }
 
-  /** Returns a path for display: relative in the first root, absolute in the others. */
+  /** Returns a real path for display: relative in the first root, absolute elsewhere. */
   displayPath(real: string): string {
     const first = this.realPaths[0] as string;
     return containsPath(first, real) ? relative(first, real) || '.' : real;
   }
 
-  /** Opens a file or a directory for reading. */
+  /** Opens a file or a directory for reading, and closes it when `use` has ended. */
   async open<T>(path: string, kind: PathKind, use: (opened: OpenPath) => Promise<T>): Promise<T> {
     return this.withOpened(path, await this.resolveRealPath(path), kind, use);
   }
 
-  /** Opens an entry of an open directory for reading, without following links. */
+  /** Opens an entry of an open directory for reading, without following links, and closes it when `use` has ended. */
   async openWithin<T>(
     directory: OpenPath,
     name: string,
@@ -113,8 +115,9 @@ export class Roots {
   }
 
   /**
-   * Opens the location of a file that may not exist, and creates missing directories. An approved path is compared with
-   * the real path of the open directory, so that a link created since the approval is detected.
+   * Opens the location of a file that may not exist, and creates missing directories. Before that, an approved path is
+   * compared with the real path of the open directory, so that a link created since the approval is detected. Throws
+   * TOOL_NOT_ADMITTED if they differ.
    */
   async openLocation<T>(
     path: string,
@@ -145,7 +148,7 @@ export class Roots {
 
   /**
    * Returns true if a path is normalized and contains no link below its root. Only then can a pattern for the path, as
-   * in a grant, be trusted to describe the real path.
+   * in a grant, be trusted to describe the real path. `real` is the real path of `path`.
    */
   isDirectPath(path: string, real: string): boolean {
     const requested = this.resolveRequestedPath(path);
@@ -190,7 +193,7 @@ export class Roots {
     return this.isLinux ? `/proc/self/fd/${directory.handle.fd}` : directory.realPath;
   }
 
-  /** Throws if an open file has been moved out of the roots since it was opened. */
+  /** Throws if an open file has been moved out of the roots, or to a path of a store, since it was opened. */
   async assertStillInside({ handle, realPath }: OpenPath, path: string): Promise<void> {
     this.assertAllowed(path, await this.locateHandle(handle, realPath));
   }
@@ -211,7 +214,7 @@ export class Roots {
     return this.withOpened(path, next, 'directory', (opened) => this.descendCreating(path, opened, rest, use));
   }
 
-  /** Opens a file, checks it, and passes it to `use`. */
+  /** Opens `file`, checks it, passes it to `use`, and closes it. `path` is the requested path, for messages. */
   private async withOpened<T>(
     path: string,
     file: string,
@@ -276,7 +279,7 @@ export class Roots {
     }
   }
 
-  /** Returns true for a file of a store, by inode. */
+  /** Returns true for a file of a store under any name, by inode. */
   private async isProtected(real: string, status: BigIntStats): Promise<boolean> {
     return isStoreInode(status) || this.aliases.isAlias(real, status);
   }

@@ -1,4 +1,7 @@
-/** The tool `run_command`: runs a sandboxed, limited command line. A nonzero exit code is a result, not a failure. */
+/**
+ * The tool `run_command`: runs a command line with limits, in a sandbox unless the options allow it to run without one.
+ * A nonzero exit code is a result, not a failure.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -109,7 +112,10 @@ function assertConfinementApproved(approved: ApprovalTarget | undefined, confine
   throw notApprovedError(`the command was approved ${approved.confinement}, but would run ${confinement}`);
 }
 
-/** Returns the path of bubblewrap; undefined to run without a sandbox, which the options must allow. */
+/**
+ * Returns the path of bubblewrap; undefined to run without a sandbox. Throws TOOL_FAILED if bubblewrap does not work
+ * and the options require it.
+ */
 async function findSandbox({ sandbox = 'required', bubblewrap }: CommandOptions): Promise<string | undefined> {
   if (sandbox === 'off') return undefined;
   const availability = await probeSandbox(bubblewrap);
@@ -159,7 +165,7 @@ async function runUnsandboxed(
   }
 }
 
-/** Returns the environment of a command. It inherits nothing from this process, whose variables may be secrets. */
+/** Returns the environment of a command. It inherits no variables of this process, because they may be secrets. */
 function environmentFor(home: string, { env = {} }: CommandOptions): { readonly [name: string]: string } {
   const path = [...new Set([dirname(process.execPath), ...SEARCH_PATH])].join(':');
   return { PATH: path, LANG: 'C.UTF-8', HOME: home, ...env };
@@ -180,7 +186,7 @@ interface OutputStreamer {
   end(): void;
 }
 
-/** Streams redacted output as text, up to `maxBytes`. */
+/** Creates an object that streams redacted output as text, up to `maxBytes`. */
 function createOutputStreamer(
   onToolOutputDelta: (delta: string) => void,
   maxBytes: number,
@@ -219,20 +225,23 @@ function commandOutput(result: ProcessResult, program: CommandProcess, isSandbox
 /** The exit code of a shell whose command was terminated by SIGXFSZ. */
 const FILE_TOO_LARGE_EXIT_CODE = 128 + constants.signals.SIGXFSZ;
 
-/** What shells and programs print if a child process exceeds that limit: the kernel reports it to the child only. */
+/**
+ * Matches the messages that shells and programs print if a child process exceeds the maximum file size. The kernel
+ * reports this to the child only.
+ */
 const FILE_TOO_LARGE_MESSAGE = /File size limit exceeded|File too large|\bEFBIG\b/;
 
-/** Returns a note about the limit that the command exceeded; undefined if it exceeded none. */
+/** Returns a note about the limit that the command exceeded; undefined if none is known. */
 function limitNoteOf(result: ProcessResult, { timeoutMs, sandbox }: ProcessSpec, text: string): string | undefined {
   const { exitCode, signal, output, stopReason } = result;
   const { limits } = sandbox ?? {};
   if (stopReason === 'time') return `It was killed after ${timeoutMs} ms.`;
-  if (stopReason === 'flood') return `It was killed: it printed too much (${output.totalBytes} bytes).`;
+  if (stopReason === 'output') return `It was killed: it printed too much (${output.totalBytes} bytes).`;
   if (limits === undefined) return undefined;
   if (stopReason === 'processes') return `It was killed: it had more than ${limits.maxProcesses} processes.`;
   if (stopReason === 'memory')
     return `It was killed: it used more than ${formatBytes(limits.maxMemoryBytes)} of memory.`;
-  if (stopReason === 'unwatched') return 'It was killed: its resource usage cannot be monitored on this machine.';
+  if (stopReason === 'unmonitored') return 'It was killed: its resource usage cannot be monitored on this machine.';
   const size = formatBytes(limits.maxFileBytes);
   if (exitCode === FILE_TOO_LARGE_EXIT_CODE || signal === 'SIGXFSZ') {
     return `It was stopped: a file would have become larger than ${size}.`;

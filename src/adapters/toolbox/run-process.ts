@@ -18,7 +18,9 @@ export interface ProcessSpec {
   readonly directory: string;
   readonly env: { readonly [name: string]: string };
   readonly timeoutMs: number;
+  /** The maximum size of the kept output. */
   readonly maxOutputBytes: number;
+  /** Called with each chunk of output, even beyond `maxOutputBytes`. */
   readonly onOutput: (chunk: Buffer) => void;
   /** Set if the program is bubblewrap. */
   readonly sandbox?: SandboxSetup;
@@ -40,8 +42,8 @@ export interface ProcessResult {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly output: OutputBuffer;
-  /** The reason why it was killed; absent if it exited by itself. */
-  readonly stopReason?: 'time' | 'flood' | SandboxStopReason;
+  /** The reason why it was stopped; absent if it was not. */
+  readonly stopReason?: 'time' | 'output' | SandboxStopReason;
 }
 
 /** A program that prints more than this is killed. */
@@ -50,13 +52,14 @@ const STOP_PERIODS = { graceMs: 500, killWaitMs: 2000 } as const;
 
 /** Redirects stderr to stdout for the program in the following arguments, which the shell does not interpret. */
 const MERGE_STDERR_ARGV = ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh'] as const;
-/** Also makes the OOM killer choose a sandboxed command before any other process. */
+/** Also makes the kernel's out-of-memory killer prefer a sandboxed command to other processes. */
 const MERGE_STDERR_OOM_FIRST_ARGV = [
   ...['/bin/sh', '-c', 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$@" 2>&1', 'sh'],
 ] as const;
 
 /**
- * Runs a program until it exits or exceeds a limit. After an abort, kills it and rejects with the reason of the signal.
+ * Runs a program until it exits or exceeds a limit. Rejects with the system error if it cannot be started. After an
+ * abort, stops it and rejects with the reason of the signal.
  */
 export async function runProcess(program: ProcessSpec, abort: AbortSignal | undefined): Promise<ProcessResult> {
   abort?.throwIfAborted();
@@ -90,7 +93,7 @@ export async function runProcess(program: ProcessSpec, abort: AbortSignal | unde
   });
   try {
     const output = collectOutput(stdout, program, () => {
-      stopReason ??= 'flood';
+      stopReason ??= 'output';
       stop();
     });
     const closed = new Promise((resolve) => stdout.once('close', resolve));

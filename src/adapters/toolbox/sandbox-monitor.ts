@@ -8,16 +8,17 @@ import type { Readable } from 'node:stream';
 import type { SandboxLimits } from './limits.js';
 
 /** The reason why a sandbox is stopped. */
-export type SandboxStopReason = 'processes' | 'memory' | 'unwatched';
+export type SandboxStopReason = 'processes' | 'memory' | 'unmonitored';
 
 const POLL_INTERVAL_MS = 50;
 const TMPFS_PATHS = ['/tmp', '/dev/shm'];
-/** The first process in a sandbox is bubblewrap itself. */
+/** The number of processes in a sandbox that do not belong to the command: the first one is bubblewrap itself. */
 const BUBBLEWRAP_PROCESSES = 1;
 
 /**
  * Monitors a sandbox until the returned function is called.
- * @param info the stream to which bubblewrap writes the process id of the sandbox.
+ * @param info the stream on which bubblewrap reports the process id of the sandbox.
+ * @param stop called at regular intervals while the sandbox exceeds a limit or cannot be monitored.
  */
 export function monitorSandbox(
   info: Readable,
@@ -58,7 +59,7 @@ function findStopReason(root: string, limits: SandboxLimits): SandboxStopReason 
     // guard: memory-limited
     return fileBytes + sumBy(processDirectories, proportionalBytes) > limits.maxMemoryBytes ? 'memory' : undefined;
   } catch (error) {
-    return isProcessGone(error) ? undefined : 'unwatched';
+    return isProcessGone(error) ? undefined : 'unmonitored';
   }
 }
 
@@ -71,7 +72,7 @@ function tmpfsBytes(root: string): number {
   });
 }
 
-/** Returns the memory of a process that is not backed by a file. */
+/** Returns the size of the memory of a process, resident or swapped out, that is not backed by a file on disk. */
 function residentBytes(processDirectory: string): number {
   return sumKilobyteLines(`${processDirectory}/status`, /^(?:RssAnon|RssShmem|VmSwap):\s+(\d+)/gm);
 }

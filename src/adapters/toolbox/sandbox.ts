@@ -1,8 +1,8 @@
 /**
  * Runs commands in a bubblewrap sandbox. A command sees the programs of the system and this Node, read-only; the roots,
- * writable, without the files of stores; and an empty /tmp. It has no network, sees no other process and no home
- * directory. Root has no privileges in it: there are no capabilities, and /proc, where root could change kernel
- * settings, is read-only.
+ * writable, without the files of stores; and an empty /tmp. It sees no other process and no home directory, and has no
+ * network unless the options allow it. Root has no privileges in it: there are no capabilities, and /proc, where root
+ * could change kernel settings, is read-only.
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -19,7 +19,9 @@ export interface SandboxOptions {
   readonly mounts: readonly string[];
   /** The expected inodes of these mounts. */
   readonly sources: readonly MountSource[];
+  /** The working directory. */
   readonly directory: string;
+  /** True if the command can use the network. */
   readonly network: boolean;
   readonly limits: SandboxLimits;
 }
@@ -29,7 +31,7 @@ const BUBBLEWRAP_PATHS = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap'
 export const SYSTEM_DIRECTORIES = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
 /** Subdirectories of these with files that are not part of the system, so that they could contain a store. */
 export const LOCAL_SYSTEM_DIRECTORIES = ['/usr/local', '/usr/src'];
-/** Files that programs need to start and to look up users. None of them is confidential. */
+/** Files and directories in /etc that programs need to start and to look up users. None of them is confidential. */
 const ETC_FILES = ['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'nsswitch.conf'].concat([
   'passwd',
   'group',
@@ -49,7 +51,7 @@ export const SEARCH_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/
 /** The home directory in the sandbox: empty and temporary. */
 export const SANDBOX_HOME = '/tmp';
 
-/** Files that list the keys of the operator. */
+/** Files that list the keys of the operator. They are hidden. */
 const KEYRING_FILES = ['/proc/keys', '/proc/key-users'];
 
 /** Returns the process that runs a command line in the sandbox. `probeSandbox` has verified that a filter exists. */
@@ -93,14 +95,15 @@ export function shellArgs(commandLine: string): readonly string[] {
   return ['/bin/sh', '-c', '--', commandLine];
 }
 
-/** Shows a symbolic link of the system as a link, and a directory read-only. */
+/** Returns the arguments that show a link as a link, and a directory read-only; none if the path does not exist. */
 function showPathArgs(path: string): readonly string[] {
   if (!existsSync(path)) return [];
   return lstatSync(path).isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
 }
 
 /**
- * Mounts Node and npm if they are outside of the system directories. Mounts no other files, as they may be in a home.
+ * Returns the arguments that mount Node and npm if Node is outside of the system directories. They mount no other
+ * files, because Node may be in a home directory.
  */
 export function nodeBindArgs(execPath: string): readonly string[] {
   const node = realpathSync(execPath);

@@ -180,7 +180,7 @@ function compilePattern(engine: typeof RE2JS, source: string, ignoreCase: boolea
   );
 }
 
-/** Returns the part of a line around a match. */
+/** Returns a short line without surrounding whitespace; of a longer line, the part around a match. */
 function excerptAround(line: string, offset: number): string {
   const text = line.trim();
   if (text.length <= MAX_MATCH_CHARS) return text;

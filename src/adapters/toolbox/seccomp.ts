@@ -2,8 +2,8 @@
  * The system call filter of the sandbox, a BPF program that bubblewrap loads. Namespaces do not replace the session
  * keyring that a process inherits, so a command could read the keys of the operator: all keyring calls are denied. So
  * are calls that allocate memory outside of the memory limit, and socket families that network namespaces do not
- * isolate, such as those to the hypervisor. Other architectures use other call numbers, so a process that makes such a
- * call is killed.
+ * isolate, such as those to the hypervisor. The numbers of calls differ between architectures, so a process that makes
+ * a call of another architecture, such as 32-bit x86, is killed.
  */
 
 /** The offsets of the number, the architecture and the first argument of a call in struct seccomp_data. */
@@ -17,6 +17,7 @@ const JUMP_EQUAL = 0x15;
 const JUMP_AT_LEAST = 0x35;
 const RETURN = 0x06;
 
+/** Results of the filter (`ERRNO` is combined with an error number), and error numbers. */
 const ALLOW = 0x7fff0000;
 const KILL_PROCESS = 0x80000000;
 const ERRNO = 0x00050000;
@@ -35,7 +36,7 @@ interface SyscallNumbers {
   readonly architecture: number;
   /** add_key, request_key, keyctl. */
   readonly keyring: readonly number[];
-  /** memfd_create, memfd_secret and shmget; and io_uring_setup, which would bypass the filter for all other calls. */
+  /** memfd_create, memfd_secret and shmget; and io_uring_setup, whose operations bypass the filter. */
   readonly memory: readonly number[];
   readonly socket: number;
 }
@@ -79,7 +80,7 @@ export function seccompFilterFor(arch: string = process.arch): Buffer | undefine
 }
 
 /**
- * Encodes one instruction (struct sock_filter). Jumps are relative to the next one. All architectures are
+ * Encodes one instruction (struct sock_filter). Jumps are relative to the next one. All supported architectures are
  * little-endian.
  */
 function instruction(code: number, value: number, jumpTrue = 0, jumpFalse = 0): Buffer {

@@ -1,8 +1,8 @@
 /**
  * Detects data directories and files of stores, which tools must not use. A directory is recognized by its path, by its
- * marker and, if this process uses it, by device and inode; a file also by its accompanying files. This uses `stat`,
- * which opens nothing, except for the first bytes of a file that has an accompanying file and that this process does
- * not use. See aliases.ts for hard links and mounts.
+ * marker file and, if this process uses it, by device and inode. A database is also recognized by its first bytes and
+ * its companion files (`.anchor`, `.owner`). A database that this process uses is checked with `stat` only, because
+ * closing a descriptor of it would drop the locks of SQLite. See aliases.ts for hard links and mounts.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -29,7 +29,7 @@ export function isStorePath(real: string): boolean {
   return isStoreFile(real) || isStoreFile(path) || isBelowDataDirectory(path) || hasStoreSidecar(path);
 }
 
-/** Returns true for a data directory of any name. */
+/** Returns true for a data directory of any name, and for every path in a data directory that is known by its path. */
 export function isDataDirectory(directory: string): boolean {
   if (isInDataDirectory(directory)) return true;
   const status = statOrUndefined(directory);
@@ -40,19 +40,22 @@ export function isDataDirectory(directory: string): boolean {
   );
 }
 
-/** Returns true for a file of a store that this process uses, by inode. */
+/** Returns true for a file of a store that this process uses or has used, by inode. */
 export function isStoreInode(stats: BigIntStats): boolean {
   if (stats.isDirectory()) return false;
   const files = protectedDatabases().flatMap(storeFilesOf);
   return files.some((path) => isSameInode(stats, statOrUndefined(path)));
 }
 
-/** Creates the error for a file of a store. `evidence` is the text of `storeEvidenceOf`. */
+/** Creates the error for a file of a store. `evidence` is a reason in parentheses, as `storeEvidenceOf` returns it. */
 export function storeFileError(path: string, evidence: string): LoopError {
   return toolError(`${quotePath(path)} belongs to Rondo's store${evidence}, which tools may not open or change.`);
 }
 
-/** Returns the reason, in parentheses, why a path counts as one of a store. The named file may be there by mistake. */
+/**
+ * Returns the reason, in parentheses, why a path counts as one of a store; an empty string if only this process knows
+ * the path as one. The file that the reason names may be there by mistake.
+ */
 export function storeEvidenceOf(real: string): string {
   const path = real.replace(DELETED_SUFFIX, '');
   const name = path.split('/').find(isInDataDirectory);
@@ -72,7 +75,7 @@ function hasStoreSidecar(path: string): boolean {
   return sidecarOf(path) !== undefined;
 }
 
-/** Returns the anchor or the owner record of the store that a file belongs to. */
+/** Returns the `.anchor` or `.owner` file of the store that a file belongs to; undefined if it belongs to none. */
 function sidecarOf(path: string): string | undefined {
   const candidates = [path, databasePathOf(path), path.replace(/\.owner\.[^/]*$/, '')];
   return candidates
@@ -98,12 +101,15 @@ export function isDatabase(path: string): boolean {
   );
 }
 
-/** Returns true for a database of another thread of this process, which `protectedDatabases` does not include. */
+/**
+ * Returns true if the owner file of a database names this process. This detects a database of another thread, which
+ * `protectedDatabases` does not include.
+ */
 function isOwnedByThisProcess(database: string): boolean {
   return hasHeader(`${database}.owner`, Buffer.from(`{"pid":${process.pid},`)) === true;
 }
 
-/** Returns true if a file begins with these bytes; undefined if it cannot be read. */
+/** Returns true if a file begins with these bytes; undefined if it cannot be read or has become a file of a store. */
 function hasHeader(path: string, header: Buffer): boolean | undefined {
   let descriptor: number;
   try {
@@ -132,7 +138,7 @@ export function hasDataMarker(directory: string, status: Pick<BigIntStats, 'uid'
   return markerIn(directory, status) !== undefined;
 }
 
-/** Returns the status of a valid marker in a directory. */
+/** Returns the status of a valid marker in a directory; undefined if there is none. `uid` is the directory's owner. */
 export function markerIn(directory: string, { uid }: Pick<BigIntStats, 'uid'>): BigIntStats | undefined {
   const marker = lstatOrUndefined(join(directory, DATA_MARKER));
   return marker?.uid === uid && /* guard: marker-is-a-regular-file */ marker.isFile() ? marker : undefined;
@@ -149,7 +155,7 @@ export function inodeOf({ dev, ino }: BigIntStats): string {
   return `${dev}:${ino}`;
 }
 
-/** Returns device and inode of the file at a path, following links. */
+/** Returns device and inode of the file at a path, following links; undefined if they are not available. */
 export function inodeAt(path: string): string | undefined {
   const status = statOrUndefined(path);
   return status && inodeOf(status);

@@ -1,9 +1,9 @@
 /** Decodes, splits and truncates texts. */
 
-/** The number of bytes that are searched for a NUL byte. */
+/** The number of bytes at the beginning of a file that are searched for a NUL byte. */
 const MAX_SNIFFED_BYTES = 8192;
 
-/** Returns true if the content is binary: text contains no NUL byte. */
+/** Returns true if the beginning of the content has a NUL byte, which text does not contain. */
 export function isBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, MAX_SNIFFED_BYTES).includes(0);
 }
@@ -19,7 +19,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Truncates a text to `maxChars` UTF-16 code units and appends the marker if it is longer. */
+/** Returns a text of at most `maxChars` UTF-16 code units unchanged. Truncates a longer one and appends the marker. */
 export function truncate(text: string, maxChars: number, marker = '…'): string {
   return text.length <= maxChars ? text : `${firstChars(text, maxChars)}${marker}`;
 }

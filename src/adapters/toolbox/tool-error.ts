@@ -8,12 +8,15 @@ export function toolError(message: string, data?: { readonly [name: string]: Jso
   return new LoopError('TOOL_FAILED', message, data, cause);
 }
 
-/** Creates the error for a call that would act on something other than what was approved. */
+/** Creates the TOOL_NOT_ADMITTED error for a call that would not act on the approved target. */
 export function notApprovedError(reason: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', `Nothing was done: ${reason}. Ask again.`);
 }
 
-/** Quotes a requested path for a message. Do not pass a real path: it may reveal a location outside of the roots. */
+/**
+ * Quotes a requested path for a message, truncated to 200 characters. Do not pass a real path: it may reveal a location
+ * outside of the roots.
+ */
 export function quotePath(path: string): string {
   return JSON.stringify(truncate(path, 200));
 }

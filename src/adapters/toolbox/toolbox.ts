@@ -26,7 +26,7 @@ export type Toolbox = {
 
 type ToolFactories = { readonly [N in keyof Toolbox]: (options: ToolboxOptions, roots: () => Roots) => Toolbox[N] };
 
-/** Creates each tool. `roots` is called only by the tools that use the file system. */
+/** The functions that create the tools. Only those of tools that use the file system call `roots`. */
 export const toolFactories: ToolFactories = {
   list_files: (_options, roots) => listFilesTool(roots()),
   view_file: (_options, roots) => viewFileTool(roots()),
@@ -44,7 +44,8 @@ export function findPlatformProblem(platform: string = process.platform): string
 }
 
 /**
- * Creates the tools. Throws CONFIG_INVALID if the options are invalid.
+ * Creates the tools. Throws CONFIG_INVALID if the options are invalid, a directory cannot be a root, or the platform is
+ * not supported.
  *
  * @example
  * const tools = toolbox({ roots: ['.'] });

@@ -71,7 +71,10 @@ async function viewLines(
   return { ...withDigest, note: `Lines ${lastLine + 1} to ${lines} follow; use offset.` };
 }
 
-/** Returns the number of lines and the byte range of the requested ones. Only these are decoded. */
+/**
+ * Returns the number of all lines, and the byte range of the requested ones: `limit` lines from the one-based line
+ * `offset` on.
+ */
 function lineExtentOf(bytes: Uint8Array, offset: number, limit: number): { lines: number; start: number; end: number } {
   let [newlines, start, end] = [0, offset === 1 ? 0 : bytes.length, bytes.length];
   for (let i = 0; i < bytes.length; i++) {

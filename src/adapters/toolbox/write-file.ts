@@ -1,6 +1,7 @@
 /**
  * The tool `write_file`: creates or replaces a whole file. A person approves the content, which is in the input. The
- * diff in the question compares it with the file at that time; `expect` refuses to replace any other content later.
+ * diff in the question compares it with the file at that time. With `expect`, the file is written only if its content
+ * has this digest, or, if `expect` is `none`, only if it does not exist.
  */
 import { defineActionTool, type ToolboxTool } from './define-tool.js';
 import { applyChange, type ContentTransform, MAX_WRITE_BYTES, previewChange } from './file-change.js';

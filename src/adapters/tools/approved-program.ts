@@ -4,13 +4,14 @@ import type { ApprovalTarget } from '../../protocol/approval.js';
 import { assertProgramApproved, assertProgramUnchanged, fingerprintProgram } from './program.js';
 import { type ProcessResult, type ProcessSpec, runProcess } from './run-process.js';
 
-/** The time within which an interpreter has read the program it was started with. */
+/** The delay after which a started program is checked again. An interpreter is assumed to read its file within it. */
 const STARTUP_CHECK_MS = 500;
 
 /**
- * Runs an approved program. The file can be replaced between the last check and the moment at which the system or an
- * interpreter reads it. This race cannot be prevented, but it is detected: the program is stopped, and the call fails
- * whatever the program has printed.
+ * Runs an approved program. Throws TOOL_NOT_ADMITTED, and runs nothing, if the file is not the approved one. The file
+ * can be replaced between this check and the moment at which the system or an interpreter reads it. This race cannot be
+ * prevented, but it is detected `startMs` milliseconds after the start, or when the program exits before that. The
+ * program is then stopped, and the call fails with TOOL_FAILED, whatever the program has printed.
  */
 export async function runApprovedProgram(
   command: ProcessSpec,

@@ -10,7 +10,10 @@ import { pathToFileURL } from 'node:url';
 const DIGEST_PARAM = 'rondo-sha256';
 const SOURCE_CHANGED_CODE = 'ERR_RONDO_SOURCE_CHANGED';
 
-/** The hook runs in Node's loader thread, so it is self-contained. It passes URLs without a digest on unchanged. */
+/**
+ * The source of the loader hook. It runs in Node's loader thread, so it is self-contained. It passes URLs without a
+ * digest on to the next loader.
+ */
 // guard: imported-source-verified
 const loaderHookSource = `
 import { createHash } from 'node:crypto';
@@ -28,8 +31,9 @@ export async function load(url, context, next) {
 let isHookRegistered = false;
 
 /**
- * Imports the module if its bytes have this digest. Otherwise throws an error for which `isSourceChangedError` returns
- * true. A new `importId` makes Node load the file again instead of returning a cached module.
+ * Imports the module if its bytes have this digest, in hexadecimal. Otherwise throws an error for which
+ * `isSourceChangedError` returns true. Other errors are those of the module itself. A new `importId` makes Node load
+ * the file again instead of returning a cached module.
  */
 export async function importApprovedModule(file: string, sha256: string, importId: number): Promise<object> {
   if (!isHookRegistered) register(`data:text/javascript,${encodeURIComponent(loaderHookSource)}`);

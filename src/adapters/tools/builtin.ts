@@ -7,7 +7,7 @@ import type { Json } from '../../protocol/json.js';
 import { abortable } from './abortable.js';
 import { assertNoProblem, parseConfig } from './config.js';
 
-/** Ten minutes. */
+/** The maximum duration of `builtin:wait`: ten minutes. */
 const MAX_WAIT_MS = 600_000;
 
 function failTool(input: Json): never {
@@ -41,8 +41,9 @@ const standardTools: readonly (readonly [string, ToolFunction])[] = [
 ];
 
 /**
- * Creates the implementation of `builtin:NAME` tools: `echo`, `fail`, `wait`, and the tools in `extra`. Only extra
- * tools accept a `config`.
+ * Creates the implementation of `builtin:NAME` tools: `echo` returns its input, `fail` throws TOOL_FAILED with
+ * `input.message`, and `wait` waits for `input.ms` milliseconds. `extra` adds tools; only these accept a `config`.
+ * Throws DEFINITION_INVALID if an extra tool has the name of an existing one.
  *
  * @example
  * builtinTools({ upper: (input) => String(input).toUpperCase() });

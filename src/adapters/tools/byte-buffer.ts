@@ -1,10 +1,11 @@
 /** A growing byte buffer. */
 
-/** Collects chunks in one buffer, so that many small chunks cost no more memory than one large one. */
+/** Collects chunks in one buffer, which doubles when it is full, so that many small chunks need little extra memory. */
 export class ByteBuffer {
   private buffer = Buffer.alloc(0);
   private usedBytes = 0;
 
+  /** The number of collected bytes. */
   get length(): number {
     return this.usedBytes;
   }
@@ -29,7 +30,7 @@ export class ByteBuffer {
     this.usedBytes = count;
   }
 
-  /** Returns the bytes, without copying them. */
+  /** Returns the bytes without copying them. They are valid until the next append. */
   toBuffer(): Buffer {
     return this.buffer.subarray(0, this.usedBytes);
   }

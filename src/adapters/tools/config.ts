@@ -19,7 +19,7 @@ export interface ParsedConfig<T> {
   readonly problem: string | undefined;
 }
 
-/** Validates a config against the rules of a scheme. */
+/** Validates a config against the rules of a scheme, which the message of a problem names. Does not throw. */
 export function parseConfig<T>(
   scheme: string,
   config: ToolConfig,
@@ -47,7 +47,7 @@ export function integerBetween(min: number, max: number): ConfigRule<number> {
   return { requirement: description, accepts: includes };
 }
 
-/** The setting `maxOutputBytes`: the maximum size of the output of a tool. */
+/** The setting `maxOutputBytes`: the maximum size of the output of a tool, and its default. */
 export const outputBytesSetting = {
   defaultBytes: 10 * 1024 * 1024,
   rule: integerBetween(1, 64 * 1024 * 1024),
@@ -58,7 +58,10 @@ export function isVariableName(value: Json): boolean {
   return typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(value);
 }
 
-/** Throws DEFINITION_INVALID if there is a problem. Tools call it on `open`, in case registration did not check. */
+/**
+ * Throws DEFINITION_INVALID if there is a problem. `open` calls it for definitions that were not checked at
+ * registration.
+ */
 export function assertNoProblem(problem: string | undefined): void {
   if (problem !== undefined) throw new LoopError('DEFINITION_INVALID', problem);
 }

@@ -1,4 +1,7 @@
-/** `exec:PATH` tools: an executable file next to the definition reads JSON from stdin and prints JSON to stdout. */
+/**
+ * `exec:PATH` tools: an executable file in the directory of the definition, or below it, reads JSON from stdin and
+ * prints JSON to stdout.
+ */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { LoopError } from '../../base/errors.js';
@@ -37,10 +40,10 @@ interface ExecSettings {
   readonly killGraceMs: number;
 }
 
-/** The variables that every program gets. Others may be secrets and must be listed in `config.env`. */
+/** The variables that every program inherits. Others may be secrets and must be listed in `config.env`. */
 const inheritedVariables = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR', 'TZ'];
 const MAX_STDERR_MESSAGE_CHARS = 2000;
-/** If stderr has this length, `runProcess` may have discarded its beginning. */
+/** From this length of stderr on, `runProcess` may have discarded its beginning. */
 const CAPTURED_STDERR_BYTES = 64 * 1024;
 /** EX_TEMPFAIL of sysexits.h, a temporary failure: the call is retryable. */
 const EX_TEMPFAIL = 75;
@@ -81,7 +84,7 @@ function pickVariables(source: NodeJS.ProcessEnv, names: readonly string[]): Nod
   return Object.fromEntries(setNames.map((name) => [name, source[name]]));
 }
 
-/** The error for a program that could not be started. Its file exists, so ENOENT refers to its interpreter. */
+/** Creates the error for a program that could not be started. Its file exists, so ENOENT refers to its interpreter. */
 function startError(target: string, error: unknown): LoopError {
   const { code, message } = error as NodeJS.ErrnoException;
   const missing = 'the interpreter in its first line (#!) was not found';
@@ -95,18 +98,24 @@ function startError(target: string, error: unknown): LoopError {
   );
 }
 
-/** Redacts the values of all passed variables, for error messages. */
+/** Returns a redactor of the values of all variables of `config.env`, for error messages. */
 function errorRedactor(passedEnv: NodeJS.ProcessEnv): Redactor {
   return redactorOf(Object.values(passedEnv).map(String));
 }
 
-/** Redacts only values that may be secrets, for results: a result may legitimately contain, say, a directory name. */
+/**
+ * Returns a redactor of only those variables of `config.env` that may be secrets, for results. A result may
+ * legitimately contain other values, such as a directory name.
+ */
 function resultRedactor(passedEnv: NodeJS.ProcessEnv): Redactor {
   const secrets = Object.entries(passedEnv).filter(([name, value = '']) => mayHoldSecret(name, value));
   return redactorOf(secrets.map(([, value]) => String(value)));
 }
 
-/** Returns the printed JSON document. Throws TOOL_FAILED if the program failed or printed something else. */
+/**
+ * Returns the printed JSON document, redacted. Throws TOOL_FAILED if the program failed, printed too much, or printed
+ * anything else.
+ */
 function parseOutput(
   target: string,
   result: ProcessResult,
@@ -136,8 +145,8 @@ function parseOutput(
 }
 
 /**
- * Creates the implementation of `exec:PATH` tools. A process gets a clean environment, and is killed with all its
- * children when its call ends.
+ * Creates the implementation of `exec:PATH` tools. A program gets only a few environment variables (see above), those
+ * of `config.env`, and the ids of the call. Its process group is killed when its call ends.
  */
 export function execTools(options: ExecOptions = {}): ToolImplementation {
   const source = options.environment ?? process.env;

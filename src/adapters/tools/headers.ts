@@ -11,7 +11,7 @@ import { type ConfigRule, isVariableName } from './config.js';
 /** An object with string values. */
 export type StringMap = { readonly [name: string]: string };
 
-/** Headers that a definition cannot set, because Rondo or its HTTP client sets them. */
+/** Headers that a definition cannot set, because Rondo or its HTTP client controls them. */
 const reservedHeaders = [
   'accept-encoding',
   'connection',
@@ -26,7 +26,7 @@ const reservedHeaders = [
   'transfer-encoding',
   'upgrade',
 ];
-/** Headers that usually contain a secret. A definition names the environment variable of their value. */
+/** Headers that usually contain a secret. A definition can take their values only from environment variables. */
 const secretHeaders = ['api-key', 'authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-auth-token'];
 
 const RESERVED_NOTE = `Rondo sets ${reservedHeaders.join(', ')} itself`;
@@ -59,8 +59,8 @@ export const envHeadersRule: ConfigRule<StringMap> = {
 };
 
 /**
- * Reads the value of each header from its environment variable. Throws TOOL_FAILED if a variable is not set or is not a
- * valid header value; the error does not contain the value.
+ * Reads the value of each header from its environment variable and trims it. Throws TOOL_FAILED if a variable is unset,
+ * blank or not a valid header value. The error does not contain the value.
  */
 export function headersFromEnvironment(env: NodeJS.ProcessEnv, variables: StringMap): StringMap {
   const headers = Object.entries(variables).map(([header, variable]) => {
@@ -72,7 +72,7 @@ export function headersFromEnvironment(env: NodeJS.ProcessEnv, variables: String
   return Object.fromEntries(headers);
 }
 
-/** Percent-encodes an idempotency key: every character except printable ASCII, and also spaces and `%`. */
+/** Percent-encodes an idempotency key. Only printable ASCII characters other than the space and `%` are kept. */
 export function encodeIdempotencyKey(key: string): string {
   return [...key].map((character) => (/^[!-$&-~]$/.test(character) ? character : percentEncode(character))).join('');
 }

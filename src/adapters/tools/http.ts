@@ -1,7 +1,7 @@
 /**
- * `http:URL` tools: the input is sent as the JSON body of a POST request, and the response body is the output. Without
- * permits of the operator, an untrusted definition can reach public addresses only and cannot send environment
- * variables.
+ * `http:URL` tools: the input is sent as the JSON body of a POST request, and the JSON body of the response is the
+ * output. An untrusted definition can send an environment variable, or reach an address that is not public, only with a
+ * permit of the operator.
  */
 import { StringDecoder } from 'node:string_decoder';
 import { LoopError } from '../../base/errors.js';
@@ -56,7 +56,10 @@ const configRules: { readonly [K in keyof HttpSettings]: ConfigRule<HttpSettings
 /** The maximum delay that a Retry-After header can request: one day. */
 const MAX_RETRY_AFTER_MS = 86_400_000;
 
-/** Parses the URL of `http:https://host/path`, or of an implementation that is itself a URL. */
+/**
+ * Parses the target of `http:https://host/path`, or of an implementation that is itself a URL. Returns undefined if it
+ * is not a valid http or https URL; the scheme `https` accepts only the latter.
+ */
 function parseUrl(scheme: string, target: string): URL | undefined {
   const text = target.startsWith('//') ? `${scheme}:${target}` : target;
   const pattern = scheme === 'http' ? /^https?:\/\/[^/]/ : /^https:\/\/[^/]/;
@@ -85,8 +88,8 @@ function findEndpointProblem(
 }
 
 /**
- * Returns the reason why the operator does not permit an untrusted definition to send a variable or reach the URL.
- * Host names are not resolved here; the address is checked on connect.
+ * Returns the reason why an untrusted definition may not send a variable or reach the URL; undefined if it may. Host
+ * names are not resolved here; their addresses are checked on connect.
  */
 function findPermitProblem(url: URL, variables: readonly string[], permits: Permits): string | undefined {
   // guard: header-variables-permitted
@@ -96,7 +99,10 @@ function findPermitProblem(url: URL, variables: readonly string[], permits: Perm
   return isKnownPrivateHost(url) && !permits.canReach(url) ? reachRefusal(url) : undefined;
 }
 
-/** Parses Retry-After. A date is compared with the Date header of the same response, so no clock is needed. */
+/**
+ * Parses Retry-After; a missing or invalid header yields no delay. A date is compared with the Date header of the same
+ * response, so no clock is needed.
+ */
 function retryAfterOf({ headers }: HttpResponse): { readonly retryAfterMs?: number } {
   const value = headers['retry-after'];
   if (value === undefined) return {};

@@ -10,7 +10,10 @@ const MAX_SCANNED_CHARS = 64 * 1024;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** Returns the redacted value, or a redacted description of what the bytes are if they are not one JSON document. */
+/**
+ * Returns the redacted value, or a redacted description of the bytes if they are not one JSON document. The description
+ * completes a sentence such as "it printed …".
+ */
 export function parseJsonDocument(
   bytes: Uint8Array,
   valueRedactor: Redactor = NO_REDACTION,

@@ -1,4 +1,7 @@
-/** `module:PATH#export` tools: a function of a JavaScript module next to the definition, run in this process. */
+/**
+ * `module:PATH#export` tools: a function of a module in the directory of the definition, or below it, that runs in this
+ * process.
+ */
 import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -41,7 +44,10 @@ const { cache: commonJsCache } = createRequire(import.meta.url);
 
 type ImportModule = (file: string, sha256: string, importId: number) => Promise<object>;
 
-/** Returns the exports of a module with exactly these bytes. Throws TOOL_NOT_ADMITTED if the file changes meanwhile. */
+/**
+ * Returns the exports of a module with exactly these bytes, from the cache if it has been imported before. Throws
+ * TOOL_NOT_ADMITTED if the file has other bytes, and TOOL_FAILED if it cannot be loaded.
+ */
 function loadExports(file: string, sha256: string, target: string, importWith: ImportModule): Promise<object> {
   const key = `${sha256} ${file}`;
   const cached = importedModules.get(key);
@@ -54,7 +60,8 @@ function loadExports(file: string, sha256: string, target: string, importWith: I
 }
 
 /**
- * Node caches modules by URL, and CommonJS modules by path too. Each import uses a new URL and clears the path cache.
+ * Imports a module anew. Node caches modules by URL, and CommonJS modules by path too, so each import uses a new URL
+ * and removes the file from the cache by path.
  */
 async function importModule(file: string, sha256: string, target: string, importWith: ImportModule): Promise<object> {
   importCount += 1;
@@ -70,8 +77,8 @@ async function importModule(file: string, sha256: string, target: string, import
 }
 
 /**
- * Imports a module for calls without an approval, without a loader hook. Throws if the file changed while it was
- * loaded: then its top level may have run, but none of its functions is called.
+ * Imports a module for calls without an approval, without a loader hook. Throws TOOL_NOT_ADMITTED if the file changed
+ * while it was loaded. In this case, its top level may have run, but none of its functions is called.
  */
 const importUnchanged: ImportModule = async (file, sha256, importId) => {
   const displayName = `module:${file}`;
@@ -103,7 +110,7 @@ function exportedFunction(exports: object, target: string, name: string): ToolFu
 
 /**
  * Creates the implementation of `module:PATH#export` tools. The function receives the input and the context of the
- * call: its ids, its abort signal and the config of the tool.
+ * call, such as its ids, its abort signal and the config of the tool.
  */
 export function moduleTools(): ToolImplementation {
   /** Modules for calls without an approval. They run the bytes that the file had at the first such call. */

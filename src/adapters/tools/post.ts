@@ -14,6 +14,7 @@ interface PostRequest {
   readonly url: URL;
   readonly headers: { readonly [name: string]: string };
   readonly body: string;
+  /** The maximum number of bytes that are read of the response body. */
   readonly maxOutputBytes: number;
   /**
    * True if the host name must resolve to public addresses. The caller checks URLs with a literal address.
@@ -36,13 +37,16 @@ export interface HttpResponse {
   readonly isTruncated: boolean;
 }
 
-/** The body of an error response is needed for the error message only. */
+/** The maximum number of bytes that are read of the body of a redirect or an error, which only the message needs. */
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
 const systemResolve: ResolveHost = async (hostname) =>
   (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address);
 
-/** Sends a request and reads the response up to the limit. Rejects with the reason of the signal if it aborts. */
+/**
+ * Sends a request and reads the response up to the limit. Does not follow redirects. Rejects with the reason of the
+ * signal if it aborts, with NotPublicError if `publicOnly` refuses the host, and with other network errors.
+ */
 export async function post(request: PostRequest, signal: AbortSignal): Promise<HttpResponse> {
   const { url, headers, body, maxOutputBytes, publicOnly = false, resolve = systemResolve } = request;
   signal.throwIfAborted();

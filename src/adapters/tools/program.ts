@@ -12,7 +12,10 @@ import { targetDifference } from '../../base/approval-target.js';
 import { LoopError } from '../../base/errors.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 
-/** The resolution of change times: a file that changed more recently could change again with the same change time. */
+/**
+ * The minimum age of the last change of a file. Change times have a limited resolution, so a file that changed more
+ * recently could change again with the same change time.
+ */
 const MIN_UNCHANGED_MS = 50;
 const MAX_READ_ATTEMPTS = 40;
 
@@ -23,13 +26,17 @@ interface ProgramFingerprint {
   readonly changeStamp: string;
 }
 
-/** Reads the approval target of a program. `displayName` is its name in messages. */
+/**
+ * Reads the approval target of a program. Throws TOOL_FAILED if the file cannot be read. `displayName` is its name in
+ * messages.
+ */
 export async function programTargetOf(file: string, displayName: string): Promise<ProgramFingerprint['target']> {
   return (await readProgram(file, displayName)).target;
 }
 
 /**
  * Reads a program that is about to start. Waits until its last change is old enough for the next one to be detected.
+ * Throws TOOL_NOT_ADMITTED if the file keeps changing, and TOOL_FAILED if it cannot be read.
  */
 export async function fingerprintProgram(
   file: string,
@@ -48,7 +55,7 @@ export async function fingerprintProgram(
   });
 }
 
-/** Throws the error if the file was changed or replaced since it was read. */
+/** Throws the error of `createError` if the file was changed, replaced or removed since it was read. */
 export async function assertProgramUnchanged(
   { target, changeStamp }: ProgramFingerprint,
   createError: () => LoopError,

@@ -15,8 +15,11 @@ export interface ProcessSpec {
   readonly args: readonly string[];
   readonly directory: string;
   readonly env: NodeJS.ProcessEnv;
+  /** The text for stdin. */
   readonly input: string;
+  /** The maximum size of stdout. A program that prints more is killed. */
   readonly maxOutputBytes: number;
+  /** How long the program may take to exit after an abort, before it is killed. */
   readonly killGraceMs: number;
 }
 
@@ -25,13 +28,14 @@ export interface ProcessResult {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: Buffer;
-  /** The end of stderr. */
+  /** The end of stderr: at least its last 64 KiB. */
   readonly stderr: Buffer;
-  /** True if the program was killed because stdout exceeded the limit. */
+  /** True if stdout exceeded the limit, so that the program was killed. */
   readonly isOutputTooLarge: boolean;
 }
 
-const MAX_STDERR_BYTES = 64 * 1024;
+/** The number of bytes at the end of stderr that are kept at least; up to twice as many may be kept. */
+const KEPT_STDERR_BYTES = 64 * 1024;
 const KILL_WAIT_MS = 1000;
 
 /** Collects the output of a child process: stdout up to a limit, and the end of stderr. */
@@ -53,7 +57,7 @@ class ProcessOutput {
     });
     child.stderr.on('data', (chunk: Buffer) => {
       this.chunkCount += 1;
-      this.stderr.appendKeepingLast(chunk, MAX_STDERR_BYTES);
+      this.stderr.appendKeepingLast(chunk, KEPT_STDERR_BYTES);
     });
     this.closed = new Promise((resolve) => {
       child.once('close', () => {
@@ -69,7 +73,10 @@ class ProcessOutput {
   }
 }
 
-/** Runs a program until it exits. After an abort, kills it and rejects with the reason of the signal. */
+/**
+ * Runs a program until it exits. Rejects with the system error if it cannot be started. After an abort, stops it and
+ * rejects with the reason of the signal.
+ */
 export async function runProcess(command: ProcessSpec, abort: AbortSignal): Promise<ProcessResult> {
   abort.throwIfAborted();
   const { file, args, directory, env } = command;

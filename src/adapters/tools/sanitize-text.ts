@@ -3,8 +3,8 @@ import { stripHidden } from '../../base/hidden-characters.js';
 import { type CutEdge, NO_REDACTION, type Redactor } from '../../base/redact.js';
 
 /**
- * Removes hidden characters and secrets. `cut` names the end at which the text is truncated, so that a partial secret
- * is redacted too.
+ * Removes escape sequences, hidden characters and surrounding whitespace, and redacts secrets. `cut` names the edge at
+ * which the text was cut, so that a partial secret there is redacted too.
  */
 export function sanitizeText(text: string, redactor: Redactor = NO_REDACTION, cut?: CutEdge): string {
   return redactor.redactText(stripHidden(text, cut === 'end').trim(), cut);

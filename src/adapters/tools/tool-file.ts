@@ -1,7 +1,7 @@
 /**
  * Locates the files of tools. A tool may run only files inside the directory of its definition, after resolving links,
- * and only if the operator trusts that directory. Registration checks the path only; the file system is checked when
- * the tool is opened and again immediately before it runs.
+ * and only if the operator trusts that directory. Registration checks the trust and the path; the file system is
+ * checked when the tool is opened and, for `exec:` tools, again immediately before the program runs.
  */
 import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
@@ -23,7 +23,10 @@ function isStrictlyInside(directory: string, file: string): boolean {
   return !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
 }
 
-/** Returns the reason why no tool file can have this path; undefined if it can. Does not access the file system. */
+/**
+ * Returns the reason why a tool cannot use this path: the definition has no directory, the directory is not trusted, or
+ * the path is invalid or leaves the directory. Returns undefined if it can. Does not access the file system.
+ */
 export function findPathProblem(
   scheme: string,
   path: string,
@@ -41,7 +44,10 @@ export function findPathProblem(
   return undefined;
 }
 
-/** Resolves the path of a tool to its file. Throws TOOL_FAILED if it does not exist or is outside of the directory. */
+/**
+ * Resolves the path of a tool to its file. Throws TOOL_FAILED if it cannot be read, is outside of the directory of the
+ * definition, or is not a regular file. Does not check the trust.
+ */
 export async function locateToolFile(scheme: string, path: string, origin: DefinitionOrigin): Promise<ToolFile> {
   const displayName = `${scheme}:${path}`;
   const base = origin.directory ?? '';

@@ -1,4 +1,4 @@
-/** Checks of composites: the order of steps, and the values that they pass to each other (section 7). */
+/** Checks of composites: the order of steps, and the values that they pass to each other (section 7 of LSEM). */
 import { ownProperty } from '../../base/own-property.js';
 import { assertSameJson, assertThat, describeValue, isNonEmptyString, NotApplicableError } from '../assertions.js';
 import { type ConformanceCheck, checksOf } from '../check.js';

@@ -1,4 +1,4 @@
-/** The content of definitions: unique ids, versions, schemas, and what a registry returns of them (section 4). */
+/** Checks of definitions: unique ids, versions, schemas, and reading a definition back (section 4 of LSEM). */
 import { ownProperty } from '../../base/own-property.js';
 import { assertSameJson, assertThat, describeValue } from '../assertions.js';
 import { type ConformanceCheck, checksOf } from '../check.js';

@@ -1,4 +1,7 @@
-/** The shape of definitions: members, kinds, bodies and steps that a registry accepts or refuses (sections 3, 4 and 7). */
+/**
+ * Checks of definitions: members, kinds, bodies and steps that a registry accepts or refuses (sections 3, 4, 7 and 9 of
+ * LSEM).
+ */
 import { assertSameJson, assertThat, describeValue } from '../assertions.js';
 import { type ConformanceCheck, checksOf } from '../check.js';
 import type { CheckContext } from '../check-context.js';
@@ -15,7 +18,7 @@ import {
 
 const REQUIRED_MEMBERS = ['id', 'name', 'version', 'inputSchema', 'outputSchema', 'kind'] as const;
 
-/** Returns a valid body for each kind. */
+/** Registers the loop `inner` and returns a valid body for each kind. */
 async function validBodies(context: CheckContext): Promise<{ readonly [kind: string]: unknown }> {
   await context.register(echoLoop(context, 'inner'));
   const { profile } = context;
@@ -26,6 +29,7 @@ async function validBodies(context: CheckContext): Promise<{ readonly [kind: str
   };
 }
 
+/** The event types that show that a call used the body of a kind. */
 const ACTIVITY_PATTERNS: { readonly [kind: string]: RegExp } = {
   prompt: /^call\.backend\./,
   composite: /^child\./,

@@ -1,4 +1,4 @@
-/** Checks of the lifecycle: every call follows the diagram and ends once (section 5). */
+/** Checks of the lifecycle: every call follows LSEM's lifecycle diagram and ends once (sections 2, 5 and 6 of LSEM). */
 import { ownProperty } from '../../base/own-property.js';
 import { assertSameJson, assertThat, describeValue, isNonEmptyString } from '../assertions.js';
 import { type ConformanceCheck, checksOf } from '../check.js';

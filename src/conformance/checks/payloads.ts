@@ -1,4 +1,4 @@
-/** Checks of payloads: each event has the members in the table of section 6. */
+/** Checks of payloads: each event has the members in the table of section 6 of LSEM. */
 import { ownProperty } from '../../base/own-property.js';
 import {
   assertSameJson,
@@ -45,7 +45,7 @@ async function runOneOfEachKind(context: CheckContext): Promise<readonly Recorde
 
 const PROMPT_PIECES = ['Say something.'] as const;
 
-/** Returns the promptLength of a prompt with this system prompt. */
+/** Runs a prompt with this system prompt and returns its promptLength; NaN if it reports none. */
 async function promptLengthWith(context: CheckContext, id: string, system: string): Promise<number> {
   await context.register(promptLoop(context, id, { prompt: context.requirePromptWithSystem(PROMPT_PIECES, system) }));
   const length = ownProperty(

@@ -1,4 +1,4 @@
-/** Checks of the suite itself: a complete report (section 9), and no requirement beyond LSEM (section 10). */
+/** Checks of the suite itself: a complete report (section 9 of LSEM), and no requirement beyond LSEM (section 10). */
 import { assertThat } from '../assertions.js';
 import type { ConformanceCheck } from '../check.js';
 import type { LsemDriver } from '../driver.js';
@@ -8,9 +8,14 @@ import { type CheckResult, type ConformanceReport, findReportProblems } from '..
 export interface SuiteRun {
   /** The report so far, with this check as passed. */
   readonly report: ConformanceReport;
-  /** The checks that have not run with only the required members of a driver. */
+  /**
+   * The checks that used an optional member of the driver or did not run, except those with results of earlier
+   * processes.
+   */
   readonly unprovenChecks: readonly ConformanceCheck[];
-  /** Runs a check on the complete driver, or on its required members only. */
+  /**
+   * Runs a check with the required members of the driver, or returns its result with all members, running it if needed.
+   */
   rerun(check: ConformanceCheck, members: 'all' | 'required'): Promise<CheckResult>;
 }
 

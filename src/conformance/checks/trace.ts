@@ -1,4 +1,4 @@
-/** Checks of all events and of complete traces (sections 2, 5 and 6). */
+/** Checks of all events and of complete traces (sections 2, 5 and 6 of LSEM). */
 import { ownProperty } from '../../base/own-property.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import {
@@ -44,7 +44,7 @@ function assertTimesInOrder(loopId: string, call: readonly TraceEvent[]): void {
   }
 }
 
-/** Runs a body in a child of a composite, so that its call is not the root. */
+/** Runs a body as a custom tool in a step of a composite, so that its call is not the root call. */
 async function runInChild(context: CheckContext, body: (toolContext: SuiteToolContext) => void): Promise<RecordedRun> {
   const tool = context.requireCustomTool((input, toolContext) => {
     body(toolContext);

@@ -1,4 +1,7 @@
-/** Checks of validation: every input and output is validated against its schema and not altered (section 4). */
+/**
+ * Checks of validation: every input and output is validated against its schema and not altered (sections 4 and 5 of
+ * LSEM).
+ */
 import { assertSameJson, assertThat, describeValue, isNullish } from '../assertions.js';
 import { type ConformanceCheck, checksOf } from '../check.js';
 import type { CheckContext } from '../check-context.js';
@@ -15,7 +18,7 @@ import {
 
 const ACTIVITY_PATTERN = /^(?:call\.backend|call\.tool|child)\./;
 
-/** A schema that makes a coercing validator change its input. */
+/** A schema with defaults and types for which a validator that coerces would change its input. */
 const coercibleSchema = {
   type: 'object',
   properties: {

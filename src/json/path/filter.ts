@@ -63,7 +63,7 @@ function compareValues(a: Json | undefined, operator: string, b: Json | undefine
   }
 }
 
-/** True if two values are equal. Each visited part counts towards the limit of the search. */
+/** True if two values are equal, or both are missing. Each visited part counts towards the limit of the search. */
 function isEqual(a: Json | undefined, b: Json | undefined, search: PathSearch): boolean {
   search.countVisits(typeof a === 'string' ? a.length / CHARS_PER_VISIT : 1);
   if (a === b) return true;
@@ -128,6 +128,7 @@ function compileFunction({ name, args: [argument] }: FunctionCall, compile: Comp
   };
 }
 
+/** Returns the number of characters, items or members of a value; undefined for other values. */
 function lengthOf(value: Json | undefined, search: PathSearch): number | undefined {
   if (typeof value === 'string') {
     search.countVisits(value.length / CHARS_PER_VISIT);

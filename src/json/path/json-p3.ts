@@ -1,4 +1,7 @@
-/** Loads the JSONPath parser json-p3 with the first path that is not plain, because loading it takes long. */
+/**
+ * Loads the JSONPath parser json-p3 with the first path that does not consist of simple names, indexes and wildcards,
+ * because loading it takes long.
+ */
 import { createRequire } from 'node:module';
 
 type JsonP3 = typeof import('json-p3');

@@ -1,6 +1,6 @@
 /**
- * Compiles queries to closures. json-p3 parses them; Rondo evaluates them itself, so that evaluation is bounded,
- * patterns match in linear time, and `$` in a nested filter is the root of the document.
+ * Compiles JSONPath queries to closures. json-p3 parses them; Rondo evaluates them itself, so that evaluation is
+ * bounded, patterns match in linear time, and `$` in a nested filter is the root of the document.
  */
 import type { JSONPathQuery } from 'json-p3';
 import type { Json } from '../../protocol/json.js';
@@ -68,7 +68,7 @@ export function followSegments(root: Json, segments: readonly (string | number)[
   return value;
 }
 
-/** Compiles a parsed query. */
+/** Compiles a parsed query. Throws if a filter has an unsupported pattern. */
 export function compileQuery(query: JSONPathQuery): CompiledQuery {
   const plain = plainSegmentsOf(query);
   return plain === undefined ? applyInOrder(query.segments.map(compileSegment)) : compilePlainSegments(plain);

@@ -1,4 +1,4 @@
-/** The evaluation of a path on a document, bounded in selected nodes, visited values and depth. */
+/** The evaluation of a JSONPath on a document, bounded in selected nodes, visited values and depth. */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 
@@ -18,14 +18,14 @@ export class PathSearch {
     this.root = root;
   }
 
-  /** Counts a visited value. A long string costs more than one visit. */
+  /** Counts a visited value. A long string costs more than one visit. Throws MAPPING_FAILED over the limit. */
   countVisits(cost = 1): void {
     this.visits += cost;
     if (this.visits > MAX_VISITS)
       throw new LoopError('MAPPING_FAILED', `A path visits more than ${MAX_VISITS} values.`);
   }
 
-  /** Adds a node to the selected ones. */
+  /** Adds a node to the selected ones. Throws MAPPING_FAILED over the limit. */
   add(value: Json, selected: Json[]): void {
     this.countVisits();
     selected.push(value);
@@ -33,7 +33,7 @@ export class PathSearch {
       throw new LoopError('MAPPING_FAILED', `A path selects more than ${MAX_NODES} values.`);
   }
 
-  /** Visits a value and all its descendants in pre-order. */
+  /** Visits a value and all its descendants in pre-order. Throws MAPPING_FAILED if they are too many or too deep. */
   descend(value: Json, visit: (value: Json) => void, depth = 0): void {
     this.countVisits();
     if (depth > MAX_DEPTH)
@@ -43,21 +43,24 @@ export class PathSearch {
   }
 }
 
-/** Returns the items of an array or the members of an object. */
+/** Returns the items of an array or the values of an object's members; none for other values. */
 export function childrenOf(value: Json): readonly Json[] {
   if (typeof value !== 'object' || value === null) return [];
   if (Array.isArray(value)) return value;
   return Object.values(value).filter((part) => part !== undefined);
 }
 
-/** Returns the own member of an object. Inherited members (functions and `__proto__`) are not returned. */
+/**
+ * Returns the member of an object; undefined if it has none of this name. The inherited members of a JSON object, which
+ * are functions and `__proto__`, are not returned.
+ */
 export function memberOf(value: Json | undefined, name: string): Json | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const member = (value as { readonly [name: string]: Json })[name];
   return typeof member !== 'function' && (name !== '__proto__' || Object.hasOwn(value, name)) ? member : undefined;
 }
 
-/** Returns the item of an array. A negative index counts from the end. */
+/** Returns the item of an array. A negative index counts from the end. Undefined if there is no such item. */
 export function itemOf(value: Json | undefined, index: number): Json | undefined {
   if (!Array.isArray(value)) return undefined;
   return value[index < 0 ? value.length + index : index];

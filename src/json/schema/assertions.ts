@@ -36,12 +36,15 @@ const enumKeyword: KeywordCompiler = (_, value) => {
   return assertionRule('enum', (item) => scalars.has(item) || others.some((check) => check(item)), message);
 };
 
-/** Returns the compiler of a keyword for numbers. `relation` states the bound in messages. */
+/** Returns the compiler of a keyword for numbers. `relation` precedes the bound in messages. */
 function numericKeyword(keyword: string, relation: string, check: (bound: number) => SchemaCheck): KeywordCompiler {
   return (_, bound) => assertionRule(keyword, check(bound as number), `must be ${relation} ${bound}`);
 }
 
-/** A text has at most as many characters as code units and at least half as many, so most texts need no counting. */
+/**
+ * `minLength`. A text has at most as many characters as code units and at least half as many, so most texts need no
+ * counting.
+ */
 const minLength: KeywordCompiler = (_, value) => {
   const min = value as number;
   const check: SchemaCheck = (text) =>

@@ -29,10 +29,10 @@ import {
   typeCodes,
 } from './rule.js';
 
-/** The maximum number of compiled schemas. */
+/** The maximum number of compiled schemas of one document, counted once per dynamic scope. */
 const MAX_NODES = 200_000;
 
-/** The order of evaluation: keywords that are cheap and fail often come first. */
+/** The compilers of all keywords, in the order of evaluation: keywords that are cheap and fail often come first. */
 const keywordCompilers: { readonly [keyword: string]: KeywordCompiler } = {
   ...assertionKeywords,
   ...objectKeywords,
@@ -80,6 +80,7 @@ class SchemaCompiler {
   private readonly documents: SchemaDocuments;
   private readonly nodes = new Map<SchemaObject, Map<string, CompiledSchema>>();
   private readonly resourceIds = new Map<SchemaResource, number>();
+  /** The nodes whose keywords are not compiled yet, with the function that compiles them. */
   private readonly unfinished = new Map<CompiledSchema, () => void>();
   /** The schemas that each schema applies to the same value. */
   private readonly inPlaceEdges = new Map<CompiledSchema, CompiledSchema[]>();
@@ -138,6 +139,7 @@ class SchemaCompiler {
     compile?.();
   }
 
+  /** Returns the scope inside of a resource: with the dynamic anchors that no outer resource binds. */
   private enterResource(scope: DynamicScope, resource: SchemaResource): DynamicScope {
     if (resource.dynamicAnchors.size === 0) return scope;
     const newAnchors = [...resource.dynamicAnchors].filter(([name]) => !scope.anchors.has(name));
@@ -181,7 +183,10 @@ class SchemaCompiler {
     return part;
   }
 
-  /** Returns the schema that a reference of `schema` resolves to in this dynamic scope. */
+  /**
+   * Returns the schema that a reference of `schema` resolves to in this dynamic scope. Throws MalformedSchemaError if
+   * there is none.
+   */
   resolveTarget(schema: SchemaObject, reference: string, isDynamic: boolean, scope: DynamicScope): JsonSchema {
     this.hasReferences = true;
     const location = this.documents.locationOf(schema);
@@ -193,7 +198,7 @@ class SchemaCompiler {
     return (isDynamic && dynamicTarget(target, reference, scope)) || target;
   }
 
-  /** Compiles a pattern of `schema`. */
+  /** Compiles a pattern of `schema`. Throws MalformedSchemaError if it cannot be used. */
   compilePattern(schema: SchemaObject, source: string): LinearPattern {
     try {
       return linearPattern(source);
@@ -246,7 +251,7 @@ function throwUnfinished(): never {
   throw new Error('A schema was used before it was compiled.');
 }
 
-/** Combines checks with a logical and, without a loop. */
+/** Returns a check that requires all checks to succeed. It runs no loop. */
 function combineChecks(checks: readonly SchemaCheck[]): SchemaCheck {
   const [a, b, c] = checks;
   if (a === undefined) return acceptAll.check;
@@ -258,7 +263,10 @@ function combineChecks(checks: readonly SchemaCheck[]): SchemaCheck {
   return (value, evaluated) => a(value, evaluated) && b(value, evaluated) && rest(value, evaluated);
 }
 
-/** Collects what the keywords of a schema with `unevaluated…` evaluate, and passes it to the enclosing schema. */
+/**
+ * Returns a check that collects the locations that the keywords of a schema with `unevaluated…` evaluate. If the value
+ * is valid, it passes them to the enclosing schema.
+ */
 function trackEvaluated(check: SchemaCheck): SchemaCheck {
   return (value, outer) => {
     const evaluated = new EvaluatedLocations();

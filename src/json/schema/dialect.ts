@@ -5,7 +5,10 @@
 import { DRAFT_2020_12 } from '../metaschema.js';
 import type { SchemaObject } from './documents.js';
 
-/** A draft: returns why a schema object of the draft cannot be evaluated as 2020-12, or undefined if it can. */
+/**
+ * A draft, as a function that returns why a schema object of the draft cannot be evaluated as 2020-12, or undefined if
+ * it can.
+ */
 export type Dialect = (schema: SchemaObject) => string | undefined;
 
 const TUPLE_ITEMS_REASON = '"items" is a list; rename it to "prefixItems" and use draft 2020-12';
@@ -17,6 +20,7 @@ function newerKeywordReason(schema: SchemaObject, keywords: readonly string[], d
 
 const draft2020: Dialect = (schema) => (Array.isArray(schema.items) ? TUPLE_ITEMS_REASON : undefined);
 
+/** Keywords that draft 2019-09 and draft 7 do not have, or that draft 2020-12 no longer has. */
 const KEYWORDS_SINCE_2020 = ['prefixItems', '$dynamicRef', '$dynamicAnchor', '$recursiveRef', '$recursiveAnchor'];
 const KEYWORDS_SINCE_2019 =
   '$anchor $vocabulary minContains maxContains dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties';
@@ -48,7 +52,7 @@ const dialects: ReadonlyMap<string, Dialect> = new Map([
   ['http://json-schema.org/draft-07/schema', draft7],
 ]);
 
-/** Returns the dialect that `$schema` names, or undefined if it is not supported. */
+/** Returns the dialect with this URI, as in `$schema`; undefined if it is not supported. */
 export function dialectOf(uri: string): Dialect | undefined {
   return dialects.get(uri.replace(/#$/, ''));
 }

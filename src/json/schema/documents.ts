@@ -80,7 +80,10 @@ export class SchemaDocuments {
     this.assertWellFormed = assertWellFormed;
   }
 
-  /** Adds a document, with its URI if it is external. It must be a tree: no object may occur twice. */
+  /**
+   * Adds a document, with its URI if it is external. It must be a tree: no object may occur twice. Throws
+   * MalformedSchemaError if it cannot be used.
+   */
   add(document: SchemaObject, uri = ANONYMOUS_URI): void {
     const isExternal = uri !== ANONYMOUS_URI;
     const pointer = isExternal ? `${uri}#` : '';
@@ -92,7 +95,7 @@ export class SchemaDocuments {
     this.assertWellFormed(document, pointer);
   }
 
-  /** Returns the location of a schema of one of the documents. */
+  /** Returns the location of a schema of one of the documents. Throws for any other schema. */
   locationOf(schema: SchemaObject): SchemaLocation {
     const location = this.locations.get(schema);
     if (location === undefined) throw new Error('A schema was compiled that is in no document.');
@@ -172,7 +175,10 @@ export class SchemaDocuments {
     return new URL(reference, base).href.replace(/#$/, '');
   }
 
-  /** Returns the schema that a reference resolves to. `pointer` is the location of the reference, for the message. */
+  /**
+   * Returns the schema that a reference resolves to. Throws MalformedSchemaError if there is none; `pointer` is the
+   * location of the reference, for the message.
+   */
   resolveReference(reference: string, from: SchemaLocation, pointer: string): JsonSchema {
     const [uri = '', ...rest] = reference.split('#');
     const resource = uri === '' ? from.resource : this.findResource(this.resolveUri(uri, from.resource.uri, pointer));

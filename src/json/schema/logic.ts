@@ -16,7 +16,9 @@ function compileBranches(context: KeywordContext, value: Json): CompiledSchema[]
   return (value as readonly Json[]).map((schema) => context.compileInPlace(schema));
 }
 
-/** True if a value is valid under a branch. What the branch evaluated counts only then. */
+/**
+ * True if a value is valid under a branch. Only then are the locations that the branch evaluated added to `evaluated`.
+ */
 function fitsBranch(rule: SchemaRule, value: unknown, evaluated: EvaluatedLocations | undefined): boolean {
   if (evaluated === undefined) return rule.check(value);
   const branchEvaluated = new EvaluatedLocations();
@@ -39,8 +41,8 @@ const allOf: KeywordCompiler = (context, value) => {
 };
 
 /**
- * Returns the issues of the branch that was probably intended: the only one of the right type, or with matching
- * constants.
+ * Returns the issues of the branch that was probably intended: the only one of the right type or, of several, the only
+ * one with matching constants. Undefined if there is no such branch.
  */
 function likelyBranchReport(rules: readonly SchemaRule[], value: unknown, at: string): IssueReport | undefined {
   const reports = rules.map((rule) => {

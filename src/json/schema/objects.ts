@@ -106,7 +106,7 @@ function countProperties(fields: UnknownObject): number {
   return count;
 }
 
-/** Returns the rule that the members whose names `matches` selects are valid under a schema. */
+/** Returns a rule that requires the members whose names `matches` selects to be valid under a schema. */
 function matchingPropertiesRule(rule: CompiledSchema, matches: (name: string) => boolean): SchemaRule {
   const check: SchemaCheck = (fields, evaluated) => {
     if (!isObject(fields)) return true;
@@ -176,6 +176,7 @@ function propertyCountKeyword(
     );
 }
 
+/** Returns a rule that applies only to objects with a member of this name. */
 function whenPresent(name: string, rule: SchemaRule): SchemaRule {
   return {
     check: (fields, evaluated) => !isObject(fields) || !hasProperty(fields, name) || rule.check(fields, evaluated),

@@ -20,8 +20,8 @@ export interface SchemaIssue {
 export type UnknownObject = { readonly [key: string]: unknown };
 
 /**
- * Returns true if a value is valid. `evaluated` collects what was evaluated; present only below an `unevaluated…`
- * keyword.
+ * Returns true if a value is valid. `evaluated` collects the locations that were evaluated; it is present only if an
+ * `unevaluated…` keyword needs them.
  */
 export type SchemaCheck = (value: unknown, evaluated?: EvaluatedLocations) => boolean;
 
@@ -48,7 +48,7 @@ export const typeCodes: { readonly [type: string]: TypeCode } = {
   null: 7,
 };
 
-/** True if a value has a type. */
+/** True if a value has the type of a code. Integers are numbers without a fraction, so 1.0 is one. */
 export function hasType(typeCode: TypeCode, value: unknown): boolean {
   switch (typeCode) {
     case 0:
@@ -71,9 +71,9 @@ export function hasType(typeCode: TypeCode, value: unknown): boolean {
 }
 
 /**
- * A compiled schema. `check` is equivalent to `hasType(typeCode, value)` and `checkRest`; rules of enclosing schemas
- * call these two directly to save a call. Its members are mutable, because a reference may point to a schema before it
- * is compiled.
+ * A compiled schema. `check` is equivalent to `hasType(typeCode, value)` and `checkRest`, which accepts every value if
+ * it is undefined; rules of enclosing schemas call these two directly to save a call. Its members are mutable, because
+ * a reference may point to a schema before it is compiled.
  */
 export interface CompiledSchema extends SchemaRule {
   check: SchemaCheck;
@@ -117,7 +117,7 @@ export class EvaluatedLocations {
 const MAX_ISSUES = 20;
 const MAX_PATH_CHARS = 300;
 
-/** The first issues of a value. */
+/** The first issues of a value, at most MAX_ISSUES. */
 export class IssueReport {
   readonly issues: SchemaIssue[] = [];
 
@@ -126,7 +126,7 @@ export class IssueReport {
     return this.issues.length >= MAX_ISSUES;
   }
 
-  /** Records an issue. */
+  /** Records an issue, unless the report is full. */
   add(at: string, message: string, keyword?: string): void {
     if (this.isFull) return;
     const path = at.length > MAX_PATH_CHARS ? `${at.slice(0, MAX_PATH_CHARS)}…` : at;
@@ -134,7 +134,7 @@ export class IssueReport {
   }
 }
 
-/** Returns the names of the defined members. JSON omits undefined ones. */
+/** Returns the names of the own members that are not undefined. JSON omits undefined members. */
 export function definedNames(value: UnknownObject): string[] {
   return Object.keys(value).filter((name) => value[name] !== undefined);
 }
@@ -152,7 +152,10 @@ export function assertionRule(keyword: string, check: SchemaCheck, message: stri
 /** A part of a value with its schema, and its member name or index. */
 export type RulePart = readonly [rule: SchemaRule, value: unknown, name: string | number];
 
-/** Returns a rule that requires each part of a value to be valid. `parts` lists the parts for the explanation. */
+/**
+ * Returns a rule that requires parts of a value to be valid. `check` checks them; `parts` lists them for the
+ * explanation.
+ */
 export function eachPartRule(
   check: SchemaCheck,
   parts: (value: never, evaluated?: EvaluatedLocations) => readonly RulePart[],
@@ -168,7 +171,7 @@ export function eachPartRule(
   };
 }
 
-/** Returns a value of the schema as JSON for messages, truncated. */
+/** Returns a value from a schema as JSON text for messages, truncated. */
 export function quoteJson(value: Json): string {
   const text = JSON.stringify(value);
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;

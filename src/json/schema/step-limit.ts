@@ -1,6 +1,7 @@
 /**
  * The step limit of one validation. Schemas that refer to each other can make validation exponential in their depth, so
- * the number of references that are followed for one value is bounded.
+ * the number of references that are followed for one value is bounded. Validation is synchronous, so one counter
+ * suffices.
  */
 
 const MAX_STEPS = 5_000_000;
@@ -10,7 +11,7 @@ let remainingSteps = MAX_STEPS;
 /** Thrown if a validation exceeds the step limit. */
 export class StepLimitError extends Error {}
 
-/** Counts one step of the current validation. */
+/** Counts one step of the current validation. Throws StepLimitError over the limit. */
 export function spendStep(): void {
   if (--remainingSteps < 0) throw new StepLimitError('The validation takes too many steps.');
 }

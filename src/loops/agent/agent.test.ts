@@ -141,7 +141,13 @@ verifies('agent.stop', 'an agent that reaches a limit stops with a reason: neith
   expect(await stopped({ stop: { inputTokens: 7 } })).toMatchObject({ reason: expect.stringContaining('inputTokens') });
   const withoutUsage = forever.map((reply) => ({ ...reply, usage: [undefined, undefined] }));
   const unreported = await stopped({ stop: { inputTokens: 1000 } }, withoutUsage);
-  expect(unreported).toMatchObject({ status: 'stopped', reason: expect.stringContaining('untold') });
+  expect(unreported).toMatchObject({ status: 'stopped', reason: expect.stringContaining('tokens-unreported') });
+  const onlyOutput = forever.slice(0, 2).map((reply) => ({ ...reply, usage: [undefined, 3] }));
+  const counted = await stopped({ stop: { outputTokens: 1000 } }, [
+    ...onlyOutput,
+    { text: 'Done.', usage: [undefined, 3] },
+  ]);
+  expect(counted, 'a count that has no limit stopped the agent').toMatchObject({ status: 'ok' });
 });
 
 verifies('agent.sub', 'a sub-agent has a conversation of its own, and a handoff answers for its agent', async () => {

@@ -53,7 +53,8 @@ const DEFAULT_TOOL_TIMEOUT_MS = 600_000;
 const INBOX_READ_TYPE = 'rondo.inbox.read';
 
 /**
- * Returns the body of an agent. It throws before the first round if a tool or the tool of an approval is not linked.
+ * Returns the body of an agent. Before the first round it throws LOOP_NOT_FOUND if a tool is not linked, and
+ * DEFINITION_INVALID if an approval policy names a loop that is not linked.
  */
 export function agentBody(
   options: AgentBodyOptions,
@@ -77,7 +78,10 @@ function missingToolError(agent: string, name: string): LoopError {
   });
 }
 
-/** A policy for an unknown tool is likely a misspelling, which would leave the intended tool without a policy. */
+/**
+ * Returns the error for an approval policy that names an unknown tool. The name is likely misspelt, which would leave
+ * the intended tool without a policy.
+ */
 function unknownApprovalError(agent: string, name: string): LoopError {
   const message = `The approvals of the agent "${agent}" name "${name}", which no loop below it has as a tool.`;
   return new LoopError('DEFINITION_INVALID', message, { path: appendPointer('/composite/agent/approvals', name) });
@@ -85,7 +89,7 @@ function unknownApprovalError(agent: string, name: string): LoopError {
 
 /** The deadline of an agent. */
 interface Deadline {
-  /** The end by the wall clock, computed at the start of the agent. */
+  /** The end by the wall clock, in milliseconds since the epoch, computed at the start of the agent. */
   readonly at: number;
   /** The same period, measured by the monotonic clock. */
   readonly period: Period;
@@ -102,7 +106,7 @@ class AgentRun {
   private readonly conversation: ModelConversation;
   private readonly usage = new UsageTotal();
   private deadline: Deadline | undefined;
-  /** True if this run of the body started the call; false for a replay. */
+  /** True during the first round of a call that this run of the body started; false for a replayed call. */
   private isNewCall = false;
   private hasRequestedRepair = false;
 
@@ -133,7 +137,10 @@ class AgentRun {
     return !this.scope.key.includes('/');
   }
 
-  /** Runs all rounds. They share one async function, because each nested one costs as much as a step. */
+  /**
+   * Runs all rounds and returns the output. They share one async function, because a nested one costs as much as a
+   * step.
+   */
   async run(input: Json): Promise<Json> {
     this.messageLog.add(userMessage(promptOf(input)));
     try {
@@ -162,7 +169,7 @@ class AgentRun {
     }
   }
 
-  /** Begins a round and records the time and the number of pending messages. */
+  /** Begins a round and records the time and the number of `steer` messages in the inbox. */
   private beginRound(round: number): Promise<{ at: number; steer: number }> {
     const { turnContext, isRoot } = this;
     return this.scope.record(ROUND_BEGUN, () => {
@@ -171,7 +178,7 @@ class AgentRun {
     });
   }
 
-  /** Returns the time for the deadline. Within one process, it advances with the monotonic clock. */
+  /** Returns the wall-clock time. With a deadline, it advances with the monotonic clock within one process. */
   private now(): number {
     const { deadline } = this;
     if (deadline === undefined) return this.services.clock.now();
@@ -284,7 +291,10 @@ class AgentRun {
     return outcome !== undefined && 'value' in outcome ? { value: outcome.value ?? null } : undefined;
   }
 
-  /** Returns the output in a reply without tool calls; undefined if the model must be called again. */
+  /**
+   * Returns the output in a reply without tool calls. Returns undefined if the model must be called again: once to
+   * repair an invalid output, and in the root call when messages have arrived.
+   */
   private async finalOutput({ text }: ModelReply): Promise<{ readonly value: Json } | undefined> {
     const { output } = this.options;
     const { value, isValid } = parseAgentOutput(text, output);

@@ -5,7 +5,10 @@
 import type { Validator } from '../../json/schema.js';
 import { type ParsedReply, parseReply } from '../reply.js';
 
-/** True if the output is structured, so that the model must answer with JSON. */
+/**
+ * True if the output is structured, so that the model must answer with JSON. A schema without constraints, of the type
+ * `string`, or with the single property `text` is not structured.
+ */
 export function expectsJson({ schema }: Validator): boolean {
   if (typeof schema !== 'object' || Object.keys(schema).length === 0 || schema.type === 'string') return false;
   const names = Object.keys((schema.properties ?? {}) as object);

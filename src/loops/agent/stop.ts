@@ -10,30 +10,31 @@ export class UsageTotal {
   rounds = 0;
   inputTokens = 0;
   outputTokens = 0;
-  /** Set once a reply did not report this count. The total is then unknown. */
-  unreported: 'inputTokens' | 'outputTokens' | undefined;
+  /** The counts that some reply did not report. A limit of such a count stops the agent. */
+  readonly unreported = new Set<'inputTokens' | 'outputTokens'>();
   /** The text of the last reply. */
   lastText = '';
 
+  /** Adds the usage of one reply, which is one round. */
   add({ text, inputTokens, outputTokens }: ModelReply): void {
     this.rounds += 1;
     this.lastText = text;
     this.inputTokens += inputTokens ?? 0;
     this.outputTokens += outputTokens ?? 0;
-    if (outputTokens === undefined) this.unreported = 'outputTokens';
-    if (inputTokens === undefined) this.unreported = 'inputTokens';
+    if (outputTokens === undefined) this.unreported.add('outputTokens');
+    if (inputTokens === undefined) this.unreported.add('inputTokens');
   }
 }
 
 interface StopLimits {
   readonly maxRounds: number;
   readonly stop: StopSpec;
-  /** By the same clock as `now`. */
+  /** In milliseconds, by the same clock as `now`. */
   readonly deadlineAt: number | undefined;
   readonly now: number;
 }
 
-/** Throws BUDGET_EXHAUSTED if the agent has reached a limit. Called before each model call. */
+/** Throws BUDGET_EXHAUSTED if the agent has reached a limit and must not call its model again. */
 export function assertWithinLimits(
   agent: string,
   usage: UsageTotal,
@@ -46,8 +47,8 @@ export function assertWithinLimits(
   if (usage.rounds === 0) return;
   for (const [name, limit] of [['inputTokens', inputTokens] as const, ['outputTokens', outputTokens] as const]) {
     if (limit === undefined) continue;
-    if (usage.unreported !== undefined)
-      throw stoppedError(agent, usage, 'tokens-untold', unreportedTokensMessage(name));
+    if (usage.unreported.has(name))
+      throw stoppedError(agent, usage, 'tokens-unreported', unreportedTokensMessage(name));
     if (usage[name] >= limit) throw stoppedError(agent, usage, name, `used ${usage[name]} of ${limit} ${name}`);
   }
 }

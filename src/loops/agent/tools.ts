@@ -18,10 +18,11 @@ import type { ModelReply } from '../model.js';
 export interface LinkedTool {
   /** The id of the loop. */
   readonly loopId: string;
-  /** True if its output is the output of the agent. */
+  /** True if its successful output becomes the output of the agent. */
   readonly isHandoff: boolean;
   /** The description for the model; undefined, like `loop`, if no loop with that id is registered. */
   modelTool: ModelTool | undefined;
+  /** True if the loop declares that it changes nothing; see `isReadOnlyLoop`. */
   isReadOnly: boolean;
   loop: Loop | undefined;
 }
@@ -29,7 +30,7 @@ export interface LinkedTool {
 /** Returns the description of a loop for the model. */
 export function toModelTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
   const schema = typeof inputSchema === 'object' ? inputSchema : {};
-  // Providers accept only object schemas.
+  // Providers accept only object schemas, so a schema without a type becomes one.
   return { type: 'function', name: toolNameOf(id), description, inputSchema: { type: 'object', ...schema } };
 }
 
@@ -79,9 +80,9 @@ export interface ToolRunOptions {
   readonly agentKey: string;
   readonly toolsById: ReadonlyMap<string, LinkedTool>;
   readonly restrictions: RestrictionTable;
-  /** Set if all calls are refused. */
+  /** The reason if all calls are refused; undefined otherwise. */
   readonly refusalReason: string | undefined;
-  /** The timeout of each call. */
+  /** The timeout of each call, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -131,6 +132,7 @@ function runToolCall(
   );
 }
 
+/** Records that a tool call does not run, and returns its error. */
 async function refuseToolCall(
   scope: Scope,
   { id, name }: RecordedToolCall,

@@ -26,7 +26,9 @@ export class Watchdog {
     this.clock = clock;
   }
 
-  /** Settles like `work`, or rejects with the result of `timeoutError` after `ms`. The work itself is not stopped. */
+  /**
+   * Settles like `work`, or rejects with the result of `timeoutError` after `ms` milliseconds. The work is not stopped.
+   */
   withTimeout<T>(ms: number, work: PromiseLike<T>, timeoutError: () => unknown): Promise<T> {
     return new Promise((resolve, reject) => {
       const until = this.clock.elapsed() + ms;

@@ -22,7 +22,9 @@ const MAX_TOOLS = 1000;
 const NO_UPPER_BOUND = Number.MAX_SAFE_INTEGER;
 const checkApprovalPolicy = oneOf(['always_allow', 'ask', 'blocked']);
 
-/** Policies by tool name. The registered tools are not known here, but a name that no tool can have is an error. */
+/**
+ * Checks policies by tool name. The registered tools are not known here, but a name that no tool can have is an issue.
+ */
 const checkApprovals: DefinitionCheck = (value, path, issues) => {
   if (!isObject(value)) return issues.add(path, 'must be an object of tool names and policies');
   for (const [tool, policy] of Object.entries(value)) {
@@ -61,7 +63,10 @@ export const checkAgent: DefinitionCheck = (value, path, issues) => {
   if (Array.isArray(tools) && Array.isArray(handoffs)) checkToolNames([...tools, ...handoffs], path, issues);
 };
 
-/** A model identifies a tool by its name only. Two tools with one name would share calls and approval policies. */
+/**
+ * Adds an issue for each tool whose name for models is that of another tool. A model identifies a tool by its name
+ * only, so the two would share calls and approval policies.
+ */
 function checkToolNames(ids: readonly unknown[], path: string, issues: DefinitionIssues): void {
   const idsByName = new Map<string, string>();
   for (const id of ids) {

@@ -9,7 +9,7 @@ export interface BackendUse {
   readonly path: string;
 }
 
-/** Returns the backends that a definition may call, in the order of their appearance. */
+/** Returns the backends that a definition may call: its own, then those of its routes, then its fallbacks. */
 export function backendsOf({ kind, backend, composite, policy }: LoopDef): readonly BackendUse[] {
   const uses: BackendUse[] = [];
   const add = (ref: BackendRef | undefined, path: string): void => {

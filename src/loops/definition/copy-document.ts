@@ -1,6 +1,7 @@
 /**
  * Makes a private copy of a document: plain JSON of bounded depth and size, copied from own properties only. Later
- * changes of the original do not affect it. A value that is not JSON is reported with its JSON pointer.
+ * changes of the original do not affect it. Members that are undefined are left out. The first value that is not JSON
+ * is reported with its JSON pointer.
  */
 import { toLoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
@@ -13,6 +14,7 @@ const MAX_JSON_CHARS = 1024 * 1024;
 class NotJsonError extends Error {}
 
 class JsonCopier {
+  /** The path of the value that is being copied, or of the value that failed. */
   readonly path: (string | number)[] = [];
   private chars = 0;
 

@@ -1,7 +1,8 @@
 /**
  * Parses a document into a LoopDef. Schemas, paths, tools, backends and other loops that it refers to are checked when
- * they are compiled or linked. A misspelt key must never disable a policy: nested objects refuse every unknown key, and
- * the top level refuses every key that resembles `policy`. Other unknown keys at the top level cause a warning.
+ * they are compiled, linked or called. A misspelt key must never disable a policy: nested objects with known keys
+ * refuse every other key, and the top level refuses keys that resemble `policy` or a missing required member. Other
+ * unknown keys at the top level cause a warning.
  */
 
 import { nearestWord } from '../../base/nearest-word.js';
@@ -75,7 +76,8 @@ const longMembers = knownMembers.filter((name) => name.length > 4);
 const shortMembers = knownMembers.filter((name) => name.length === 4);
 
 /**
- * Returns the known member that a misspelt key most likely means. Short names must be closer to avoid false matches.
+ * Returns the known member that a misspelt key most likely means; undefined if none is close. Short names must be
+ * closer to avoid false matches.
  */
 function closestMember(key: string): string | undefined {
   return nearestWord(key, ['id'], 0) ?? nearestWord(key, shortMembers, 1) ?? nearestWord(key, longMembers, 2);
@@ -145,7 +147,10 @@ export interface DefinitionWarning extends DefinitionIssue {
   readonly mistake: boolean;
 }
 
-/** Returns a warning for each top-level member that is ignored. Ignored members stay part of the definition. */
+/**
+ * Returns a warning for each unknown top-level member, and for a `backend` that is ignored. Ignored members stay part
+ * of the definition.
+ */
 export function warningsOf(definition: LoopDef): DefinitionWarning[] {
   const unknown = Object.keys(definition).filter(isUnknownMember).map(warningOf);
   const isUsed = definition.kind === 'prompt' || definition.backend === undefined;

@@ -1,5 +1,5 @@
 /** Checks the identity of a loop: its id and its version. */
-import { parseVersion } from '../semver.js';
+import { isVersion } from '../semver.js';
 import { checkThat, type DefinitionCheck } from './shape.js';
 
 /**
@@ -10,6 +10,7 @@ import { checkThat, type DefinitionCheck } from './shape.js';
 const LOOP_ID_PATTERN =
   /^(?! )(?!(?:.*\/)?\.{0,2}(?:\/|$))(?!(?:.*\.)?\*$)(?!__proto__$)(?!.*@\d+\.\d+\.\d+(?:[-+].*)?$)(?: |[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]){1,256}(?<! )$/u;
 
+/** The limit in UTF-16 units. The pattern limits the number of code points to 256. */
 const MAX_LOOP_ID_CHARS = 512;
 
 /** True if the value is a valid loop id. */
@@ -32,5 +33,5 @@ export const checkLoopId: DefinitionCheck = checkThat(
 /** Checks a version. */
 export const checkVersion: DefinitionCheck = checkThat(
   'a semantic version such as 1.0.0',
-  (value) => typeof value === 'string' && parseVersion(value) !== undefined,
+  (value) => typeof value === 'string' && isVersion(value),
 );

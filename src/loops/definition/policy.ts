@@ -23,7 +23,7 @@ const checkFilterShape = objectOf({
   optional: { action: oneOf(['refuse', 'redact']), replacement: anyText, reason: anyText },
 });
 
-/** A `reason` applies only to refusals, and a `replacement` only to redactions. */
+/** Checks a filter. A `reason` applies only to refusals, and a `replacement` only to redactions. */
 const checkFilter: DefinitionCheck = (value, path, issues) => {
   checkFilterShape(value, path, issues);
   if (!isObject(value)) return;
@@ -64,7 +64,7 @@ const checkRoute = objectOf({
 
 const checkRouteList = nonEmptyListOf(checkRoute, MAX_ENTRIES);
 
-/** Refuses routes after one whose conditions always hold, because they are never taken. */
+/** Checks routes. Refuses a route that follows one without conditions, because it is never taken. */
 const checkRouting: DefinitionCheck = (value, path, issues) => {
   checkRouteList(value, path, issues);
   if (!Array.isArray(value)) return;

@@ -25,8 +25,10 @@ const MAX_ISSUE_CHARS = 400;
 /** Collects the issues of a document. Only the first 20 are kept, but all are counted. */
 export class DefinitionIssues {
   readonly list: DefinitionIssue[] = [];
+  /** The number of issues, including those that are not kept. */
   count = 0;
 
+  /** Adds an issue. Its path and reason are truncated. */
   add(path: string, reason: string): void {
     this.count++;
     if (!this.isFull)
@@ -50,8 +52,8 @@ export class DefinitionIssues {
 }
 
 /**
- * Truncates a text to `length` characters and an ellipsis, and replaces lone surrogates, including those that truncation
- * creates.
+ * Truncates a text to `length` characters and an ellipsis, and replaces lone surrogates, including those that
+ * truncation creates.
  */
 function truncateText(text: string, length: number): string {
   const short = text.length > length ? `${text.slice(0, length)}…` : text;
@@ -75,7 +77,7 @@ function describeValue(value: Json): string {
   return typeof value === 'string' ? quoteText(value) : String(value);
 }
 
-/** Returns a check that a predicate holds. `expected` completes the message "must be …". */
+/** Returns a check that accepts a value if `holds` returns true. `expected` completes the message "must be …". */
 export function checkThat(expected: string, holds: (value: Json) => boolean): DefinitionCheck {
   return (value, path, issues) => {
     if (!holds(value)) issues.add(path, `must be ${expected}, not ${describeValue(value)}`);
@@ -92,24 +94,24 @@ export const nonBlankText = checkThat(
 /** Accepts any object. */
 export const anyObject = checkThat('an object', isObject);
 
-/** Accepts a string that matches a pattern. */
+/** Returns a check that accepts a string that matches a pattern. `expected` completes the message "must be …". */
 export function textMatching(expected: string, pattern: RegExp): DefinitionCheck {
   return checkThat(expected, (value) => typeof value === 'string' && pattern.test(value));
 }
 
-/** Accepts a number from `min` to `max`. */
+/** Returns a check that accepts a number from `min` to `max`. */
 export function numberBetween(min: number, max: number): DefinitionCheck {
   const { description, includes } = numbers(min, max);
   return checkThat(description, includes);
 }
 
-/** Accepts an integer from `min` to `max`. */
+/** Returns a check that accepts an integer from `min` to `max`. */
 export function integerBetween(min: number, max: number): DefinitionCheck {
   const { description, includes } = wholeNumbers(min, max);
   return checkThat(description, includes);
 }
 
-/** Accepts one of the given strings. */
+/** Returns a check that accepts one of the given strings. */
 export function oneOf(options: readonly string[]): DefinitionCheck {
   return (value, path, issues) => {
     if (typeof value === 'string' && options.includes(value)) return;
@@ -118,7 +120,7 @@ export function oneOf(options: readonly string[]): DefinitionCheck {
   };
 }
 
-/** Accepts a list of at most `maxItems` items that all pass the check. */
+/** Returns a check that accepts a list of at most `maxItems` items that all pass `check`. */
 export function listOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
   return (value, path, issues) => {
     if (!Array.isArray(value)) return issues.add(path, `must be a list, not ${describeValue(value)}`);
@@ -127,7 +129,7 @@ export function listOf(check: DefinitionCheck, maxItems: number): DefinitionChec
   };
 }
 
-/** Accepts a list like `listOf`, but refuses an empty one, because it would be ignored. */
+/** Returns a check like `listOf` that also refuses an empty list, because it would have no effect. */
 export function nonEmptyListOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
   const checkItems = listOf(check, maxItems);
   return (value, path, issues) => {
@@ -143,7 +145,10 @@ interface ObjectShape {
   readonly refused?: { readonly [name: string]: string };
 }
 
-/** Accepts an object with all required members and any of the optional ones. Every other key is an issue. */
+/**
+ * Returns a check that accepts an object with all required members and any of the optional ones. Every other key is an
+ * issue.
+ */
 export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectShape): DefinitionCheck {
   const checks = new Map(Object.entries({ ...required, ...optional }));
   const knownKeys = [...checks.keys()];

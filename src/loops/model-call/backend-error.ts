@@ -37,7 +37,8 @@ export function backendError({ request }: SentRequest, problem: string, data: Fa
 
 /**
  * Converts an error that a provider threw or sent; a LoopError is returned as it is. `retryableByDefault` applies to an
- * error that does not state whether it is retryable. Without it, only network errors are.
+ * error that has neither an HTTP status nor `isRetryable`. If it is undefined, such an error is retryable only if it is
+ * a network error.
  */
 export function toBackendError(sent: SentRequest, thrown: unknown, retryableByDefault?: boolean): LoopError {
   try {
@@ -50,7 +51,7 @@ export function toBackendError(sent: SentRequest, thrown: unknown, retryableByDe
 }
 
 /**
- * Converts an error of opening a backend. Every error other than BACKEND_FAILED is converted, also other LoopErrors.
+ * Converts an error of opening a model. Every error other than BACKEND_FAILED is converted, also other LoopErrors.
  */
 export function toOpenError(sent: SentRequest, thrown: unknown): LoopError {
   try {
@@ -94,7 +95,7 @@ function httpStatusOf(thrown: unknown): number | undefined {
   return status === undefined ? undefined : Number(status);
 }
 
-/** Converts the seconds of a `Retry-After` header. A date is ignored, because it would need a clock. */
+/** Converts the seconds of a `Retry-After` header to milliseconds. A date is ignored, because it would need a clock. */
 function retryAfterMsOf(header: unknown): number | undefined {
   if (typeof header !== 'string' || !/^\d{1,9}(?:\.\d{1,9})?$/.test(header.trim())) return undefined;
   return Math.ceil(Number(header) * 1000);
@@ -104,6 +105,7 @@ const NETWORK_ERROR_CODES = new Set(
   'ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ETIMEDOUT ENOTFOUND EAI_AGAIN ENETUNREACH EHOSTUNREACH'.split(' '),
 );
 
+/** True if the error or one of its first four causes is a network error, an abort or a timeout. */
 function isNetworkError(thrown: unknown): boolean {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     const code = ownProperty(at, 'code');
@@ -125,7 +127,8 @@ function toShortLine(message: string): string {
 }
 
 /**
- * Replaces echoes of the request: servers often repeat a request that they refuse, and messages must not contain it.
+ * Replaces echoes of the request with `[…]`. Servers often repeat a request that they refuse, and messages must not
+ * contain it.
  */
 function removeEcho(message: string, { request, conversation }: SentRequest): string {
   const { system = '', prompt = lastMessageText(conversation), schema } = request;

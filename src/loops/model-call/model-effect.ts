@@ -17,7 +17,8 @@ interface ModelEffectOptions {
   /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
   /**
-   * Which recorded replies determine the position in a script: those of the turn, or of the session for a conversation.
+   * Which recorded replies are counted for the provider: those of the turn, or of the whole session for a conversation.
+   * A scripted model continues its script at this count.
    */
   readonly replyCountScope: 'turn' | 'session';
   /** Replaces the model of the request's backend. It does not apply once a layer has chosen another backend. */
@@ -28,7 +29,7 @@ interface ModelEffectOptions {
   readonly annotateReply?: (reply: ModelReply) => ModelReply;
 }
 
-/** Returns the effect. It calls the backend that its input names, which a layer may have changed. */
+/** Returns the effect of one model call. It calls the backend that its input names, which a layer may have changed. */
 export function modelEffect(request: ModelRequest, options: ModelEffectOptions): Effect {
   const { policy, definitionFingerprint } = options;
   let attempts = 0;
@@ -38,8 +39,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
     attempts += 1;
     if (attempts > 1) onDelta?.({ kind: 'text', text: '', isRestart: true });
     // Creating a signal dominates the cost here. The shared one is safe, because callModel removes its listener. A
-    // model
-    // might not, so it gets a signal of its own if it reads one.
+    // model might not, so it gets a signal of its own if it reads one.
     const signal = context.sharedSignal ?? context.signal;
     const signalForModel = (): AbortSignal => context.signal;
     const call = (model: Model): Promise<ModelReply> =>

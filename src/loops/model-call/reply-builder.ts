@@ -36,7 +36,7 @@ export class ModelReplyBuilder {
   private text = '';
   private reasoning = '';
   private readonly clock: Pick<Clock, 'elapsed'> | undefined;
-  /** The start and the duration of the reasoning so far. */
+  /** The start of the reasoning by the monotonic clock. `reasoningMs` is its duration so far. */
   private reasoningStartedAt: number | undefined;
   private reasoningMs: number | undefined;
   private readonly toolCalls: { id: string; name: string; input: string }[] = [];
@@ -47,7 +47,7 @@ export class ModelReplyBuilder {
   private model: string;
   /** Bytes that are part of the reply. */
   private keptBytes = 0;
-  /** Bytes that are ignored, bounded separately, and at least one per part: an endless stream of them must end too. */
+  /** Bytes of ignored parts, at least one per part. They are bounded too, so that an endless stream of them ends. */
   private skippedBytes = 0;
   /** The part with the finish reason and the token usage: the last one of a stream, or a whole generated result. */
   finishPart: unknown;
@@ -60,7 +60,10 @@ export class ModelReplyBuilder {
     this.maxBytes = maxBytes;
   }
 
-  /** Adds one part of a stream. Returns true if it was the last. */
+  /**
+   * Adds one part of a stream. Returns true for the finish part. Throws BACKEND_FAILED for an error part or excess
+   * data.
+   */
   addStreamPart(part: unknown): boolean {
     switch (ownProperty(part, 'type')) {
       case 'text-delta':
@@ -86,7 +89,7 @@ export class ModelReplyBuilder {
     }
   }
 
-  /** Adds one content part of a generated result. */
+  /** Adds one content part of a generated result. Throws BACKEND_FAILED for excess data. */
   addContentPart(part: unknown): void {
     switch (ownProperty(part, 'type')) {
       case 'text':
@@ -100,7 +103,7 @@ export class ModelReplyBuilder {
     }
   }
 
-  /** Takes the model name from the metadata of the response. */
+  /** Sets the model name from the metadata of the response, if it has one. */
   addResponseMetadata(response: unknown): false {
     this.model = asNonEmptyText(ownProperty(response, 'modelId'))?.slice(0, 200) ?? this.model;
     return this.countSkipped('');
@@ -198,7 +201,7 @@ export class ModelReplyBuilder {
     return this.countSkipped(asNonEmptyText(delta) ?? '');
   }
 
-  /** Counts text that becomes part of the reply. Returns false for an empty text and for any other value. */
+  /** Counts text that becomes part of the reply. Returns false for an empty text and for a value that is not text. */
   private countKept(piece: unknown): piece is string {
     if (typeof piece !== 'string' || piece === '') return this.countSkipped('');
     this.keptBytes += Buffer.byteLength(piece);

@@ -30,7 +30,9 @@ export interface AnswersRequest {
   readonly chatId: string;
   readonly messageId: string;
   readonly answers: readonly SubmittedAnswer[];
+  /** The number of steps in the message. */
   readonly stepCount: number;
+  /** The tool calls in the message. */
   readonly toolCallIds: readonly string[];
   /** The approvals that the client has received. */
   readonly approvalIds: readonly string[];
@@ -178,7 +180,7 @@ function parseBody(text: string): object {
   throw new HttpProblem(422, INVALID_INPUT_CODE, 'The body must be an object with "id" and "messages".');
 }
 
-/** Reads the body, and stops at the maximum length. */
+/** Reads the body. Throws a 413 problem if it is longer than `maxBytes`, and a 400 problem if it is not UTF-8. */
 async function readBody(request: Request, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let text = '';
@@ -194,7 +196,9 @@ async function readBody(request: Request, maxBytes: number): Promise<string> {
   return text + decodeUtf8(decoder);
 }
 
-/** Decodes bytes. Invalid UTF-8 is refused: with replacement characters, different ids would become equal. */
+/**
+ * Decodes bytes. Throws a 400 problem for invalid UTF-8: with replacement characters, different ids would become equal.
+ */
 function decodeUtf8(decoder: InstanceType<typeof TextDecoder>, bytes?: Uint8Array): string {
   try {
     return decoder.decode(bytes, { stream: bytes !== undefined });

@@ -1,7 +1,7 @@
 /**
- * Maps chats to sessions. A chat id comes from the browser and is untrusted, so the session id is derived from the principal
- * and the chat id: a user never reaches chats of another user. A handler without users has a single namespace, in which a
- * chat id is a session id.
+ * Maps chats to sessions. A chat id comes from the browser and is untrusted, so the session id is derived from the
+ * principal and the chat id: a user never reaches chats of another user. A handler without users has a single
+ * namespace, in which a chat id is a session id.
  */
 import { compositeId } from '../../base/composite-id.js';
 import { digestOfText } from '../../journal/record.js';
@@ -26,7 +26,8 @@ export interface SessionHost {
 const RESERVED_SESSION_ID = /^(?:rondo:|u-[\w-]{32}$)/;
 
 /**
- * Returns the id of the session of a chat. Use it to load the history of a page, or to find the chat on the command line.
+ * Returns the id of the session of a chat. Use it to load the history of a page, or to find the chat on the command
+ * line. Rejects with an HttpProblem of status 422 if the chat id is invalid or reserved.
  *
  * @example
  * const sessionId = await chatSession(host, { chatId: '1', principal: 'ada' });

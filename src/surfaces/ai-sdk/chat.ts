@@ -1,7 +1,8 @@
 /**
- * The server side of `useChat`: a fetch-style handler that maps chats to sessions of a host. A user message starts a turn,
- * an approval answer resumes one. Turns are durable: they continue after the client disconnects. The client's messages are
- * untrusted (see chat-request.ts); everything the handler sends comes from the journal or from live deltas.
+ * The server side of `useChat`: a fetch-style handler that maps chats to sessions of a host. A user message starts a
+ * turn, an approval answer resumes one. Turns are durable: they continue after the client disconnects. The client's
+ * messages are untrusted (see chat-request.ts); everything the handler sends comes from the journal or from live
+ * deltas.
  */
 
 import { compositeId, isWellFormed } from '../../base/composite-id.js';
@@ -27,8 +28,8 @@ export interface ChatOptions {
   /** The loop that replies to messages, usually an agent. Its input is `{prompt}`. */
   readonly agent: string | DefinedLoop;
   /**
-   * Returns the authenticated user of a request. Chats belong to this principal; turns run, and approvals are answered, on
-   * its behalf. A request without a principal is refused with status 403.
+   * Returns the authenticated user of a request. Chats belong to this principal; turns run, and approvals are answered,
+   * on its behalf. A request without a principal is refused with status 403.
    *
    * Without this option all clients share all chats, and only requests to a loopback host are served (see `hosts`). Use
    * that for local development only.
@@ -36,7 +37,8 @@ export interface ChatOptions {
    */
   readonly principal?: (request: Request) => string | undefined | Promise<string | undefined>;
   /**
-   * Returns true if the user may use this chat. It restricts access further: a user never reaches chats of another user.
+   * Returns true if the user may use this chat. It restricts access further: a user never reaches chats of another
+   * user.
    * @default every user may use their own chats
    */
   readonly authorise?: (request: Request, access: ChatAccess) => boolean | Promise<boolean>;
@@ -58,7 +60,8 @@ export interface ChatOptions {
    */
   readonly maxBytes?: number;
   /**
-   * Origins whose pages may send requests, in addition to pages of the handler's own host. Your server sends the CORS headers.
+   * Origins whose pages may send requests, in addition to pages of the handler's own host. Your server sends the CORS
+   * headers.
    * @default []
    */
   readonly origins?: readonly string[];
@@ -124,8 +127,8 @@ export function chatHandler(options: ChatOptions): ChatHandler {
 }
 
 /**
- * Returns the lookup for the tools and handoffs of an agent. Pass it to `uiMessages` as `kindOf`, so that a loaded history
- * has the same parts as the stream had.
+ * Returns the lookup for the tools and handoffs of an agent. Pass it to `uiMessages` as `kindOf`, so that a loaded
+ * history has the same parts as the stream had.
  *
  * @example uiMessages(envelopes, { kindOf: toolKinds(host, 'support') })
  */
@@ -167,7 +170,10 @@ class ChatServer {
     return chatRequest.kind === 'prompt' ? this.handlePrompt(chatRequest, chat) : this.handleAnswers(chatRequest, chat);
   }
 
-  /** Returns the authenticated user; undefined only if the handler has no option `principal`. */
+  /**
+   * Returns the authenticated user; undefined only without the option `principal`. Throws a 403 problem if there is
+   * none.
+   */
   private async authenticate(request: Request): Promise<string | undefined> {
     const { principal } = this.options;
     if (principal === undefined) return undefined;
@@ -186,7 +192,7 @@ class ChatServer {
     return { sessionId: await chatSession(host, access), principal: access.principal };
   }
 
-  /** Starts a turn for a message. A message that was sent before returns the turn that it started. */
+  /** Starts a turn for a message and streams it. A message that was sent before streams the turn that it started. */
   private async handlePrompt(request: PromptRequest, { sessionId, principal }: AdmittedChat): Promise<Response> {
     const { host, agent: loop } = this.options;
     const { chatId, messageId, text: prompt, isRegeneration } = request;
@@ -199,7 +205,9 @@ class ChatServer {
     );
   }
 
-  /** Distinguishes repeated regenerations. Retries share a key until a turn of the session has ended. */
+  /**
+   * Returns key parts that distinguish regenerations. Retries share them until a turn of the session has ended.
+   */
   private async regenerationKey(sessionId: string): Promise<readonly string[]> {
     const turns = await this.options.host.archive.turns(sessionId);
     return ['again', String(turns.filter(({ endedAt }) => endedAt !== undefined).length)];
@@ -224,7 +232,8 @@ class ChatServer {
     const leadingChunks = [...refused].map((approvalId): UiChunk => {
       return { type: 'data-rondo-refused', data: { approvalId }, transient: true };
     });
-    // An accepted answer resumes the turn, queued behind a run in progress. Without one, the active stream is only joined.
+    // An accepted answer resumes the turn, queued behind a run in progress. Without one, the active stream is only
+    // joined.
     const accepted = answers.flatMap(({ approvalId }) => (refused.has(approvalId) ? [] : [approvalId]));
     const active = [...this.turnStreams.values()].find((stream) => stream.turnId === turnId);
     const resume = (): TurnStream =>
@@ -237,7 +246,10 @@ class ChatServer {
     return this.respond(accepted.length > 0 ? resume() : (active ?? resume()), { progress, leadingChunks });
   }
 
-  /** Returns the turn that the answers are about: by a pending approval, or else by the id of the message. */
+  /**
+   * Returns the turn that the answers are about: by a pending approval, or else by the id of the message. Throws a 404
+   * problem if there is none.
+   */
   private async findAnsweredTurn(
     { messageId, answers }: AnswersRequest,
     sessionId: string,
@@ -322,7 +334,10 @@ function readerProgressOf(
   };
 }
 
-/** Returns true if the host accepted the answer. A refused answer is journaled with its reason, and is not an HTTP error. */
+/**
+ * Returns true if the host accepted the answer. A refused answer is journaled with its reason, and is not an HTTP
+ * error.
+ */
 async function isAccepted(answering: Promise<unknown>): Promise<boolean> {
   try {
     await answering;

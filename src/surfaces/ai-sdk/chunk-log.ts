@@ -1,6 +1,7 @@
 /**
- * An append-only log of the chunks of one message, with any number of readers. A reader keeps only its position, so a slow
- * reader costs no memory and delays no other one. Adjacent deltas are merged, so a slow reader receives fewer, larger chunks.
+ * An append-only log of the chunks of one message, with any number of readers. A reader keeps only its position, so a
+ * slow reader costs no memory and delays no other one. Adjacent deltas are merged, so a slow reader receives fewer,
+ * larger chunks.
  */
 import type { Clock } from '../../journal/clock.js';
 import { deltaTargetOf, deltaTextOf, type UiChunk, withDeltaText } from './chunk.js';
@@ -13,12 +14,16 @@ export interface ReaderProgress {
   readonly toolCallIds: ReadonlySet<string>;
   /** Approvals in the reader's message that need no further request. */
   readonly approvalIds: ReadonlySet<string>;
-  /** Tool parts that the reader has answered. The stream must settle each one; otherwise the SDK sends the answers again, endlessly. */
+  /**
+   * Tool parts that the reader has answered. The stream must settle each one; otherwise the SDK sends the answers
+   * again, endlessly.
+   */
   readonly unsettledToolCallIds: ReadonlySet<string>;
 }
 
 interface LoggedChunk {
   chunk: UiChunk;
+  /** The number of the step; 0 for a chunk of the whole message or before the first step. */
   readonly step: number;
 }
 
@@ -41,7 +46,9 @@ const NO_PROGRESS: ReaderProgress = {
   approvalIds: new Set(),
   unsettledToolCallIds: new Set(),
 };
+/** The length from which a delta is not extended. */
 const MAX_MERGED_CHARS = 4096;
+/** The length from which a batch of events is sent. */
 const MAX_BATCH_CHARS = 16 * 1024;
 const KEEP_ALIVE_MS = 15_000;
 const UNSETTLED_TEXT =
@@ -53,6 +60,7 @@ export class ChunkLog {
   private readonly waiters = new Set<() => void>();
   private isEnded = false;
 
+  /** Adds a chunk of a step. A delta may be merged with the last chunk. */
   add(chunk: UiChunk, step: number): void {
     const last = this.items.at(-1);
     const text = deltaTextOf(chunk);
@@ -69,12 +77,13 @@ export class ChunkLog {
     this.wakeReaders();
   }
 
+  /** Marks the message as complete, so that its readers end. */
   end(): void {
     this.isEnded = true;
     this.wakeReaders();
   }
 
-  /** Returns the message as a stream of server-sent events. */
+  /** Returns the message, without the chunks that the reader has, as a stream of server-sent events. */
   stream({
     progress = NO_PROGRESS,
     leadingChunks = [],
@@ -179,6 +188,7 @@ class ChunkReader {
     }
   }
 
+  /** True if the reader needs the chunk: it is new to the reader, or it may change a part that the reader has. */
   private isUnseen({ chunk, step }: LoggedChunk): boolean {
     const { stepCount, toolCallIds, approvalIds } = this.progress;
     if (step === 0 || step > stepCount) return true;
@@ -199,7 +209,9 @@ class ChunkReader {
     }
   }
 
-  /** Replaces the finish of a message with an unsettled answer by an error; otherwise the SDK sends the answer again. */
+  /**
+   * Replaces the finish of a message with an unsettled answer by an error; otherwise the SDK sends the answer again.
+   */
   private endUnsettledWithError(chunk: UiChunk): UiChunk {
     if (chunk.type === 'finish' && this.unsettledToolCallIds.size > 0)
       return { type: 'error', errorText: UNSETTLED_TEXT };

@@ -1,6 +1,7 @@
 /**
  * The chunks of the AI SDK's UI message stream that Rondo sends. The types are declared here, so that the SDK is not a
- * dependency; a test checks them against the SDK. A `data-rondo-…` part carries what the protocol has no part for.
+ * dependency; a test checks them against the SDK. A `data-rondo-…` part contains information that the protocol has no
+ * part for.
  */
 import type { Json } from '../../protocol/json.js';
 
@@ -23,14 +24,17 @@ export interface AgentData {
   readonly summary?: string;
 }
 
-/** The data of each `data-rondo-…` part. Deltas, waits and refusals are transient: they are streamed, but not part of the message. */
+/**
+ * The data of each `data-rondo-…` part. Deltas, waits and refusals are transient: they are streamed, but not part of
+ * the message.
+ */
 export interface RondoData {
   'rondo-call': CallData;
   'rondo-agent': AgentData;
   'rondo-agent-delta': { readonly generationId: string; readonly kind: 'text' | 'reasoning'; readonly text: string };
   'rondo-tool-delta': { readonly toolCallId: string; readonly text: string };
   /** A user message that the agent received during the turn. */
-  'rondo-heard': { readonly text: string };
+  'rondo-user-message': { readonly text: string };
   'rondo-trigger': { readonly name: string; readonly payload?: Json };
   /** The agent failed or stopped early. The text may be shown to users. */
   'rondo-failure': { readonly code: string; readonly errorText: string };
@@ -80,7 +84,7 @@ export type UiChunk =
   | ({
       readonly type: 'tool-output-available';
       readonly output: Json;
-      readonly toolMetadata?: { said: string };
+      readonly toolMetadata?: { streamedOutput: string };
     } & ToolOutputFields)
   | ({ readonly type: 'tool-output-error'; readonly errorText: string } & ToolOutputFields)
   | { readonly type: 'tool-output-denied'; readonly toolCallId: string }
@@ -105,7 +109,7 @@ export function deltaTextOf(chunk: UiChunk): string | undefined {
   }
 }
 
-/** Returns a copy of a delta chunk with another text. */
+/** Returns a copy of a delta chunk with another text; any other chunk is returned as it is. */
 export function withDeltaText(chunk: UiChunk, text: string): UiChunk {
   switch (chunk.type) {
     case 'text-delta':
@@ -122,7 +126,7 @@ export function withDeltaText(chunk: UiChunk, text: string): UiChunk {
   }
 }
 
-/** Returns a key that is equal for two delta chunks that may be merged. */
+/** Returns a key that is equal for two delta chunks that may be merged; an empty string for other chunks. */
 export function deltaTargetOf(chunk: UiChunk): string {
   switch (chunk.type) {
     case 'text-delta':

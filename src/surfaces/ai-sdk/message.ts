@@ -1,6 +1,7 @@
 /**
- * Converts the history of a session to messages of the AI SDK, for the initial load of a page. The envelopes produce the
- * same chunks as a live turn, so a loaded message equals the streamed one. A turn is a user message and an assistant message.
+ * Converts the history of a session to messages of the AI SDK, for the initial load of a page. The envelopes produce
+ * the same chunks as a live turn, so a loaded message equals the streamed one. A turn becomes a user message, if it has
+ * a prompt, and an assistant message, if it has output.
  */
 import type { ApprovalStatus, EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
@@ -28,7 +29,11 @@ type ToolPartState =
 export type UiToolPart = (
   | { readonly type: `tool-${string}` }
   | { readonly type: 'dynamic-tool'; readonly toolName: string }
-) & { readonly toolCallId: string; readonly input: Json; readonly toolMetadata?: { said: string } } & ToolPartState;
+) & {
+  readonly toolCallId: string;
+  readonly input: Json;
+  readonly toolMetadata?: { streamedOutput: string };
+} & ToolPartState;
 
 /** A part of a message. */
 export type UiPart =
@@ -45,7 +50,7 @@ export interface UiMessage {
 }
 
 /**
- * Converts the envelopes of a session to messages for `useChat`.
+ * Converts the envelopes (events with an id) of a session to messages for `useChat`.
  *
  * @example const messages = uiMessages(await host.archive.events(sessionId), { kindOf: toolKinds(host, 'support') });
  */
@@ -70,7 +75,7 @@ interface ToolPartDraft {
   readonly state: ToolPartState['state'];
   readonly output?: Json;
   readonly errorText?: string;
-  readonly toolMetadata?: { said: string };
+  readonly toolMetadata?: { streamedOutput: string };
   readonly approval?: {
     readonly id: string;
     readonly approved?: boolean;

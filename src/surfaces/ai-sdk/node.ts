@@ -4,6 +4,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { HttpProblem, problemResponse } from './problem.js';
 
 const BASE_URL = 'http://localhost';
+/** The maximum number of bytes that are discarded at the end of a request. A longer request is disconnected. */
 const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 
 /**
@@ -40,8 +41,8 @@ async function serve(
 }
 
 /**
- * Discards the rest of a request body. A client that is still sending may not read the response, and the next request on
- * the connection must not start inside this body.
+ * Discards the rest of a request body. A client that is still sending may not read the response, and the next request
+ * on the connection must not start inside this body.
  */
 function drain(incoming: IncomingMessage): void {
   let remainingBytes = MAX_DRAINED_BYTES;

@@ -27,7 +27,9 @@ const STATUS_TITLES: ReadonlyMap<number, string> = new Map([
   [422, 'Unprocessable content'],
 ]);
 
-/** Returns the response for a thrown value. Errors other than `HttpProblem` are internal: their text is not disclosed. */
+/**
+ * Returns the response for a thrown value. Errors other than `HttpProblem` are internal: their text is not disclosed.
+ */
 export function problemResponse(thrown: unknown): Response {
   const problem =
     thrown instanceof HttpProblem

@@ -1,8 +1,9 @@
 /**
  * Protects the chat handler against cross-site request forgery and DNS rebinding. Browsers send simple POST requests
- * (forms, text/plain) to any server without a preflight request. A page whose domain resolves to this machine can send any
- * request. So a request must be JSON, name a served host, and come from a page of that host or of an allowed origin.
- * Clients other than browsers send neither Origin nor Sec-Fetch-Site; pages cannot suppress these headers.
+ * (forms, text/plain) to any server without a preflight request. A page whose domain resolves to this machine can send
+ * any request. So a request must name a served host and come from a page of that host or of an allowed origin, and a
+ * POST must be JSON. Clients other than browsers send neither Origin nor Sec-Fetch-Site; pages cannot suppress these
+ * headers.
  */
 import { HttpProblem } from './problem.js';
 
@@ -19,8 +20,8 @@ const LOOPBACK_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\
 const JSON_CONTENT_TYPE = /^application\/json\s*(?:;|$)/i;
 
 /**
- * Returns a function that throws an `HttpProblem` for a request that must not be served. If `isLocal` is true and there is
- * no list of hosts, only loopback hosts are served. Throws a TypeError if a list is invalid.
+ * Returns a function that throws an `HttpProblem` for a request that must not be served. If `isLocal` is true and there
+ * is no list of hosts, only loopback hosts are served. Throws a TypeError if a list is invalid.
  */
 export function createRequestCheck(
   { origins = [], hosts }: RequestOriginOptions,
@@ -46,13 +47,18 @@ function assertMethod({ method }: Request): void {
   throw new HttpProblem(405, 'METHOD_NOT_ALLOWED', 'Use POST, or GET to read a stream.', { allow });
 }
 
-/** Requires a content type that pages of other origins cannot send without a preflight request. */
+/**
+ * Throws a 415 problem unless the content type is JSON, which pages of other origins cannot send without a preflight.
+ */
 function assertJson({ headers }: Request): void {
   if (JSON_CONTENT_TYPE.test(headers.get('content-type') ?? '')) return;
   throw new HttpProblem(415, 'INPUT_VALIDATION_FAILED', 'Send JSON, with the header "content-type: application/json".');
 }
 
-/** Without a list, a handler without users serves loopback hosts only. */
+/**
+ * True if the host is in the list. Without a list, a handler with users serves all hosts, one without only loopback
+ * hosts.
+ */
 function isServedHost(host: URL | undefined, served: ReadonlySet<string> | undefined, isLocal: boolean): boolean {
   if (host === undefined) return false;
   if (served !== undefined) return served.has(host.host) || served.has(host.hostname);

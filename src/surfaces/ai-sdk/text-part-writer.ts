@@ -1,6 +1,6 @@
 /**
- * Writes the text or reasoning parts of one step. Live deltas and the journaled message produce the same parts: text that
- * was streamed is not emitted again, and text that was not streamed is emitted in full.
+ * Writes the text or reasoning parts of one step. Live deltas and the journaled message produce the same parts: text
+ * that was streamed is not emitted again, and text that was not streamed is emitted in full.
  */
 import type { UiChunk } from './chunk.js';
 
@@ -26,13 +26,14 @@ export class TextPartWriter {
     this.emitDelta(text);
   }
 
-  /** Completes the part with the journaled message. */
+  /** Completes the part with the journaled message: emits the text that was not streamed, and closes the part. */
   complete(text: string): void {
     const { streamed } = this;
     this.streamed = '';
     if (text.startsWith(streamed)) this.emitDelta(text.slice(streamed.length));
     else if (streamed.startsWith(text)) this.streamed = streamed.slice(text.length);
-    // After a retried model call, the streamed text ends with the second reply. Chunks that were sent cannot be withdrawn.
+    // After a retried model call, the streamed text ends with the second reply. Chunks that were sent cannot be
+    // withdrawn.
     else if (!streamed.endsWith(text)) {
       this.close();
       this.emitDelta(text);
@@ -40,6 +41,7 @@ export class TextPartWriter {
     this.close();
   }
 
+  /** Ends the open part, if there is one. */
   close(): void {
     if (this.openPartId === undefined) return;
     this.emit({ type: `${this.kind}-end`, id: this.openPartId });

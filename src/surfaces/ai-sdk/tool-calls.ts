@@ -1,8 +1,8 @@
 /**
- * Tracks the tool calls of one message: the part that each call becomes, and its state. A tool call of the agent itself is a
- * tool part. A call of a composite or a handoff is a `data-rondo-call` instead: it may contain tool calls that need an
- * approval, and the SDK sends approval answers only when no other tool part of the step is open. Tool calls of sub-agents
- * are shown, as dynamic tool parts, only if they need an approval.
+ * Tracks the tool calls of one message: the part that each call becomes, and its state. A tool call of the agent itself
+ * is a tool part. A call of a composite or a handoff is a `data-rondo-call` instead: it may contain tool calls that
+ * need an approval, and the SDK sends approval answers only when no other tool part of the step is open. Tool calls of
+ * sub-agents are shown, as dynamic tool parts, only if they need an approval.
  */
 import type { EventEnvelopeOf, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
@@ -13,14 +13,20 @@ import type { CallData, UiChunk } from './chunk.js';
 /** Returns the text that users see for an error. */
 export type ErrorFormatter = (error: { readonly code: string; readonly message: string }) => string;
 
-/** Returns the kind of the loop behind a tool name, `handoff` for an agent that takes over; undefined for an unknown name. */
+/**
+ * Returns the kind of the loop behind a tool name, `handoff` for an agent that takes over; undefined for an unknown
+ * name.
+ */
 export type ToolKindLookup = (toolName: string) => LoopKind | 'handoff' | undefined;
 
 interface ToolCallPart {
   /** The id of the part in the message. */
   readonly id: string;
   readonly content: ToolCallContent;
-  /** `leaf`: a call below the agent. `deferred`: a call of an unknown tool, emitted together with its result. */
+  /**
+   * `tool`: a call of a tool or a prompt. `call`: a call of a composite or a handoff. `leaf`: a call below the agent.
+   * `deferred`: a call of an unknown tool, emitted together with its result.
+   */
   readonly partKind: 'tool' | 'leaf' | 'call' | 'deferred';
   isSettled: boolean;
   approvalId: string | undefined;
@@ -55,12 +61,16 @@ export class ToolCalls {
     return this.stepCalls.length > 0 && this.stepCalls.every(({ isSettled }) => isSettled);
   }
 
+  /** Starts a step without calls. */
   nextStep(): void {
     this.stepCalls = [];
     this.streamingPartIds.clear();
   }
 
-  /** Returns the text of the agent that took over in this step, once all calls have ended. That text is the answer. */
+  /**
+   * Returns the text of the agent that took over in this step, which is the answer. Returns an empty string if there is
+   * none or a call of the step has not ended.
+   */
   handoffText(): string {
     if (!this.isStepDone) return '';
     const handoff = this.stepCalls.find(
@@ -75,12 +85,12 @@ export class ToolCalls {
     return this.byEnvelope.has(envelopeId);
   }
 
-  /** Returns the id of the part that an envelope became. */
+  /** Returns the id of the part that an envelope became; undefined if it became none. */
   partIdOf(envelopeId: string): string | undefined {
     return this.byEnvelope.get(envelopeId)?.id;
   }
 
-  /** Adds a live delta of a call's arguments. */
+  /** Adds a live delta of a call's arguments. Only arguments of tools are streamed. */
   addInputDelta({ toolCallId = '', toolName = '', text }: LiveDelta): void {
     if (toolCallId === '' || this.kindOf(toolName) !== 'tool') return;
     const existingId = this.streamingPartIds.get(toolCallId);
@@ -133,11 +143,13 @@ export class ToolCalls {
     this.emitApprovalRequest(call, content);
   }
 
+  /** Settles a call with its result. A call that is unknown or settled is ignored. */
   addResult(generationId: string, { toolCallId, result, output }: ToolResultContent): void {
     const call = this.settle(generationId, toolCallId);
     if (call !== undefined) this.emitResult(call, result, output);
   }
 
+  /** Settles a call with its error or its denial. A call that is unknown or settled is ignored. */
   addError(generationId: string, { toolCallId, error, isUserRejection = false }: ToolErrorContent): void {
     const call = this.settle(generationId, toolCallId);
     if (call === undefined) return;
@@ -145,7 +157,10 @@ export class ToolCalls {
     this.emitFailure(call, this.errorText({ code, message: error }), isUserRejection);
   }
 
-  /** Settles the open calls of an ended turn. After a successful turn, a call without a recorded result has the result null. */
+  /**
+   * Settles the open calls of an ended turn. After a successful turn, a call without a recorded result has the result
+   * null.
+   */
   settleOpenCalls(isSuccess: boolean): void {
     for (const call of this.byEnvelope.values()) {
       if (call.isSettled) continue;
@@ -184,7 +199,7 @@ export class ToolCalls {
     const { toolName, args: input } = content;
     if (partKind === 'deferred')
       this.emit({ type: 'tool-input-available', toolCallId, toolName, input, dynamic: true });
-    const metadata = streamedOutput === '' ? {} : { toolMetadata: { said: streamedOutput } };
+    const metadata = streamedOutput === '' ? {} : { toolMetadata: { streamedOutput } };
     this.emit({ type: 'tool-output-available', toolCallId, output, ...dynamicFlagOf(call), ...metadata });
   }
 

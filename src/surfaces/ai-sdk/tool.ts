@@ -1,9 +1,9 @@
 /**
- * Offers a loop as a tool of the AI SDK. Each tool call is a turn of a host, so it is validated, approved and journaled like
- * any other turn.
+ * Offers a loop as a tool of the AI SDK. Each tool call is a turn of a host, so it is validated, approved and journaled
+ * like any other turn.
  *
- * Some providers number tool calls per conversation (`call_0`). A call is therefore identified by principal, conversation,
- * loop and tool call id together.
+ * Some providers number tool calls per conversation (`call_0`). A call is therefore identified by principal,
+ * conversation, loop and tool call id together.
  */
 import { randomUUID } from 'node:crypto';
 import { compositeId } from '../../base/composite-id.js';
@@ -42,13 +42,13 @@ export interface AISDKToolOptions {
   readonly host: ToolHost;
   /**
    * The version of a loop that is given by its id.
-   * @default the latest registered version
+   * @default the newest registered version, prereleases last
    */
   readonly version?: string;
   /**
-   * The session of the turns, or a function that returns it for a call. A repeated tool call id in a session returns the
-   * same turn, in any process. Without a session, a call is recognised as repeated only if it has the same list of messages
-   * and the same tool object.
+   * The session of the turns, or a function that returns it for a call. A repeated tool call id in a session returns
+   * the same turn, in any process. Without a session, a call is recognised as repeated only if it has the same list of
+   * messages and the same tool object.
    * @default a new session for each call
    */
   readonly sessionId?: string | ((call: AISDKCall) => string);
@@ -68,7 +68,7 @@ export interface AISDKToolOptions {
 export interface AISDKCall {
   readonly toolCallId: string;
   readonly abortSignal?: AbortSignal | undefined;
-  /** The messages before the call. The identity of the list identifies the conversation. */
+  /** The messages before the call. Without a session, the list object identifies the conversation. */
   readonly messages?: readonly unknown[] | undefined;
   /** The option `experimental_context` of `generateText` or `streamText`. */
   readonly experimental_context?: unknown;
@@ -102,11 +102,12 @@ export interface AISDKTool<I, O> {
 const OPTION_KEYS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId', 'principal', 'ids']);
 
 /**
- * Offers a loop as a tool of the AI SDK. A repeated call of the same conversation and principal returns the turn of the first
- * one: no effect is performed twice. A call whose turn waits for an approval throws `ApprovalRequiredError`; repeat the call
- * when the approval is answered.
+ * Offers a loop as a tool of the AI SDK. A repeated call of the same conversation and principal returns the turn of the
+ * first one: no effect is performed twice. A call whose turn waits for an approval throws `ApprovalRequiredError`;
+ * repeat the call when the approval is answered. Any other call that does not succeed throws a LoopError.
  *
  * @throws {LoopError} LOOP_NOT_FOUND if no loop with this id is registered.
+ * @throws {TypeError} If an option is unknown.
  *
  * @example
  * const tools = { note: toAISDKTool('note', { host, sessionId: 'notes' }) };
@@ -140,7 +141,9 @@ interface BoundTool extends AISDKToolOptions {
   readonly conversations: Conversations;
 }
 
-/** Assigns ids to conversations without a session: one for each list of messages, and one for all calls without a list. */
+/**
+ * Assigns ids to conversations without a session: one for each list of messages, and one for all calls without a list.
+ */
 class Conversations {
   private readonly ids: Pick<Ids, 'id'>;
   private readonly defaultName: string;
@@ -191,7 +194,10 @@ function turnRequestOf(bound: BoundTool, input: unknown, call: AISDKCall): ToolT
   };
 }
 
-/** Returns the value of an option for a call. A function that returns no text is an error: the call must not become anonymous. */
+/**
+ * Returns the value of an option for a call. A function that returns no text is an error: the call must not become
+ * anonymous.
+ */
 function resolveOption(option: AISDKToolOptions['principal'], call: AISDKCall, name: string): string | undefined {
   if (typeof option !== 'function') return option;
   const value: unknown = option(call);
@@ -224,6 +230,7 @@ async function runTurn(bound: BoundTool, input: unknown, call: AISDKCall): Promi
   }
 }
 
+/** Returns the output of a successful turn. Throws ApprovalRequiredError or a LoopError for any other result. */
 async function outputOf(host: ToolHost, result: TurnResult, toolCallId: string): Promise<unknown> {
   const { status, output, error, reason, turnId, sessionId, loopId, pending = [] } = result;
   if (status === 'ok') return output;
@@ -260,7 +267,7 @@ function standardSchemaOf<I>(validator: Validator): AISDKSchema<I> {
   };
 }
 
-/** Converts an issue: Standard Schema has lists of keys instead of JSON pointers. */
+/** Converts an issue to Standard Schema, which has lists of keys instead of JSON pointers. */
 function standardIssueOf({ path, message }: SchemaIssue): {
   readonly message: string;
   readonly path: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * Runs one turn and logs its chunks: first those of the recorded entries, then live ones, then the result. Any number of
- * readers follow the log; the turn continues without readers.
+ * Runs one turn and logs its chunks: first those of the recorded entries, then live ones, then the result. Any number
+ * of readers follow the log; the turn continues without readers.
  */
 import type { DefinedLoop } from '../../loops/defined-loop.js';
 import type { Approval, ApprovalAnswer } from '../../protocol/approval.js';
@@ -33,7 +33,9 @@ export interface ChatHost {
   resume(turnId: string, options: ChatRunOptions): Promise<TurnResult>;
   cancel(turnId: string, reason: string): Promise<boolean>;
   answer(answer: ApprovalAnswer): Promise<unknown>;
-  /** Delivers the recorded envelopes of a session, then new ones and live deltas. Returns a function that unsubscribes. */
+  /**
+   * Delivers the recorded envelopes of a session, then new ones and live deltas. Returns a function that unsubscribes.
+   */
   follow(
     sessionId: string,
     subscriber: { envelope(envelope: EventEnvelope): void; delta(delta: LiveDelta): void },
@@ -56,6 +58,7 @@ export class TurnStream {
   /** Envelopes that arrived before the id of the turn was known. */
   private bufferedEnvelopes: EventEnvelope[] = [];
   private readerCount = 0;
+  /** True if the last reader has left and the turn is to be cancelled. */
   private isAbandoned = false;
 
   /** `onError` receives internal errors, which must not be sent to clients. */
@@ -66,6 +69,7 @@ export class TurnStream {
     this.chunks = new UiChunks((chunk, step) => this.log.add(chunk, step), options);
   }
 
+  /** The id of the turn; undefined until it is known. */
   get turnId(): string | undefined {
     return this.currentTurnId;
   }
@@ -94,6 +98,7 @@ export class TurnStream {
     }
   }
 
+  /** Counts a reader. */
   addReader(): void {
     this.readerCount += 1;
   }

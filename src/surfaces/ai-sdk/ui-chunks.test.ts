@@ -291,6 +291,6 @@ verifies('aisdk.chat', 'envelopes and deltas of other turns are ignored', () => 
   });
   expect(chunks).toEqual([
     { type: 'start', messageId: TURN_ID },
-    { type: 'data-rondo-heard', id: '4.0', data: { text: 'faster' } },
+    { type: 'data-rondo-user-message', id: '4.0', data: { text: 'faster' } },
   ]);
 });

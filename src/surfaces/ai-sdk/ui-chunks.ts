@@ -1,7 +1,7 @@
 /**
- * Converts one turn to the chunks of one UI message. The input is the turn's envelopes, its live deltas and its result. The
- * chunks make the same message whether the turn is streamed live or converted later from the journal. Envelopes may be added
- * repeatedly; each is converted once.
+ * Converts one turn to the chunks of one UI message. The input is the turn's envelopes, its live deltas and its result.
+ * The chunks make the same message whether the turn is streamed live or converted later from the journal. An envelope
+ * (an event with an id) may be added repeatedly; it is converted once, apart from changes of its approval.
  */
 import { errorCodes } from '../../base/errors.js';
 import type { ChildGenerationContent, EventEnvelope, EventEnvelopeOf } from '../../protocol/events.js';
@@ -28,7 +28,7 @@ export interface UiChunksOptions {
 /** Receives each chunk with the number of its step. Chunks of the message as a whole have the number 0. */
 export type ChunkSink = (chunk: UiChunk, step: number) => void;
 
-/** Returns the id of the turn that a generation belongs to. */
+/** Returns the id of the turn that a generation (one call of an agent) belongs to. */
 export function turnIdOf(generationId: string): string {
   return generationId.split('/', 1)[0] ?? '';
 }
@@ -73,12 +73,12 @@ export class UiChunks {
     return this.currentTurnId;
   }
 
-  /** Returns the id of the tool part that an envelope became. */
+  /** Returns the id of the tool part that an envelope became; undefined if it became none. */
   partIdOf(envelopeId: string): string | undefined {
     return this.calls.partIdOf(envelopeId);
   }
 
-  /** Adds an envelope. Envelopes of other turns and repeated envelopes are ignored. */
+  /** Adds an envelope. Envelopes of other turns are ignored; a repeated tool call only updates its approval. */
   addEnvelope(envelope: EventEnvelope): void {
     if (!this.acceptsTurnOf(envelope.generationId)) return;
     // The envelope of a tool call is repeated when the state of its approval changes.
@@ -172,9 +172,12 @@ export class UiChunks {
     else if (type === 'other-agent-message') this.addOtherAgentMessage(envelope);
   }
 
-  /** The first user message is the prompt, which the client has. Later ones appear where the agent received them. */
+  /**
+   * Adds a user message. The first one is the prompt, which the client has; it is not emitted. Later ones appear where
+   * the agent received them.
+   */
   private addUserMessage(id: string, text: string): void {
-    if (this.hasPrompt) this.emit({ type: 'data-rondo-heard', id, data: { text } });
+    if (this.hasPrompt) this.emit({ type: 'data-rondo-user-message', id, data: { text } });
     this.hasPrompt = true;
   }
 

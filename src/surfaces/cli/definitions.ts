@@ -21,7 +21,8 @@ const DEFINITION_FILE_PATTERN = /\.(?:json|toml|mjs|js|ts)$/;
 
 /**
  * Returns the path if the argument is a definition file instead of a loop id. It is a file if it has the extension of a
- * definition and exists, or if it is not a valid id. Ids may contain slashes and dots.
+ * definition and exists, or if it contains a slash and is not a valid id; such a file must exist, otherwise a
+ * UsageError is thrown. Ids may contain slashes and dots.
  */
 function definitionFileOf(argument: string, cwd: string): string | undefined {
   const file = resolve(cwd, argument);
@@ -38,7 +39,10 @@ function splitVersion(argument: string): readonly [id: string, version: string |
   return at > 0 ? [argument.slice(0, at), argument.slice(at + 1)] : [argument, undefined];
 }
 
-/** Parses an id with an optional version after an @ or in `--version`. An id that contains an @ is found in the registry. */
+/**
+ * Parses an id with an optional version after an @ or in `--version`. An id that contains an @ is found in the
+ * registry.
+ */
 function parseLoopReference(argument: string, option: string | undefined, registry: Registry): LoopReference {
   if (registry.find(argument) !== undefined) return { id: argument, version: option };
   const [id, version = option] = splitVersion(argument);
@@ -48,7 +52,10 @@ function parseLoopReference(argument: string, option: string | undefined, regist
   return { id, version };
 }
 
-/** Returns the only loop of a file. */
+/**
+ * Returns the only loop of a file. Throws DEFINITION_INVALID if the file is invalid, and a UsageError for another
+ * number.
+ */
 function singleLoopIn(file: string, { loops, badFiles }: Definitions, option: string | undefined): LoopReference {
   const problems = badFiles.filter((item) => item.file === file);
   const [problem] = problems;
@@ -70,7 +77,7 @@ function singleLoopIn(file: string, { loops, badFiles }: Definitions, option: st
   return { id: loop.id, version: loop.version };
 }
 
-/** Resolves a loop argument, and loads the definitions to look it up in. */
+/** Resolves a loop argument and loads the definitions. The loop that an id refers to may not be registered. */
 export async function findLoop(
   argument: string,
   version: string | undefined,
@@ -108,15 +115,16 @@ export function missingLoopHints({ id, version }: LoopReference, { registry }: D
   return suggestion === undefined ? [] : [`Did you mean "${suggestion}"?`];
 }
 
-const MAX_LISTED_FILES = 3;
+/** The number of problems that a warning lists. */
+const MAX_LISTED_ITEMS = 3;
 
 /** Warns about files that could not be loaded: their number and the first problems. */
 export function warnBadFiles(badFiles: readonly BadFile[], terminal: Terminal): void {
   if (badFiles.length === 0) return;
   const count = new Set(badFiles.map(({ file }) => file)).size;
   terminal.printToStderr(`${count === 1 ? 'One file' : `${count} files`} could not be loaded (see: rondo check):`);
-  for (const item of badFiles.slice(0, MAX_LISTED_FILES)) terminal.printToStderr(`  ${describeBadFile(item)}`);
-  if (badFiles.length > MAX_LISTED_FILES) terminal.printToStderr(`  and ${badFiles.length - MAX_LISTED_FILES} more`);
+  for (const item of badFiles.slice(0, MAX_LISTED_ITEMS)) terminal.printToStderr(`  ${describeBadFile(item)}`);
+  if (badFiles.length > MAX_LISTED_ITEMS) terminal.printToStderr(`  and ${badFiles.length - MAX_LISTED_ITEMS} more`);
 }
 
 /** Warns about ignored keys that are probably mistakes: their number and the first of them. */
@@ -126,8 +134,8 @@ export function warnIgnoredKeys(warnings: Definitions['warnings'], terminal: Ter
   terminal.printToStderr(
     `${mistakes.length === 1 ? 'One key is' : `${mistakes.length} keys are`} ignored (see: rondo check):`,
   );
-  for (const item of mistakes.slice(0, MAX_LISTED_FILES)) terminal.printToStderr(`  warning: ${describeBadFile(item)}`);
-  if (mistakes.length > MAX_LISTED_FILES) terminal.printToStderr(`  and ${mistakes.length - MAX_LISTED_FILES} more`);
+  for (const item of mistakes.slice(0, MAX_LISTED_ITEMS)) terminal.printToStderr(`  warning: ${describeBadFile(item)}`);
+  if (mistakes.length > MAX_LISTED_ITEMS) terminal.printToStderr(`  and ${mistakes.length - MAX_LISTED_ITEMS} more`);
 }
 
 /** Describes a problem in one line: file, line, path and reason. */

@@ -28,8 +28,8 @@ function errorReportOf(thrown: unknown): ErrorReport {
 }
 
 /**
- * Prints an error to stderr and, with `json`, as a document to stdout. Returns the exit code. The stack is printed only with
- * RONDO_DEBUG=1.
+ * Prints an error to stderr and, with `json`, as a document to stdout. Returns the exit code. The stack is printed only
+ * with RONDO_DEBUG=1.
  */
 export async function reportError(thrown: unknown, terminal: Terminal, json: boolean): Promise<number> {
   const { exitCode, ...error } = errorReportOf(thrown);

@@ -15,7 +15,10 @@ export function assertSessionId(session: string | undefined): void {
   throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a dot.');
 }
 
-/** Returns the turns with this id or session id, or the turn whose id begins with it. Throws TURN_NOT_FOUND. */
+/**
+ * Returns the turn with this id, the turns with this session id, or the turn whose id begins with the reference, of at
+ * least four characters. Throws TURN_NOT_FOUND if there is none, and a UsageError if several ids begin with it.
+ */
 export async function findTurns(host: Host, reference: string): Promise<readonly TurnStatus[]> {
   try {
     return await host.archive.status(reference);

@@ -1,14 +1,17 @@
-/** Reads JSON from an argument, a file or stdin. The size is limited; errors name the line and column. */
+/** Reads JSON from an argument, a file or stdin. Syntax errors name the line and column. */
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { type DocumentReadError, parseJson } from '../compose.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
 
-/** The maximum size of an input. */
+/** The maximum size of a file or of stdin. */
 const MAX_INPUT_BYTES = 64 * 1024 * 1024;
 
-/** Returns the value of an option such as `--input`: JSON text, `@file`, or `-` for stdin. */
+/**
+ * Returns the value of an option such as `--input`: JSON text, `@file`, or `-` for stdin. Throws a UsageError if it
+ * cannot be read.
+ */
 export async function readJsonInput(option: string, value: string, { streams }: Terminal): Promise<unknown> {
   const { stdin, cwd } = streams;
   if (value === '-') return parseInput(`${option} -`, await readText(`${option} -`, stdin));

@@ -13,7 +13,7 @@ interface LiveRunOptions {
   readonly watch: boolean;
 }
 
-/** Runs a turn with `work` and shows its progress. */
+/** Runs a turn with `work` and, with `watch`, shows its call tree on stderr. */
 export async function runWithLiveOutput(
   { terminal, price, watch }: LiveRunOptions,
   work: (options: TurnOptions) => Promise<TurnResult>,
@@ -48,7 +48,10 @@ export function interruptionMessage(turnId: string | undefined): string {
   return `Interrupted. Continue with: rondo resume ${turnId}`;
 }
 
-/** Prints the result of a turn: the output to stdout, everything else to stderr. Returns the exit code. */
+/**
+ * Prints the output of a turn, or with `json` its result, to stdout and an explanation to stderr. Returns the exit
+ * code.
+ */
 export async function printResult(result: TurnResult, terminal: Terminal, json: boolean): Promise<number> {
   if (json) await terminal.printJson(result);
   else if (result.status === 'ok') await terminal.printPrettyJson(result.output);

@@ -1,7 +1,8 @@
 /**
- * Shows the call tree of a running turn. On a terminal, the tree is redrawn in place several times a second, with one write
- * per frame, and never exceeds the screen. On other streams, each call gets a line when it ends. At the end, a terminal
- * shows the complete tree. Events only update the tree, so the cost of a frame is limited by the size of the screen.
+ * Shows the call tree of a running turn. On a terminal, the tree is redrawn in place several times a second, with one
+ * write per frame, and never exceeds the screen. On other streams, each call gets a line when it ends. At the end, a
+ * terminal shows the complete tree. Events only update the tree, so the cost of a frame is limited by the size of the
+ * screen.
  */
 import type { TraceEvent } from '../../protocol/trace.js';
 import { type CallNode, type Pricing, TraceTree } from '../../views/trace-tree.js';
@@ -81,6 +82,7 @@ export class LiveTree {
     this.tree = new TraceTree({ price, onEnd: output.isTTY === true ? undefined : (call) => this.logCall(call) });
   }
 
+  /** Adds an event to the tree. The first one starts the redrawing. */
   apply(event: TraceEvent): void {
     if (this.isEnded) return;
     this.tree.apply(event);
@@ -89,7 +91,10 @@ export class LiveTree {
     this.timer.unref();
   }
 
-  /** Replaces the last frame with the complete tree. Nothing is drawn afterwards. */
+  /**
+   * Replaces the last frame with the complete tree, or writes the totals if it is no terminal. Nothing is drawn
+   * afterwards.
+   */
   end(): void {
     if (this.isEnded) return;
     this.isEnded = true;
@@ -118,7 +123,10 @@ export class LiveTree {
     this.lastColumns = width;
   }
 
-  /** Returns the escape sequence that moves the cursor to the start of the last frame. Most terminals rewrap lines on resize. */
+  /**
+   * Returns the escape sequence that moves the cursor to the start of the last frame. Most terminals rewrap lines on
+   * resize.
+   */
   private cursorToFrameStart(): string {
     let rows = 0;
     for (const text of this.lastFrameTexts) rows += rowCountOf(text, this.width());

@@ -2,7 +2,10 @@
 import type { Pricing } from '../../views/trace-tree.js';
 import type { ProjectConfig } from '../compose.js';
 
-/** Returns a function that computes the cost of a model answer in millionths of a currency unit; undefined without a price. */
+/**
+ * Returns a function that computes the cost of a model answer in millionths of a currency unit; undefined without a
+ * price.
+ */
 export function pricingOf({ prices }: ProjectConfig): Pricing {
   return (backendId, model, inputTokens, outputTokens) => {
     const price = prices.get(`${backendId}/${model}`);

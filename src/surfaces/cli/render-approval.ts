@@ -1,7 +1,7 @@
 /**
- * Renders the card of an approval: tool, call path and arguments. Text that a model or a tool may have influenced is escaped,
- * limited and marked with a quote bar, so that it cannot imitate a prompt of Rondo. Long text is shortened in the middle; a
- * line without a bar states the exact number of hidden characters.
+ * Renders the card of an approval: tool, call path and arguments. Text that a model or a tool may have influenced is
+ * escaped, limited and marked with a quote bar, so that it cannot imitate a prompt of Rondo. Long text is shortened in
+ * the middle; a line without a bar states the exact number of hidden characters.
  */
 import { type Excerpt, excerptOf, splitAtOmission } from '../../base/escape-text.js';
 import type { Approval } from '../../protocol/approval.js';
@@ -70,7 +70,9 @@ export function isAbbreviated({ arguments: args, description }: Approval): boole
 
 const LABEL_COLUMNS = 12;
 
-/** Returns a labelled value in as many rows as it needs. A line that the terminal wraps could imitate a line of Rondo. */
+/**
+ * Returns a labelled value in as many rows as it needs. A line that the terminal wraps could imitate a line of Rondo.
+ */
 function factLines(
   label: string,
   value: string,
@@ -113,7 +115,9 @@ function argumentsExcerpt(args: Approval['arguments'], { full }: Pick<RenderAppr
   return { head: escapeLine(head), tail: escapeLine(tail), ...sizes };
 }
 
-/** Returns the excerpt of a description. A description that was shortened when it was recorded is not shortened again. */
+/**
+ * Returns the excerpt of a description. A description that was shortened when it was recorded is not shortened again.
+ */
 function descriptionExcerpt(description: string, { full }: Pick<RenderApprovalOptions, 'full'>): Excerpt {
   const maxChars = full === true ? Number.POSITIVE_INFINITY : MAX_DESCRIPTION_CHARS;
   const recorded = splitAtOmission(description);

@@ -1,7 +1,7 @@
 /**
- * Renders the call tree of a turn: a line for each call with its model or tool, cost and duration, and below it errors and
- * notes. No line is wider than the terminal, and all text is sanitised. `treeRows` selects the rows, `layOutRows` aligns
- * their columns; the live tree uses both with limits.
+ * Renders the call tree of a turn: a line for each call with its model or tool, cost and duration, and below it errors
+ * and notes. No line is wider than the terminal, and all text is sanitised. `treeRows` selects the rows, `layOutRows`
+ * aligns their columns; the live tree uses both with limits.
  */
 import type { TraceEvent } from '../../protocol/trace.js';
 import {
@@ -93,7 +93,10 @@ export function renderTraceTree(tree: TraceTree, options: TreeLayoutOptions): st
     .join('\n');
 }
 
-/** Returns the rows of a tree, from the root down. The traversal is iterative, because deep trees would overflow the stack. */
+/**
+ * Returns the rows of a tree, from the root down. The traversal is iterative, because deep trees would overflow the
+ * stack.
+ */
 export function treeRows(root: CallNode, options: TreeLayoutOptions): TreeRow[] {
   const rows: TreeRow[] = [];
   const rest: (TreeRow | TreePosition)[] = [{ node: root, bars: '', isLast: true }];
@@ -273,8 +276,8 @@ const COLUMN_GAP = 2;
 const MIN_NAME_COLUMNS = 16;
 
 /**
- * Lays out rows as lines. The returned `column` is where the right columns begin. A live tree passes it to the next call, so
- * that the columns never move left.
+ * Lays out rows as lines. The returned `column` is where the right columns begin. A live tree passes it to the next
+ * call, so that the columns never move left.
  */
 export function layOutRows(
   rows: readonly TreeRow[],

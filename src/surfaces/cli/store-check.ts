@@ -41,7 +41,9 @@ export async function verifyStore(maintenance: Maintenance, terminal: Terminal):
   return { sessions, entries, damage, skippedStructure };
 }
 
-/** Returns the damage with this name: all damage of a session, or with `@KIND` the damage that belongs to no session. */
+/**
+ * Returns the damage with this name: all damage of a session, or with `@KIND` the damage that belongs to no session.
+ */
 function damageNamed(name: string, damage: readonly Incident[]): readonly Incident[] {
   const ofSession = damage.filter(({ session }) => session === name);
   return ofSession.length > 0

@@ -1,7 +1,7 @@
 /**
  * Terminal text: sanitising, colours, column widths and number formats. Text of definitions, models and tools must pass
- * through `sanitizeText` before it is printed: escape sequences in it could control the terminal. Lines consist of spans
- * that are truncated before they are coloured, so that colour codes are never cut.
+ * through `sanitizeText` before it is printed: escape sequences in it could control the terminal. Lines consist of
+ * spans that are truncated before they are coloured, so that colour codes are never cut.
  */
 import { HIDDEN_CHARACTER } from '../../base/hidden-characters.js';
 
@@ -42,7 +42,10 @@ export function createColors(color: boolean): Colors {
   };
 }
 
-/** Returns true if a stream gets colours. NO_COLOR takes precedence over FORCE_COLOR, and that over the type of terminal. */
+/**
+ * Returns true if a stream gets colours. NO_COLOR takes precedence over FORCE_COLOR, and that over the type of
+ * terminal.
+ */
 export function isColorEnabled(
   stream: { readonly isTTY?: boolean },
   env: { readonly [name: string]: string | undefined },
@@ -54,8 +57,8 @@ export function isColorEnabled(
 }
 
 /**
- * Characters that are invisible or that control a terminal: control characters, bidirectional marks, zero-width characters
- * and unassigned code points. The variation selector after an emoji is allowed.
+ * Characters that are invisible or that control a terminal: control characters, bidirectional marks, zero-width
+ * characters and unassigned code points. The variation selector after an emoji is allowed.
  */
 const HIDDEN_TEXT = new RegExp(`\\r\\n|(?!(?<=\\p{Extended_Pictographic})\\ufe0f)${HIDDEN_CHARACTER}`, 'gu');
 const PRINTABLE_ASCII = /^[ -~]*$/;

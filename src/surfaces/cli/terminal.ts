@@ -1,6 +1,6 @@
 /**
- * The output of the command line: results go to stdout, messages to stderr. All output passes through this class, so that
- * untrusted text cannot control the terminal and failed writes are detected.
+ * The output of the command line: results go to stdout, messages to stderr. All output passes through this class, so
+ * that untrusted text cannot control the terminal and failed writes are detected.
  */
 import { escapeInvisibleInJson } from '../../base/escape-text.js';
 import type { Environment } from '../settings.js';
@@ -27,7 +27,10 @@ const CLOSED_PIPE_CODES: ReadonlySet<string | undefined> = new Set(['EPIPE', 'EC
 /** Writes to stdout and stderr of one process. */
 export class Terminal {
   readonly streams: Streams;
-  /** Called on Ctrl-C. Cleans up and returns the message to print. */
+  /**
+   * Called on SIGINT (Ctrl-C), SIGTERM and SIGHUP, before the process exits. Cleans up and returns the message to
+   * print.
+   */
   onInterrupt: (() => string) | undefined;
   /** The first error of each stream. */
   private readonly writeErrors = new Map<StreamName, NodeJS.ErrnoException>();
@@ -93,8 +96,8 @@ export class Terminal {
   }
 
   /**
-   * Flushes the output and returns the exit code of the process. A failed verb keeps its code. A successful verb whose output
-   * could not be written gets the code of a fault, except if the reader closed the pipe.
+   * Flushes the output and returns the exit code of the process. A failed verb keeps its code. A successful verb whose
+   * output could not be written gets the code of a fault, except if the reader closed the pipe.
    */
   async finish(code: number): Promise<number> {
     await this.flush();
@@ -116,7 +119,7 @@ export class Terminal {
     return { color: isColorEnabled(stream, this.streams.env), width: this.lineWidth(stream) };
   }
 
-  /** Returns the maximum line width of a stream. */
+  /** Returns the maximum line width of a stream, in columns: that of the terminal, or 100. */
   lineWidth(stream: Output): number {
     return stream.isTTY === true ? stream.columns || 80 : 100;
   }

@@ -1,6 +1,6 @@
 /**
- * Renders text of models and tools. Invisible characters are escaped, and each row has a quote bar and ends before the edge
- * of the terminal. A user can rely on it: text without a bar comes from Rondo.
+ * Renders text of models and tools. Invisible characters are escaped. Each row of a block has a quote bar and ends
+ * before the edge of the terminal, so that a user can rely on it: a row without a bar comes from Rondo.
  */
 import { escapeForDisplay, omissionMark } from '../../base/escape-text.js';
 import {
@@ -14,7 +14,10 @@ import {
   widthOf,
 } from './terminal-text.js';
 
-/** Makes multi-line text safe to print. Of a text with more than `maxChars` characters, the middle is omitted and counted. */
+/**
+ * Makes multi-line text safe to print. Of a text with more than `maxChars` characters, the middle is omitted and
+ * counted.
+ */
 export function escapeMultiline(text: string, maxChars = Number.POSITIVE_INFINITY): string {
   const escaped = escapeForDisplay(text.replaceAll('\r\n', '\n'), maxChars).replaceAll('\t', '    ');
   return sanitizeText(escaped, { lines: true, max: Number.POSITIVE_INFINITY });
@@ -25,7 +28,9 @@ export function escapeLine(text: string, maxChars = Number.POSITIVE_INFINITY): s
   return sanitizeText(escapeForDisplay(text, maxChars), { max: Number.POSITIVE_INFINITY });
 }
 
-/** Makes text safe to print in one line of at most `width` columns, if the omission mark leaves room for any text. */
+/**
+ * Makes text safe to print in one line of at most `width` columns. On a very narrow line, the omission mark is wider.
+ */
 export function escapeLineToWidth(text: string, width: number): string {
   if (text.length <= width) {
     const escaped = escapeLine(text);

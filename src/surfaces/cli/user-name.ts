@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { UsageError } from '../settings.js';
 import { textOption, type VerbOptions } from './verb.js';
 
-/** Returns the name in `--as`, or else the login name. Throws a UsageError if it is empty. */
+/** Returns the name in `--as`, or else the login name. Throws a UsageError if `--as` is empty. */
 export function userNameOf({ as }: VerbOptions): string {
   const name = textOption(as);
   if (name === undefined) return loginName();

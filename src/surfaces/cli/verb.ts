@@ -27,7 +27,9 @@ export interface Verb {
   /** The arguments, such as `<turn>` or `[files...]`. */
   readonly arguments: string;
   readonly description: string;
-  /** The flags with their help texts, in addition to those of every verb. The value of a flag that repeats is a list. */
+  /**
+   * The flags with their help texts, in addition to those of every verb. The value of a flag that repeats is a list.
+   */
   readonly options: readonly (readonly [flags: string, help: string, repetition?: 'repeats'])[];
   readonly examples: readonly string[];
   /** Imports the handler, so that a process loads only the code of its verb. */

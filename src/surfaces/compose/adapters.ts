@@ -1,4 +1,6 @@
-/** Creates the adapters that the settings select. Each is imported on demand, so that a verb loads only what it uses. */
+/**
+ * Creates the adapters that the settings select. Each is imported on demand, so that a verb loads only what it uses.
+ */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { CustomBackend, FoundDefinition } from '../../adapters/files/index.js';
@@ -20,7 +22,7 @@ export interface StoreOptions {
    * @default true
    */
   readonly createIfMissing?: boolean;
-  /** Receives a message for the operator when another process has not answered for five seconds. */
+  /** Receives messages for the operator, such as that another process does not answer. */
   readonly notify?: (message: string) => void;
 }
 
@@ -49,7 +51,7 @@ const TOOL_LOADERS = new Map<string, (options: ToolAdapterOptions) => Promise<To
   ['https', async (options) => (await import('../../adapters/tools/http.js')).httpsTools(options)],
 ]);
 
-/** Loads the tool implementations of the schemes, by scheme. */
+/** Loads the tool implementations of the schemes, by scheme. Unknown schemes are left out. */
 export async function loadToolImplementations(
   { env, authority }: Settings,
   schemes: Iterable<string> = TOOL_LOADERS.keys(),
@@ -71,7 +73,10 @@ export function toolSchemesOf(definitions: readonly FoundDefinition[]): Iterable
   return [...schemes].every((scheme) => TOOL_LOADERS.has(scheme)) ? schemes : TOOL_LOADERS.keys();
 }
 
-/** Loads the model providers: the built-in ones, and those of the project's config. */
+/**
+ * Loads the model providers: the built-in ones, and those of the project's config. Throws a UsageError if the config
+ * uses the name of a built-in one.
+ */
 export async function loadProviders({
   env,
   config,
@@ -101,8 +106,9 @@ export async function loadProviders({
 }
 
 /**
- * Opens models on a server of the config. The server's address applies to all definitions. Its API key is sent only with the
- * operator's permission: even in a trusted directory, the config cannot send a variable anywhere.
+ * Returns the function that opens models on a server of the config. The address of the server is fixed; definitions
+ * cannot change it. Its API key is sent only with the operator's permission: even in a trusted directory, the config
+ * cannot send a variable anywhere.
  */
 function openConfiguredProvider(
   compatible: ModelProvider,
@@ -142,7 +148,7 @@ export async function openStore(
   return { store: opened, isDurable: true, maintenance: opened.maintenance };
 }
 
-/** Returns the system clock, or for tests a clock that starts at `clockStartAt`. */
+/** Returns the system clock, or for tests a clock whose wall clock starts at `clockStartAt`. */
 export async function createClock({ clockStartAt }: Settings): Promise<HostOptions['clock']> {
   const { systemClock } = await import('../../adapters/system/index.js');
   if (clockStartAt === undefined) return systemClock;
@@ -150,7 +156,10 @@ export async function createClock({ clockStartAt }: Settings): Promise<HostOptio
   return { ...systemClock, now: () => systemClock.now() + offsetMs };
 }
 
-/** Returns random ids, or seeded ones. A seed is mixed with the size of the store, so that a second invocation gets new ids. */
+/**
+ * Returns random ids, or seeded ones. A seed is mixed with the size of the store, so that a second invocation gets new
+ * ids.
+ */
 export async function createIds({ seed }: Settings, store: HostOptions['store']): Promise<HostOptions['ids']> {
   if (seed === undefined) return (await import('../../adapters/system/index.js')).systemIds;
   const { seededRandom } = await import('../../adapters/system/seeded-ids.js');

@@ -1,4 +1,6 @@
-/** Loads the definition files of a project, registers the valid loops and reports the invalid files, with line numbers. */
+/**
+ * Loads the definition files of a project, registers the valid loops and reports the invalid files, with line numbers.
+ */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -19,7 +21,7 @@ export interface Definitions {
   readonly badFiles: readonly BadFile[];
   /** Warnings about files that were loaded. */
   readonly warnings: readonly FileWarning[];
-  /** The registered loops with their files, in the order of the file names. */
+  /** The registered loops with their files, in the order in which they were loaded. */
   readonly loops: readonly { readonly file: string; readonly registered: RegisteredLoop }[];
 }
 
@@ -85,7 +87,7 @@ async function registerAll(
   return { loops, badFiles, warnings };
 }
 
-/** Returns the registry's error with its line in the file. */
+/** Returns the registry's error, with its line in the file if the definition is a document. */
 async function locateRejection(item: FoundDefinition, error: LoopError): Promise<readonly BadFile[]> {
   const { file } = item;
   const { path = '', reason = error.message } = (error.data ?? {}) as { path?: string; reason?: string };
@@ -114,7 +116,7 @@ async function locateInFile(
   return 'badFiles' in result ? result.badFiles : problems.map((problem) => ({ file, ...problem }));
 }
 
-/** Returns the backends of definitions that neither Rondo nor the config defines. */
+/** Returns a problem for each backend that a definition names and that neither Rondo nor the config defines. */
 export async function findUnknownBackends(
   settings: ProjectSettings,
   { loops }: Definitions,

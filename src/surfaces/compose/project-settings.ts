@@ -25,7 +25,10 @@ import {
 /** Settings with the complete config of the project. */
 export type ProjectSettings = Settings<ProjectConfig>;
 
-/** Loads the settings of an invocation. Throws CONFIG_INVALID or a UsageError. */
+/**
+ * Loads the settings of an invocation. Throws CONFIG_INVALID for an invalid file, and a UsageError for an invalid
+ * setting.
+ */
 export async function loadSettings(input: SettingsInput): Promise<ProjectSettings> {
   const authority = authorityOf(input, await readTrustFile(input));
   const trusts = trustPredicateOf(authority);
@@ -45,7 +48,9 @@ export async function loadSettings(input: SettingsInput): Promise<ProjectSetting
 
 const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
 
-/** Reads trust.toml. Throws CONFIG_INVALID if it is invalid or lies inside the project. */
+/**
+ * Reads trust.toml; no permissions if it does not exist. Throws CONFIG_INVALID if it is invalid or inside the project.
+ */
 export async function readTrustFile(input: SettingsInput): Promise<TrustSettings> {
   const file = trustFilePath(input.env);
   if (file === undefined || !existsSync(file)) return { directories: [], send: new Map(), destinations: [] };
@@ -58,7 +63,10 @@ export async function writeTrustFile(file: string, content: TrustSettings): Prom
   await (await import('../../adapters/files/trust-file.js')).saveTrustFile(file, content);
 }
 
-/** The default directory of definitions may be a symbolic link. In an untrusted project, it must not lead out of the project. */
+/**
+ * Throws a UsageError if the default directory of definitions of an untrusted project leads out of the project, for
+ * example because it is a symbolic link.
+ */
 function assertLoopsInsideProject(
   { loopsDirectory, hasExplicitLoops, cwd }: ProjectSettings,
   trusts: TrustPredicate,

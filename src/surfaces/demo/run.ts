@@ -1,7 +1,7 @@
 /**
- * The demo: a child process runs a typed RAG loop and is killed during a model call; a second process resumes the turn. All
- * output comes from the command line itself. The claims at the end are checked against the journal, and the demo fails if
- * one does not hold.
+ * The demo: a child process runs a typed RAG loop and is killed during a model call; a second process resumes the turn.
+ * All output comes from the command line itself. The claims at the end are checked against the journal, and the demo
+ * fails if one does not hold.
  */
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { readVerbOutput, startVerb } from './process.js';
 const EXAMPLE_PATH = 'examples/03-rag/loops';
 const QUESTION = 'How often do I water tomatoes?';
 const SESSION_ID = 'demo';
-/** The latencies of the scripted models, so that there is time to kill the process. */
+/** The latencies of the scripted model replies, in order, so that there is time to kill the process. */
 const MODEL_DELAYS_MS = [700, 2500];
 
 interface DemoProject {
@@ -94,7 +94,7 @@ async function checkClaims(
   ];
 }
 
-/** Returns the directory of the example in the package that contains this file. */
+/** Returns the directory of the example in this folder or the nearest one above it. Throws if there is none. */
 function findExampleAbove(folder: string): string {
   const example = join(folder, EXAMPLE_PATH);
   if (existsSync(example)) return example;

@@ -1,7 +1,7 @@
 /**
  * Tracks approvals in the entries of a session: which effect requests one, and how it is answered or abandoned. A
- * request counts only directly below the key of an open effect. Only layers can write there, so a body cannot forge an
- * approval.
+ * request counts only directly below the key of an open effect with layers. Only layers can write there, so a body
+ * cannot forge an approval.
  */
 
 import { parseTarget } from '../../base/approval-target.js';
@@ -16,11 +16,11 @@ import { compareByStep, isDescendantKey, type OpenCall, type OpenCalls, parentKe
 interface ApprovalListener {
   onRequested(approval: Approval, entry: Entry): void;
   onAnswered(approval: Approval, answer: RecordedAnswer): void;
-  /** The effect that requested the approval ended without an answer. */
+  /** The approval will get no answer: its effect ended, its turn was cancelled, or its wait lost a race. */
   onAbandoned(approval: Approval): void;
 }
 
-/** An open effect and its pending approval. */
+/** An open effect with layers, and its pending approval. */
 interface OpenEffect {
   /** The call that performs the effect. */
   readonly call: OpenCall;
@@ -128,13 +128,16 @@ export class ApprovalTracker {
     }
   }
 
-  /** Abandons what a call leaves open. Most calls leave nothing open, so the counters avoid a search. */
+  /**
+   * Abandons the approvals of effects that a call leaves open. Most calls leave nothing open, so the counters avoid a
+   * search.
+   */
   private endCall(key: string): void {
     const call = this.calls.get(key);
     if (call !== undefined && call.openChildren + call.openEffects > 0) this.abandonBelow(key);
   }
 
-  /** Closes the effects below a key, except those below `exceptKey`. */
+  /** Closes the effects below a key and abandons their approvals, except below `exceptKey`. */
   private abandonBelow(key: string, exceptKey?: string): void {
     for (const [effectKey, openEffect] of this.openEffects) {
       if (isInEndedBranch(effectKey, key, exceptKey)) this.closeEffect(effectKey);

@@ -4,17 +4,17 @@ import type { ToolCallContent, TriggerContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import { parseArgumentsOrText } from '../messages.js';
 
-/** The length of the summary of a child generation. */
+/** The maximum length of the summary of a child generation, in UTF-16 units. */
 const MAX_SUMMARY_CHARS = 500;
 
-/** Returns the text of a user message; a value without text as JSON. */
+/** Returns the text of a user message; a value without text as JSON, and an empty string for undefined. */
 export function userTextOf(value: Json | undefined): string {
   const text = ownProperty(value, 'text');
   if (typeof text === 'string') return text;
   return value === undefined ? '' : JSON.stringify(value);
 }
 
-/** Returns the trigger that started a turn; undefined if a user started it. */
+/** Returns the trigger in the input of a turn; undefined if there is none. */
 export function triggerOf(input: Json | undefined): TriggerContent | undefined {
   const trigger = ownProperty(input, 'trigger');
   const triggerName = ownProperty(trigger, 'name');
@@ -23,7 +23,7 @@ export function triggerOf(input: Json | undefined): TriggerContent | undefined {
   return payload === undefined ? { triggerName } : { triggerName, payload };
 }
 
-/** Returns the tool calls of a model's reply. */
+/** Returns the tool calls of a model's reply. Arguments that are not valid JSON are returned as text. */
 export function toolCallsOf(reply: Json | undefined): readonly ToolCallContent[] {
   const calls = ownProperty(reply, 'toolCalls');
   if (!Array.isArray(calls)) return [];

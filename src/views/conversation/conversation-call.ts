@@ -3,7 +3,7 @@ import type { EventEnvelopeOf } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import type { OpenCall } from './open-calls.js';
 
-/** A tool call of a model: its envelope, and its index among the tool calls of the reply. */
+/** A tool call of a model: its envelope, and its zero-based index among the `total` tool calls of the reply. */
 export interface ToolUse {
   envelope: EventEnvelopeOf<'tool-call'>;
   readonly index: number;
@@ -30,6 +30,7 @@ export interface ConversationCall extends OpenCall {
   readonly startedAt: number;
   readonly input: Json | undefined;
   agent: AgentState | undefined;
+  /** The tool call of a model that this call runs; undefined for other calls. */
   toolUse: ToolUse | undefined;
   trackedEffect: TrackedEffect | undefined;
   /** The output that the tool streamed. */
@@ -39,8 +40,8 @@ export interface ConversationCall extends OpenCall {
 }
 
 /**
- * Returns the tool call of an agent's last reply that runs at this key. A single tool call is a step of the agent; of
- * several, each is the first step of a branch.
+ * Returns the tool call of an agent's last reply that runs at this key; undefined if there is none or the call is not
+ * an agent. A single tool call is a step of the agent; of several, each is the first step of a branch.
  */
 export function toolUseAt(agent: ConversationCall | undefined, key: string): ToolUse | undefined {
   if (agent?.agent === undefined) return undefined;
@@ -52,7 +53,7 @@ export function toolUseAt(agent: ConversationCall | undefined, key: string): Too
   return toolUses[Number(key.slice(branch + 1, last))];
 }
 
-/** Returns the tool call, of the nearest enclosing agent, that contains a call. */
+/** Returns the tool call, of the nearest enclosing agent, that contains a call; undefined if there is none. */
 export function enclosingToolUse(call: ConversationCall): ToolUse | undefined {
   for (let inner: ConversationCall | undefined = call; inner !== undefined; inner = inner.parent) {
     if (inner.toolUse !== undefined) return inner.toolUse;
@@ -61,7 +62,7 @@ export function enclosingToolUse(call: ConversationCall): ToolUse | undefined {
   return undefined;
 }
 
-/** Returns the nearest enclosing agent of a call. */
+/** Returns the nearest agent that encloses a call; undefined if there is none. */
 export function enclosingAgent(call: ConversationCall): ConversationCall | undefined {
   let agent = call.parent;
   while (agent !== undefined && agent.agent === undefined) agent = agent.parent;

@@ -19,7 +19,7 @@ export class OpenCalls<C extends OpenCall> {
   private readonly calls = new Map<string, C>();
   private readonly roots: C[] = [];
 
-  /** Returns the open root call that started last. */
+  /** Returns the open root call that started last; undefined if none is open. */
   latestRoot(): C | undefined {
     return this.roots.at(-1);
   }
@@ -29,7 +29,10 @@ export class OpenCalls<C extends OpenCall> {
     return this.calls.get(key);
   }
 
-  /** Returns the innermost open call that contains this key. */
+  /**
+   * Returns the innermost open call that contains this key, not counting a call with the key itself; undefined if there
+   * is none.
+   */
   enclosing(key: string): C | undefined {
     for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
       const call = this.calls.get(key.slice(0, end));

@@ -8,6 +8,7 @@ import { digestOfText } from '../../../journal/record.js';
 import { directoryIdentityOf } from '../files.js';
 import type { OwnerLock } from './lock.js';
 
+/** Stands for a name that cannot be held. */
 const NO_LOCK: OwnerLock = { release: () => {} };
 
 /** Returns the name, without the leading zero byte of the abstract namespace. */
@@ -15,7 +16,10 @@ export function abstractNameOf(database: string): string {
   return `rondo-${process.getuid?.()}-${digestOfText(`${directoryIdentityOf(database)} ${basename(database)}`)}`;
 }
 
-/** Takes the name of a database; undefined if another process of this user holds it. */
+/**
+ * Takes the name of a database; undefined if this user already holds it, in this process or another. Returns a lock
+ * without effect if a process of another user holds the name, and on other platforms than Linux.
+ */
 export async function tryToHoldName(database: string): Promise<OwnerLock | undefined> {
   if (process.platform !== 'linux') return NO_LOCK;
   const name = abstractNameOf(database);
@@ -25,6 +29,6 @@ export async function tryToHoldName(database: string): Promise<OwnerLock | undef
 /** True if the name is held, but not by a process of this user. */
 function isHeldByOtherUser(name: string): boolean {
   const socket = socketInodeOf(name);
-  // Without a socket the name was released meanwhile, and the next attempt succeeds.
+  // Without a socket the name was released meanwhile. The next attempt can take it.
   return socket !== undefined && !isHeldByUser(socket);
 }

@@ -1,7 +1,7 @@
 /**
  * Decides whether this process may own a database, from the lock, the owner file and the socket together. A free lock
- * alone is not enough, because the owner's process can drop it unknowingly: the recorded owner must also have ended,
- * and its socket be silent.
+ * alone is not enough, because the owner's process can drop it unknowingly. The process in the owner file must also
+ * have ended, unless only its socket can show that, and nothing may listen at its socket.
  */
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { type OwnerInfo, readOwnerFile } from './owner-file.js';
 import { processStateOf, thisProcess } from './process.js';
 import { socketAddressFor } from './socket-address.js';
 
-/** The right to open the database: the lock, and the owner file to write. */
+/** The right to open the database: the lock, and the content of the owner file that is to be written. */
 export interface OwnershipCandidacy {
   readonly lock: OwnerLock;
   /** This process as the owner. */
@@ -22,8 +22,9 @@ export interface OwnershipCandidacy {
 }
 
 /**
- * An owner file can be removed while its owner is alive. That owner notices at its next commit and stops; this delay
- * covers a commit in progress. Linux needs no delay, because every owner there also holds an abstract socket name.
+ * How long to wait if the owner file is missing although the database was not closed: the owner may be alive. That
+ * owner notices the missing file at its next commit and stops; the wait covers a commit in progress. Linux needs no
+ * wait, because every owner there also holds an abstract socket name.
  */
 const MISSING_OWNER_FILE_WAIT_MS = 250;
 
@@ -37,13 +38,15 @@ export function isLivenessUncertain(owner: OwnerInfo): boolean {
   return state === 'unknown' || (state === 'running' && owner.pid === process.pid);
 }
 
-/** Returns the owner in the owner file; undefined if there is none or its process has ended. */
+/**
+ * Returns the owner in the owner file; undefined if there is none or its process has ended. A stopped process counts.
+ */
 export function readLivingOwner(database: string): OwnerInfo | undefined {
   const owner = readOwnerFile(database);
   return owner === undefined || processStateOf(owner) === 'gone' ? undefined : owner;
 }
 
-/** The reason if another process holds the lock. */
+/** The reason that `tryToAcquireOwnership` returns if another process holds the lock. */
 export const LOCK_HELD_REASON = 'it has the lock, and is not listening';
 
 /** Tries to acquire ownership. Returns the reason as text if another process is the owner or about to be. */
@@ -71,12 +74,12 @@ export async function tryToAcquireOwnership(database: string): Promise<Ownership
   }
 }
 
-/** True if the last owner did not close the database. */
+/** True if the last owner did not close the database, which would have removed the WAL. */
 function wasNotClosed(database: string): boolean {
   return (statSync(`${database}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
-/** Returns why a database has an owner although its lock is free; undefined if it has none. */
+/** Returns why a database may have an owner although its lock is free; undefined if it has none. */
 async function findObstacle(owner: OwnerInfo | undefined, socket: string): Promise<string | undefined> {
   if (owner !== undefined && !isLivenessUncertain(owner) && processStateOf(owner) !== 'gone')
     return 'it is not listening';

@@ -39,7 +39,10 @@ export async function tryToLock(database: string): Promise<OwnerLock | undefined
   };
 }
 
-/** Returns the process that holds the lock of a database; undefined if there is none or the platform does not tell. */
+/**
+ * Returns the process that holds the lock of a database; undefined if there is none or the platform has no /proc/locks.
+ * Compares the inode number only, so the result is meant for messages.
+ */
 export function lockHolderOf(database: string): ProcessId | undefined {
   try {
     const { ino } = statSync(`${database}.lock`);
@@ -53,6 +56,7 @@ export function lockHolderOf(database: string): ProcessId | undefined {
   }
 }
 
+/** Takes the exclusive SQLite lock of a file; undefined if it is taken. Throws if the file is not empty. */
 function tryToLockFile(path: string): OwnerLock | undefined {
   ensureFile(path);
   // The lock file always stays empty, and SQLite ignores a journal next to an empty database.

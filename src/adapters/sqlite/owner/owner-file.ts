@@ -1,7 +1,8 @@
 /**
- * The owner file next to the database: which process is the owner, where it listens, and the secret with which owner and
- * clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 that
- * was written for this very directory. A file from a clone, a copy or another user is ignored.
+ * The owner file next to the database: which process is the owner, where it listens, and the secret with which owner
+ * and clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 (on
+ * Windows, any regular file) that was written for this very directory. A file from a clone, a copy or another user is
+ * ignored.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { directoryIdentityOf, identityAt, isOwnedByThisUser, writeNewFile } from '../files.js';
@@ -17,8 +18,8 @@ export interface OwnerInfo extends ProcessId {
 }
 
 /**
- * The content of the file. A socket next to the database is stored without its path, because the directory may be
- * mounted elsewhere.
+ * The content of the file. A socket next to the database is stored as `ADJACENT_SOCKET`, without its path, because the
+ * directory may be mounted elsewhere.
  */
 interface OwnerFileContent extends OwnerInfo {
   /** Identity of the directory for which the file was written. */
@@ -43,6 +44,7 @@ export function readOwnerFile(database: string): OwnerInfo | undefined {
   }
 }
 
+/** Reads a small regular file. Throws if it is a symlink, too large, or not private to this user. */
 function readPrivateFile(path: string): string {
   const descriptor = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   try {
@@ -55,6 +57,7 @@ function readPrivateFile(path: string): string {
   }
 }
 
+/** Parses the content of an owner file; undefined if a member is invalid. Throws if it is not JSON. */
 function parseOwnerFile(text: string, database: string): OwnerFileContent | undefined {
   const { pid, start, socket, secret, directory } = JSON.parse(text) as Partial<
     Record<keyof OwnerFileContent, unknown>
@@ -78,7 +81,7 @@ export function writeOwnerFile(database: string, owner: OwnerInfo): string {
   return identity;
 }
 
-/** Removes the owner file with this identity, unless another process has replaced it. */
+/** Removes the owner file, unless it has another identity because another process has replaced it. */
 export function removeOwnerFile(database: string, identity: string): void {
   const path = ownerFilePath(database);
   if (identityAt(path) !== identity) return;

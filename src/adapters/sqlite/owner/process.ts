@@ -12,7 +12,9 @@ export interface ProcessId {
   readonly start: string;
 }
 
-/** The state of a process. `unknown`: the process is in another pid namespace, such as another container. */
+/**
+ * The state of a process. `stopped`: by a signal or a debugger. `unknown`: it is in another pid namespace (container).
+ */
 export type ProcessState = 'gone' | 'stopped' | 'running' | 'unknown';
 
 interface ProcessStatus {
@@ -38,7 +40,7 @@ function psStatus(pid: number): ProcessStatus | undefined {
   return status === 0 && state !== '' ? { state, startTime: started.join(' ') } : undefined;
 }
 
-/** Tests whether a process exists, on Windows, which offers neither its state nor its start time here. */
+/** Returns an empty status if a process exists. For Windows, where Node offers neither its state nor its start time. */
 function signalStatus(pid: number): ProcessStatus | undefined {
   try {
     process.kill(pid, 0);
@@ -51,7 +53,10 @@ function signalStatus(pid: number): ProcessStatus | undefined {
 const processStatusOf: (pid: number) => ProcessStatus | undefined =
   process.platform === 'linux' ? linuxStatus : process.platform === 'win32' ? signalStatus : psStatus;
 
-/** Returns the boot id and the pid namespace. Pids and start times are comparable only within the same two. */
+/**
+ * Returns the boot id and the pid namespace; empty where they are not available. Pids and start times are comparable
+ * only within the same two.
+ */
 function bootAndNamespace(): readonly [boot: string, namespace: string] {
   if (process.platform !== 'linux') return ['', ''];
   try {
@@ -74,7 +79,7 @@ export function processIdOf(pid: number): ProcessId {
   return { pid, start: [...bootAndNamespace(), processStatusOf(pid)?.startTime ?? ''].join(' ') };
 }
 
-/** Returns the state of a process. A zombie counts as gone. */
+/** Returns the state of a process. It is gone if its pid was reused or the machine rebooted, and if it is a zombie. */
 export function processStateOf({ pid, start }: ProcessId): ProcessState {
   const [boot = '', namespace = '', ...started] = start.split(' ');
   const [ownBoot, ownNamespace] = bootAndNamespace();

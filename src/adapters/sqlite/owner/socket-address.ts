@@ -10,7 +10,7 @@ import { digestOfText } from '../../../journal/record.js';
 import { DATA_MARKER, protectDirectory } from '../../../journal/store-files.js';
 import { directoryIdentityOf, ensureFile, isOwnedByThisUser } from '../files.js';
 
-/** Platforms allow 104 to 108 bytes, including the terminating zero. */
+/** Maximum length of the path of a socket. Platforms allow 104 to 108 bytes, including the terminating zero. */
 const MAX_SOCKET_PATH_BYTES = 100;
 const RUNTIME_SOCKET_NAME = /^[0-9a-f]{32}\.sock$/;
 
@@ -20,12 +20,12 @@ function databaseHashOf(database: string): string {
   return Buffer.from(digestOfText(key), 'base64url').toString('hex').slice(0, 32);
 }
 
-/** Returns the address next to a database, which may be too long for a socket. */
+/** Returns the address next to a database, which may be too long for a socket; on Windows, the name of a pipe. */
 export function adjacentSocketAddress(database: string): string {
   return process.platform === 'win32' ? `\\\\.\\pipe\\rondo-${databaseHashOf(database)}` : `${database}.sock`;
 }
 
-/** Returns the address for a new owner and creates its directory if necessary. */
+/** Returns the address for a new owner and creates its directory if necessary. Throws if no address is usable. */
 export function socketAddressFor(database: string): string {
   const adjacent = adjacentSocketAddress(database);
   if (fitsSocketPath(adjacent)) return adjacent;
@@ -40,7 +40,7 @@ export function socketAddressFor(database: string): string {
   throw new Fault('STORE_FAILED', message, { path: database });
 }
 
-/** True if the address is in a private runtime directory of this user. */
+/** True if the address has the name of a runtime socket and its directory is private to this user. */
 export function isRuntimeSocketAddress(address: string): boolean {
   return isAbsolute(address) && RUNTIME_SOCKET_NAME.test(basename(address)) && isPrivateDirectory(dirname(address));
 }
@@ -51,6 +51,7 @@ function hideFromTools(directory: string): void {
   ensureFile(join(directory, DATA_MARKER));
 }
 
+/** Returns the directories for sockets whose database has a long path, in order of preference. */
 function runtimeDirectories(): readonly string[] {
   const { XDG_RUNTIME_DIR: runtime = '' } = process.env;
   const user = `rondo-${process.getuid?.() ?? 'user'}`;
@@ -58,7 +59,7 @@ function runtimeDirectories(): readonly string[] {
   return [...new Set(candidates.filter(isAbsolute))];
 }
 
-/** Creates a runtime directory if it is absent; false if it is not private to this user. */
+/** Creates a runtime directory if it is absent; false if it could not be created or is not private to this user. */
 function ensurePrivateDirectory(directory: string): boolean {
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -73,6 +74,7 @@ function fitsSocketPath(path: string): boolean {
   return Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
 }
 
+/** True if a path is a directory, not a symlink, that only this user can enter. */
 function isPrivateDirectory(directory: string): boolean {
   try {
     const status = lstatSync(directory);

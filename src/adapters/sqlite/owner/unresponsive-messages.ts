@@ -5,6 +5,7 @@ import { type ProcessId, type ProcessState, processStateOf } from './process.js'
 
 const REPORT_AFTER_SECONDS = REPORT_AFTER_MS / 1000;
 
+/** Returns the state of a process as a sentence, and what to do about it. */
 function adviceFor(pid: number, state: ProcessState): string {
   if (state === 'stopped') {
     return `It is stopped: continue it with "kill -CONT ${pid}", or end it with "kill -9 ${pid}".`;
@@ -38,7 +39,7 @@ export function unresponsiveHolderFault(holder: ProcessId, state: ProcessState):
   return new Fault('SESSION_BUSY', describeUnresponsiveHolder(holder, state), { pid: holder.pid, state });
 }
 
-/** Returns the Fault for a store whose owner is unreachable or unknown. */
+/** Returns the Fault for a store whose owner is unreachable or unknown. `reason` says why, without a final period. */
 export function unreachableOwnerFault(database: string, owner: ProcessId | undefined, reason: string): Fault {
   const state = owner === undefined ? 'unknown' : processStateOf(owner);
   const who = owner === undefined ? 'another process' : `process ${owner.pid}`;

@@ -10,8 +10,8 @@ const NUMBER_PATTERN = '-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?';
 const MAX_PATTERN_DEPTH = 4;
 
 /**
- * Returns a pattern for a JSON value without white space and escapes. It never backtracks: after a comma only one
- * alternative matches.
+ * Returns a pattern for a JSON value with at most `depth` levels of nesting, and without white space and escapes. It
+ * never backtracks: after a comma only one alternative matches.
  */
 function valuePattern(depth: number): string {
   const scalar = `${STRING_PATTERN}|${NUMBER_PATTERN}|true|false|null`;
@@ -22,16 +22,21 @@ function valuePattern(depth: number): string {
   return `(?:${scalar}|${object}|${list})`;
 }
 
-/** An entry with its members in the order of the writer. `seq` and `key` must not be repeated with another value. */
+/**
+ * An entry with its members in the order of the writer. `seq` and `key` must not be repeated: a parser uses the last.
+ */
 const ENTRY_PATTERN = new RegExp(
   `\\{"seq":${NUMBER_PATTERN},"at":${NUMBER_PATTERN},"type":${STRING_PATTERN},"key":${STRING_PATTERN}(?:,(?!"(?:seq|key)")${STRING_PATTERN}:${valuePattern(MAX_PATTERN_DEPTH)})*\\}`,
   'y',
 );
 
-/** Longer bodies are parsed. */
+/** Maximum length of a body that is matched against the pattern. Longer bodies are parsed. */
 const MAX_PATTERN_CHARS = 4096;
 
-/** True if a body is a JSON array of `count` entries that are numbered from `first`. */
+/**
+ * True if a body is a JSON array of `count` entries, at least one, that are numbered from `first` and have a key. Other
+ * members are not checked.
+ */
 export function isAppendBody(body: string, first: number, count: number): boolean {
   if (count === 0) return false;
   return (

@@ -1,31 +1,31 @@
 /**
- * A message channel between two processes: JSON documents over a socket, one per line. All messages of one event loop
- * iteration go out in one write, so that a group commit of many sessions costs few system calls. A body that is already
- * JSON text follows its document after a tab, which JSON text never contains, so that it is neither escaped nor parsed
+ * A message channel between two processes: JSON documents over a socket, one per line. Messages that are sent together
+ * go out in one write, so that a group commit of many sessions costs few system calls. A body that is already JSON text
+ * follows its document after a tab, which `JSON.stringify` never writes, so that the body is neither escaped nor parsed
  * twice.
  */
 import { connect, type Socket } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
 import { parseMessageWithBody } from './message-header.js';
 
-/** Longer than any append or blob that the store accepts, and close to the maximum length of a string in V8. */
+/** Maximum length of a line: more than that of a blob, and close to the maximum length of a string in V8. */
 const MAX_LINE_CHARS = 500_000_000;
 /** Size of the read buffer. */
 const READ_BUFFER_BYTES = 64 * 1024;
-/** Lines are joined into one write up to this size. */
+/** Queued lines are joined into one write up to this total length; beyond it, each line is one write. */
 const MAX_JOINED_WRITE_CHARS = 1024 * 1024;
 /** Backpressure: a reader that lags behind by this much receives no more droppable messages. */
 const DROP_ABOVE_BYTES = 1024 * 1024;
-/** Backpressure: a reader that lags behind by this much is disconnected. */
+/** Backpressure: a reader that lags behind by more than this is disconnected at the next write. */
 const MAX_UNREAD_BYTES = 256 * 1024 * 1024;
 
 /** Sends and receives messages over a socket. */
 export class Channel {
-  /** Receives each message. Set it before a message can arrive. */
+  /** Receives each message. Set it before a message can arrive. If it throws, the channel is closed. */
   onMessage: (message: unknown) => void = () => {};
   /** Called once, when the channel is closed. */
   onClose: () => void = () => {};
-  /** Maximum length of an accepted line. */
+  /** Maximum length of a received line. A longer line closes the channel. */
   maxLineChars: number = MAX_LINE_CHARS;
   private readonly socket: Socket;
   private queue: string[] = [];
@@ -44,7 +44,9 @@ export class Channel {
     socket.on('end', () => this.destroy());
   }
 
-  /** Connects to an address. All reads share one buffer, whereas a plain stream allocates one per read. */
+  /**
+   * Connects to an address. All reads of the channel share one buffer, whereas a plain stream allocates one per read.
+   */
   static connect(path: string): Promise<Channel> {
     return new Promise((resolve, reject) => {
       const decoder = new StringDecoder('utf8');
@@ -60,20 +62,20 @@ export class Channel {
   }
 
   /**
-   * Sends a message; false if it is too large or nested too deeply. A droppable message is omitted if the reader lags
-   * behind.
+   * Queues a message. Returns false if it is too large or cannot be serialized. A droppable message is omitted if the
+   * reader lags behind, and every message if the channel is closed; the result is then true.
    */
   send(message: object, droppable = false): boolean {
     if (this.isClosed || this.isEnding || (droppable && this.socket.writableLength > DROP_ABOVE_BYTES)) return true;
     return this.enqueue(toLine(message));
   }
 
-  /** Sends a message whose member `body` is JSON text; false if it is too large. */
+  /** Like `send`, for a message whose member `body` is JSON text. */
   sendWithBody(message: object, body: string): boolean {
     return this.isClosed || this.isEnding || this.enqueue(toLine(message, body));
   }
 
-  /** Acknowledges a request by its number alone, which is the most frequent message. */
+  /** Acknowledges request number `i` by sending its number alone, which is the most frequent message. */
   acknowledge(i: number): void {
     if (!this.isClosed && !this.isEnding) this.enqueue(`${i}\n`);
   }
@@ -99,7 +101,7 @@ export class Channel {
     this.socket.end(() => this.destroy());
   }
 
-  /** Closes immediately and discards queued messages. */
+  /** Closes immediately, discards queued messages and calls `onClose`. */
   destroy(): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -109,7 +111,7 @@ export class Channel {
     this.onClose();
   }
 
-  /** Sends the queued messages immediately. */
+  /** Sends the queued messages immediately, or closes the channel if its reader lags too far behind. */
   flush(): void {
     const { queue, queuedChars } = this;
     this.queue = [];
@@ -154,7 +156,7 @@ export class Channel {
   }
 }
 
-/** Serializes a message as a line; undefined if it is too large or nested too deeply. */
+/** Serializes a message as a line; undefined if it is too large or cannot be serialized. */
 function toLine(message: object, body?: string): string | undefined {
   try {
     const line = `${JSON.stringify(message)}${body === undefined ? '' : `\t${body}`}\n`;

@@ -22,6 +22,10 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Thrown if a handshake fails. */
 export class HandshakeError extends Error {
   override readonly name = 'HandshakeError';
+  /**
+   * `closed`: the connection was closed. `proof`: the other side did not prove that it knows the secret. `version`: the
+   * owner has another protocol version.
+   */
   readonly reason: 'closed' | 'proof' | 'version';
 
   constructor(reason: HandshakeError['reason'], message: string) {
@@ -51,7 +55,10 @@ function isExpectedProof(proof: unknown, expected: string): boolean {
   return timingSafeEqual(Buffer.from(proof), Buffer.from(expected));
 }
 
-/** Reads the messages of a handshake in order. `next` rejects once the channel closes; `end` restores the channel. */
+/**
+ * Takes over a channel to read the messages of a handshake in order. `next` rejects once the channel closes. `end`
+ * restores the limit of the channel and removes the handlers.
+ */
 function readHandshakeMessages(channel: Channel): { next(): Promise<HandshakeMessage>; end(): void } {
   const { maxLineChars } = channel;
   const arrived: HandshakeMessage[] = [];
@@ -85,7 +92,10 @@ function readHandshakeMessages(channel: Channel): { next(): Promise<HandshakeMes
   };
 }
 
-/** Runs the client's side of the handshake. Rejects unless the other side proves that it knows the secret. */
+/**
+ * Runs the client's side of the handshake. Rejects unless the other side has the same version and proves that it knows
+ * the secret. Has no timeout, and leaves it to the caller to close the channel.
+ */
 export async function authenticateAsClient(channel: Channel, secret: string): Promise<void> {
   const messages = readHandshakeMessages(channel);
   const { rondo, nonce } = await messages.next();
@@ -105,8 +115,8 @@ export async function authenticateAsClient(channel: Channel, secret: string): Pr
 }
 
 /**
- * Runs the owner's side of the handshake. Closes the channel and rejects unless the client proves that it knows the
- * secret.
+ * Runs the owner's side of the handshake. Closes the channel and rejects unless the client proves in time that it knows
+ * the secret.
  */
 export async function authenticateAsOwner(channel: Channel, secret: string): Promise<void> {
   const messages = readHandshakeMessages(channel);

@@ -1,8 +1,7 @@
 /**
  * The owner's table of processes that use the store and of the sessions that each one works on. A lease belongs to a
- * process, not to its connection: a process that loses its connection keeps its leases while it is alive and may
- * reconnect. A new owner grants no lease before the surviving processes of the previous owner had time to report
- * theirs.
+ * process, not to its connection: a living process that loses its connection keeps its leases for `RECONNECT_GRACE_MS`.
+ * A new owner grants no lease before the surviving processes of the previous owner had time to report theirs.
  */
 import type { HeldLease, LeaseReply } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
@@ -13,7 +12,7 @@ import { fromWireError, type WireError } from './wire-errors.js';
 
 /** How long a living process may take to reconnect before its leases are released. */
 const RECONNECT_GRACE_MS = 3000;
-/** The same for a stopped process, which will not reconnect soon. */
+/** How long a new owner waits for a stopped process, which will not reconnect soon. */
 const STOPPED_GRACE_MS = 1000;
 const POLL_MS = 20;
 
@@ -35,7 +34,7 @@ export interface StoreProcess {
   ask(session: string, request: Json, sink: ReplySink): Promise<LeaseReply>;
 }
 
-/** Stores the processes that hold leases, for the next owner. */
+/** Stores the processes that may hold leases, for the next owner. */
 interface ClientRegistry {
   add(id: string, process: ProcessId): Promise<void>;
   remove(id: string): void;
@@ -46,6 +45,7 @@ export class LeaseTable {
   private readonly leases = new Map<string, { readonly turn: string; readonly member: StoreProcess }>();
   private readonly clients = new Map<string, ClientProcess>();
   private readonly registry: ClientRegistry;
+  /** The surviving processes that have not reconnected yet, by client id. */
   private readonly expectedClients = new Map<string, ProcessId>();
   /** Resolves when the surviving processes have reconnected or their time is up. */
   private pendingRecovery: Promise<void> | undefined;
@@ -65,6 +65,7 @@ export class LeaseTable {
     return this.pendingRecovery;
   }
 
+  /** Waits until each surviving process has reconnected, has ended, or has used up its time. */
   private async waitForSurvivors(): Promise<void> {
     const begun = performance.now();
     for (let ms = 0; this.expectedClients.size > 0 && ms < RECONNECT_GRACE_MS; ms = performance.now() - begun) {
@@ -83,7 +84,10 @@ export class LeaseTable {
     this.expectedClients.delete(id);
   }
 
-  /** Registers a client that has connected or reconnected, with the leases that it reports. */
+  /**
+   * Registers a client that has connected or reconnected. The leases that it reports replace its earlier ones, except
+   * for sessions that another process holds. Throws a TypeError if another process uses the id.
+   */
   connectClient(id: string, process: ProcessId, channel: Channel, heldSessions: readonly HeldSession[]): ClientProcess {
     const client = this.clients.get(id) ?? new ClientProcess(id, process, () => this.removeClient(id));
     const { pid, start } = client.process;
@@ -97,15 +101,21 @@ export class LeaseTable {
     return client;
   }
 
-  /** Acquires a lease for a client; false if another process holds the session or the client has ended. */
+  /**
+   * Acquires a lease for a client, after the recovery and once the client is stored as a lease holder; false if another
+   * process holds the session or the client is gone.
+   */
   async acquire(session: string, turn: string, client: ClientProcess): Promise<boolean> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
-    client.registration ??= this.registry.add(client.id, client.process);
+    client.registration ??= this.registry.add(client.id, client.process).catch((error: unknown) => {
+      client.registration = undefined;
+      throw error;
+    });
     await client.registration;
     return client.isGone ? false : this.tryHold(session, turn, client);
   }
 
-  /** Grants a lease to a member; false if another member holds the session. */
+  /** Grants a lease to a member at once, even during the recovery; false if another member holds the session. */
   tryHold(session: string, turn: string, member: StoreProcess): boolean {
     const current = this.leases.get(session);
     if (current !== undefined && current.member.id !== member.id) return false;
@@ -118,14 +128,15 @@ export class LeaseTable {
     if (this.leases.get(session)?.member.id === id) this.leases.delete(session);
   }
 
-  /** Returns all leases. */
+  /** Returns all leases, after the recovery. */
   async list(): Promise<readonly HeldLease[]> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
     return Array.from(this.leases, ([session, { turn, member }]) => ({ session, turn, pid: member.process.pid }));
   }
 
   /**
-   * Forwards a request to the process that holds a session. Replies `not-held` if there is none, or it is the requester.
+   * Forwards a request to the process that holds a session, after the recovery. Replies `not-held` if there is none or
+   * it is the requester.
    */
   async ask(session: string, request: Json, from: string, sink: ReplySink): Promise<LeaseReply> {
     if (this.pendingRecovery !== undefined) await this.pendingRecovery;
@@ -162,7 +173,7 @@ interface ForwardedRequest {
 export class ClientProcess implements StoreProcess {
   readonly id: string;
   readonly process: ProcessId;
-  /** Set once the process is stored as a holder of leases; see `ClientRegistry`. */
+  /** Resolves once the process is stored as a lease holder (see `ClientRegistry`); undefined before its first lease. */
   registration: Promise<void> | undefined;
   /** True if the process has ended or will not reconnect. */
   isGone = false;
@@ -186,7 +197,10 @@ export class ClientProcess implements StoreProcess {
     this.wakeWaiters();
   }
 
-  /** Handles a lost connection. A process that has ended is removed at once; a living one may reconnect. */
+  /**
+   * Handles a lost connection. Requests that were forwarded over it are answered as `lost`. A process that has ended is
+   * removed at once; a living one may reconnect within `RECONNECT_GRACE_MS`.
+   */
   detachChannel(channel: Channel): void {
     if (this.channel !== channel) return;
     this.channel = undefined;
@@ -209,7 +223,7 @@ export class ClientProcess implements StoreProcess {
     this.wakeWaiters();
   }
 
-  /** Sends a request to the process, after it has reconnected if necessary. */
+  /** Sends a request to the process, after it has reconnected if necessary. Replies `lost` if the process is gone. */
   async ask(session: string, request: Json, sink: ReplySink): Promise<LeaseReply> {
     while (this.channel === undefined && !this.isGone) {
       await new Promise<void>((resolve) => this.reconnectWaiters.add(resolve));
@@ -223,7 +237,7 @@ export class ClientProcess implements StoreProcess {
     });
   }
 
-  /** Handles a message of the client about a forwarded request. */
+  /** Handles a message of the client about a forwarded request. Ignores a request that is no longer pending. */
   receiveAnswer(a: number, message: ClientAnswerContent): void {
     const pending = this.forwarded.get(a);
     if (pending === undefined) return;

@@ -17,18 +17,26 @@ export interface ClientRequest {
 
 /** A client's answer to a forwarded request. */
 interface ClientAnswer {
+  /** The number of the forwarded request. */
   readonly a: number;
 }
 
-/** A message of the owner: a response or its progress (members with `i`), or a forwarded request (members with `a`). */
+/** A message of the owner: a response or its progress (messages with `i`), or a forwarded request (with `a`). */
 export interface OwnerMessage {
+  /** The number of the client's request. */
   readonly i?: number;
+  /** The result of the request. */
   readonly ok?: unknown;
   readonly error?: WireError;
+  /** A streamed piece of another process's reply. */
   readonly piece?: Json;
+  /** True if the piece may be left out for a slow reader. */
   readonly droppable?: boolean;
+  /** The process to which the request was forwarded. */
   readonly asked?: ProcessId;
+  /** True if that process has the request. */
   readonly ack?: boolean;
+  /** The number of a request that is forwarded to this client. */
   readonly a?: number;
   readonly session?: string;
   readonly request?: Json;
@@ -38,7 +46,10 @@ type ValueCheck = (value: unknown) => boolean;
 type MessageShape = Readonly<Record<string, ValueCheck>>;
 
 const MAX_NAME_CHARS = 1000;
-/** Deeper than any value that the runtime accepts, and shallow enough to be serialized again. */
+/**
+ * Maximum depth of a JSON value: deeper than any value that the runtime accepts, and shallow enough to be serialized
+ * again.
+ */
 const MAX_DEPTH = 500;
 
 const isNonNegativeInteger: ValueCheck = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -68,6 +79,7 @@ const isOptionalCursor: ValueCheck = optional((value) =>
 const isIdList: ValueCheck = (value) => Array.isArray(value) && value.every(isNonNegativeInteger);
 const isAttribution: ValueCheck = (value) => matchesShape(value, { by: isShortString, reason: optional(isString) });
 
+/** The members of each request except appends. Other members are allowed and ignored. */
 const REQUEST_SHAPES = new Map<string, MessageShape>(
   Object.entries({
     hello: { id: isShortString, process: isProcessId, held: isHeldSessionList },
@@ -113,15 +125,16 @@ export function parseRequest(message: unknown): ClientRequest | undefined {
   return message as unknown as ClientRequest;
 }
 
-/** An append, with the blobs that its entries name. */
+/** An append, with the blobs that are stored together with it. */
 export interface AppendRequest extends ClientRequest, RecordDraft {
   readonly i: number;
+  /** Pairs of digest and text. */
   readonly blobs?: readonly [string, string][];
 }
 
 /**
- * Validates a message as an append, by far the most frequent request; undefined if it is not one. The body is not
- * checked.
+ * Validates a message as an append, by far the most frequent request; undefined if it is not one. The content of the
+ * body is not checked; see `isAppendBody`.
  */
 export function parseAppendRequest(message: unknown): AppendRequest | undefined {
   const request = message as AppendRequest | null;
@@ -155,7 +168,9 @@ const OWNER_MESSAGE_SHAPE: MessageShape = {
   session: optional(isShortString),
 };
 
-/** Validates a message of the owner; undefined if it is not one. */
+/**
+ * Validates a message of the owner; undefined if it is not one. Results, pieces and forwarded requests are not checked.
+ */
 export function parseOwnerMessage(message: unknown): OwnerMessage | undefined {
   return matchesShape(message, OWNER_MESSAGE_SHAPE) ? (message as OwnerMessage) : undefined;
 }

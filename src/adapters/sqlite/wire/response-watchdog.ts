@@ -4,9 +4,9 @@
  */
 import type { ProcessState } from '../owner/process.js';
 
-/** An unresponsive process is reported after this time. */
+/** An unresponsive process is reported after this time; a stopped one is given up. */
 export const REPORT_AFTER_MS = 5000;
-/** An unresponsive process is given up after this time. */
+/** An unresponsive process that is not stopped is given up after this time. */
 const GIVE_UP_AFTER_MS = 8500;
 const TICK_MS = 250;
 
@@ -18,20 +18,20 @@ interface ResponseWatchdogOptions {
   oldestPendingMs(): number | undefined;
   /** Returns the state of the watched process. */
   processState(): ProcessState;
-  /** Called once when the process has not answered for `REPORT_AFTER_MS`. It may be busy. */
+  /** Called once in each period without an answer, when it has lasted `REPORT_AFTER_MS`. The process may be busy. */
   onUnresponsive(state: ProcessState): void;
-  /** Called when the process is given up: it is stopped or gone after `REPORT_AFTER_MS`, or silent for longer. */
+  /** Called when the process is given up: stopped or gone after `REPORT_AFTER_MS`, or silent for `GIVE_UP_AFTER_MS`. */
   onGiveUp(state: ProcessState): void;
 }
 
-/** Measures the time in which this process could have received an answer. */
+/** Measures the time in which this process could have received an answer. A pause counts as two ticks at most. */
 export class ListeningTime {
   /** The measured time since the start. */
   elapsedMs = 0;
   private lastTickAt = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  /** Starts the measurement, unless it is running. `tick` is called periodically. */
+  /** Starts the measurement and calls `tick` every `TICK_MS`. Does nothing if the measurement is running. */
   start(tick: () => void = () => {}): void {
     if (this.timer !== undefined) return;
     this.elapsedMs = 0;
@@ -62,7 +62,7 @@ export class ResponseWatchdog {
     this.options = options;
   }
 
-  /** The listening time since the first pending request. */
+  /** The listening time since watching started; 0 while nothing is watched. */
   get elapsedMs(): number {
     return this.listeningTime.elapsedMs;
   }

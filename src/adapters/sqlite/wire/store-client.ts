@@ -37,7 +37,7 @@ interface StoreClientOptions {
   onUnresponsive(state: ProcessState): void;
   /** Returns the error for an owner that is given up. */
   unresponsiveError(state: ProcessState): Error;
-  /** Called once, when the connection is closed. */
+  /** Called once, when the connection is closed by either side, before the pending requests are rejected. */
   onClosed(): void;
 }
 
@@ -50,7 +50,7 @@ interface PendingRequest {
   readonly sink?: ReplySink | undefined;
   /** True if the owner has forwarded the request to another process. */
   isForwarded?: boolean;
-  /** Called if the owner answers the request after it was given up, when the request is already rejected. */
+  /** Called with the result if the owner performs the request after it was given up and the request rejected. */
   readonly onLateResponse?: ((value: unknown) => void) | undefined;
 }
 
@@ -63,7 +63,7 @@ export class StoreClient {
   private readonly channel: Channel;
   private readonly watchdog: ResponseWatchdog;
   private readonly pending = new Map<number, PendingRequest>();
-  /** Rejected requests whose late response matters. */
+  /** The `onLateResponse` of rejected requests, by request number. */
   private readonly lateResponses = new Map<number, (value: unknown) => void>();
   private lastRequestNumber = 0;
   private isLost = false;
@@ -85,7 +85,10 @@ export class StoreClient {
     });
   }
 
-  /** Connects and authenticates. Rejects if there is no listener, or the listener is not the owner. */
+  /**
+   * Connects and authenticates. Rejects if there is no listener, or if the listener is not the owner, runs another
+   * version or is unresponsive.
+   */
   static async open(options: StoreClientOptions): Promise<StoreClient> {
     const client = new StoreClient(await Channel.connect(options.owner.socket), options);
     try {
@@ -115,6 +118,7 @@ export class StoreClient {
     channel.onClose = () => this.handleClose();
   }
 
+  /** Returns a promise that rejects if the owner is given up before the handshake ends. */
   private rejectionOnGiveUp(): Promise<never> {
     return new Promise((_, reject) => {
       this.rejectAuthentication = reject;
@@ -122,8 +126,8 @@ export class StoreClient {
   }
 
   /**
-   * Sends a request and resolves with its response. `onLateResponse` is called with the response of an owner that was given
-   * up, and performs the request nevertheless once it is responsive again.
+   * Sends a request and resolves with its result. `onLateResponse` is called with the result if the owner was given up,
+   * so that the request is already rejected, and performs the request nevertheless once it is responsive again.
    */
   request(op: string, args: object, onLateResponse?: (value: unknown) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -131,7 +135,7 @@ export class StoreClient {
     });
   }
 
-  /** Sends an append with the blobs that its entries name. */
+  /** Sends an append, with the blobs that are to be stored together with it. */
   append(draft: RecordDraft, blobs?: readonly (readonly [string, string])[]): Promise<void> {
     const { session, fence, firstSeq, count, body } = draft;
     return new Promise((resolve, reject) => {
@@ -154,7 +158,7 @@ export class StoreClient {
     });
   }
 
-  /** Closes the connection and releases the leases of this process at once. */
+  /** Closes the connection and releases the leases of this process at once. Rejects the pending requests. */
   close(): void {
     this.sendUnanswered('bye', {});
     this.channel.onClose = () => {};
@@ -162,7 +166,7 @@ export class StoreClient {
     this.channel.end();
   }
 
-  /** Sends a request under a new number. `send` returns false if the request is too large. */
+  /** Sends a request under a new number, or rejects it. `send` returns false if the request is too large. */
   private sendRequest(pending: PendingRequest, send: (i: number) => boolean): void {
     if (this.isOwnerUnresponsive)
       return void pending.reject(this.options.unresponsiveError(processStateOf(this.owner)));
@@ -204,13 +208,18 @@ export class StoreClient {
     if (a !== undefined) return void this.answerForwarded(a, message);
     if (i === undefined) return;
     if ('ok' in message) this.receiveResult(i, message.ok);
-    else if (message.error !== undefined) this.takePending(i)?.reject(fromWireError(message.error));
+    else if (message.error !== undefined) this.receiveError(i, fromWireError(message.error));
     else this.handleProgress(i, message);
   }
 
   private receiveResult(i: number, value: unknown): void {
     this.takePending(i)?.resolve(value);
     this.lateResponses.get(i)?.(value);
+    this.lateResponses.delete(i);
+  }
+
+  private receiveError(i: number, error: Error): void {
+    this.takePending(i)?.reject(error);
     this.lateResponses.delete(i);
   }
 
@@ -234,6 +243,7 @@ export class StoreClient {
     }, fail);
   }
 
+  /** Gives up the owner: rejects all pending requests, or closes the connection if the owner has ended. */
   private giveUp(state: ProcessState): void {
     // The system closes the socket of a process that has ended, possibly later than this.
     if (state === 'gone') return void this.channel.destroy();

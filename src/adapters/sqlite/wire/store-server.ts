@@ -30,7 +30,7 @@ import {
 import type { HeldSession } from './store-client.js';
 import { toWireError } from './wire-errors.js';
 
-/** Codes of Faults after which this process is no longer the owner. */
+/** Codes of Faults that mean that this process is no longer the owner. */
 const OWNER_LEAVING_CODES: ReadonlySet<string> = new Set(['STORE_CLOSED', 'OWNERSHIP_LOST', 'STORE_MISSING']);
 
 /** Maximum number of unauthenticated connections. The oldest one is closed to make room. */
@@ -42,7 +42,7 @@ interface SessionArgs {
   readonly session: string;
 }
 
-/** Reads one page of a session, starting at `from`. `more` is true if further entries follow. */
+/** Reads one page of a session as `{ entries, more }`, starting at `from`. `more` is true if further entries follow. */
 async function readPage(store: LocalStore, { session, from }: SessionArgs & { from: number }): Promise<unknown> {
   // The read starts one entry earlier, so that the chain is verified across pages.
   for await (const entries of store.journal.read(session, Math.max(0, from - 1))) {
@@ -59,6 +59,7 @@ async function appendWithBlobs(store: LocalStore, request: AppendRequest): Promi
   await store.append(request);
 }
 
+/** The requests that the store performs. Leases, appends and the end of a connection are handled separately. */
 const operations = new Map<string, Operation>(
   Object.entries({
     read: readPage,
@@ -212,6 +213,7 @@ class ClientConnection {
     }
   }
 
+  /** Sends the result or the error of a request, unless the request needs no response. */
   private answerWhenDone({ i }: ClientRequest, result: Promise<unknown>): void {
     if (i === undefined) return void result.catch(() => undefined);
     result.then(
@@ -236,7 +238,10 @@ class ClientConnection {
     this.clientProcess?.detachChannel(this.channel);
   }
 
-  /** Performs a request; undefined if it is not allowed now: any request before the hello, and a second hello. */
+  /**
+   * Performs a request. Returns undefined if it is not allowed now: before the hello, only the hello is allowed, and
+   * after it no other hello.
+   */
   private perform(request: ClientRequest): Promise<unknown> | undefined {
     const { store, leaseTable } = this.deps;
     const { op } = request;

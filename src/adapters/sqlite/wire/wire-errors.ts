@@ -1,9 +1,10 @@
-/** Errors on the wire: an error that one process sends is rethrown by the other with the same class and code. */
+/** Errors on the wire: a LoopError, Fault or TypeError keeps its class, code and data; any other becomes an Error. */
 import { type ErrorCode, errorCodes, Fault, LoopError } from '../../../base/errors.js';
 import type { Json } from '../../../protocol/json.js';
 
 /** An error as it is sent. */
 export interface WireError {
+  /** Its class: `outcome` is a LoopError, `fault` a Fault, `type` a TypeError. */
   readonly family: 'outcome' | 'fault' | 'type' | 'other';
   readonly code?: string;
   readonly message: string;
@@ -26,7 +27,7 @@ export function toWireError(error: unknown): WireError {
   return { family: error instanceof TypeError ? 'type' : 'other', message };
 }
 
-/** Converts a received error into an error of its original class. */
+/** Converts a received error into an error of its original class. A Fault with an unknown code becomes an Error. */
 export function fromWireError({ family, code = '', message, data }: WireError): Error {
   if (family === 'outcome') return new LoopError(code, message, data);
   if (family === 'fault' && Object.hasOwn(errorCodes, code)) return new Fault(code as ErrorCode, message, data);

@@ -14,6 +14,7 @@ import { readOwnerFile, writeOwnerFile } from '../owner/owner-file.js';
 import { thisProcess } from '../owner/process.js';
 import { Channel } from './channel.js';
 import { authenticateAsClient, PROTOCOL_VERSION } from './handshake.js';
+import { LeaseTable } from './lease-table.js';
 import { fromWireError, toWireError } from './wire-errors.js';
 
 afterAll(cleanUp);
@@ -238,4 +239,15 @@ verifies('sqlite.socket', 'an error keeps its class, code and data across the so
   expect((await expectFault(client.journal.claim(''))).message).toContain('is not a valid session name');
   await client.close();
   await owner.close();
+});
+
+verifies('store.leases', 'a client can acquire leases although the disk was full at its first try', async () => {
+  let failures = 1;
+  const add = async (): Promise<void> => {
+    if (failures-- > 0) throw new Fault('STORE_FULL', 'The disk is full.');
+  };
+  const table = new LeaseTable({ add, remove: () => undefined }, new Map());
+  const client = table.connectClient('c', thisProcess(), {} as Channel, []);
+  await expect(table.acquire('s', 's.t1', client)).rejects.toMatchObject({ code: 'STORE_FULL' });
+  expect(await table.acquire('s', 's.t1', client)).toBe(true);
 });

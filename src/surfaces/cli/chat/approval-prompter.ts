@@ -1,6 +1,6 @@
 /**
- * Prompts the user for approvals, one at a time: shows the card, reads yes, no or later, and passes the answer to the host
- * together with the shown call and arguments digest, so that the answer applies only to what the user saw.
+ * Prompts the user for approvals, one at a time: shows the card, reads yes, no or later, and passes the answer to the
+ * host together with the shown call and arguments digest, so that the answer applies only to what the user saw.
  */
 import { setTimeout } from 'node:timers/promises';
 import { LoopError } from '../../../base/errors.js';
@@ -40,7 +40,7 @@ interface ApprovalPrompterHooks {
   onError(thrown: unknown): void;
 }
 
-/** The first and the longest interval of polling for an approval that is not in the store yet. */
+/** The first and the longest interval of polling for an approval that is not in the store yet, in milliseconds. */
 const FIRST_POLL_MS = 25;
 const MAX_POLL_MS = 2000;
 
@@ -51,7 +51,10 @@ export class ApprovalPrompter {
   /** Approvals that were prompted for. Each is prompted for once. */
   private readonly promptedIds = new Set<string>();
   private queue: Promise<void> = Promise.resolve();
-  /** True if the turn may continue since the last `waitForAnswers`: an approval was answered or expired. */
+  /**
+   * True if the turn may continue: since the last `waitForAnswers`, an approval was answered or expired, or the user
+   * left.
+   */
   private hasChanged = false;
 
   constructor(deps: ApprovalPrompterDeps, hooks: ApprovalPrompterHooks) {
@@ -59,7 +62,7 @@ export class ApprovalPrompter {
     this.hooks = hooks;
   }
 
-  /** Prompts for an approval, after those that are queued. */
+  /** Prompts for an approval after those that are queued. An approval that was prompted for before is ignored. */
   ask(id: string): void {
     if (this.promptedIds.has(id)) return;
     this.promptedIds.add(id);
@@ -71,7 +74,10 @@ export class ApprovalPrompter {
     this.promptedIds.clear();
   }
 
-  /** Waits for all prompts. Returns true if an approval was answered or expired since the last call. */
+  /**
+   * Waits for all prompts. Returns true if, since the last call, an approval was answered or has expired, or the user
+   * pressed Ctrl-C or Ctrl-D.
+   */
   async waitForAnswers(): Promise<boolean> {
     for (let awaited: Promise<void> | undefined; awaited !== this.queue; ) {
       awaited = this.queue;
@@ -92,6 +98,7 @@ export class ApprovalPrompter {
     return host.archive.approvals(sessionId);
   }
 
+  /** Returns a pending approval. While the turn runs, it polls until the approval is in the store. */
   private async findApproval(id: string): Promise<Approval | undefined> {
     for (let delayMs = FIRST_POLL_MS; ; delayMs = Math.min(MAX_POLL_MS, delayMs * 2)) {
       const isRunning = this.hooks.isRunning();

@@ -1,6 +1,7 @@
 /**
- * Controls a chat with an agent in a terminal: runs a turn for each message, prompts for approvals, and sends messages that
- * are typed meanwhile to the running turn. Everything is journaled, so the user can leave at any time without losing data.
+ * Controls a chat with an agent in a terminal: runs a turn for each message, prompts for approvals, and sends messages
+ * that are typed meanwhile to the running turn. Everything is journaled, so the user can leave at any time without
+ * losing data.
  */
 import { Fault, LoopError } from '../../../base/errors.js';
 import type { TurnOptions, TurnRequest } from '../../../host/host.js';
@@ -25,7 +26,8 @@ export interface ChatControllerDeps extends Omit<ApprovalPrompterDeps, 'sessionI
 
 type TurnRunner = (options: TurnOptions) => Promise<TurnResult>;
 
-const MAX_REASON_CHARS = 4000;
+/** The maximum length of an error message on the screen. */
+const MAX_ERROR_CHARS = 4000;
 
 const HELP_LINES = [
   'Type a message and press Enter. A message that you type while the agent works reaches it at its next step.',
@@ -53,7 +55,7 @@ export class ChatController {
   private readonly leaving: Promise<undefined>;
   /** Messages that were typed here and are visible on the screen. */
   private readonly sentMessages: string[] = [];
-  /** Messages that did not reach a running turn. */
+  /** Messages that did not reach a running turn. Each starts a turn of its own. */
   private readonly queuedMessages: string[] = [];
   /** True if the failure of the current turn has been shown. */
   private isFailureExplained = false;
@@ -116,7 +118,10 @@ export class ChatController {
     await this.runToEnd((options) => this.deps.host.run({ ...turnTemplate, input: { prompt: line } }, options));
   }
 
-  /** Resumes the last open turn of the session. At the start of a chat, only if it has pending approvals. */
+  /**
+   * Resumes the last turn of the session that is paused or interrupted. At the start of a chat, only if it is paused
+   * with pending approvals.
+   */
   private async resumeOpenTurn(isStart: boolean): Promise<void> {
     const { host, screen, turnTemplate } = this.deps;
     const turns = await host.archive.turns(turnTemplate.sessionId);
@@ -154,7 +159,7 @@ export class ChatController {
     if (this.exitCode === undefined && result !== undefined) this.printConclusion(result);
   }
 
-  /** Runs a turn to its end or pause; undefined if it failed or the user left. */
+  /** Runs a turn to its end or pause and returns the result; undefined if running it threw or the user left. */
   private async runOnce(work: TurnRunner): Promise<TurnResult | undefined> {
     const { screen, transcript } = this.deps;
     const turnOptions: TurnOptions = {
@@ -188,7 +193,7 @@ export class ChatController {
     if (approvalId !== undefined && approvalStatus === 'pending_approval') this.approvalPrompter.ask(approvalId);
   }
 
-  /** Sends a message to the running turn. */
+  /** Sends a message to the running turn. If there is none, the message starts the next turn. */
   private async sendToTurn(text: string): Promise<void> {
     const { host, turnTemplate } = this.deps;
     this.sentMessages.push(text);
@@ -250,7 +255,7 @@ export class ChatController {
     await this.renderMissedEvents();
   }
 
-  /** Renders envelopes that other processes have added to the session. */
+  /** Renders the envelopes of the session that are not on the screen, such as those that another process has added. */
   private async renderMissedEvents(): Promise<void> {
     const { host, screen, transcript, turnTemplate } = this.deps;
     const events = await host.archive.events(turnTemplate.sessionId);
@@ -268,7 +273,7 @@ export class ChatController {
     const { screen, colors, width } = this.deps;
     screen.printLines(
       colors.red(`✗ ${sanitizeText(code)}`),
-      ...renderBlock(escapeMultiline(message, MAX_REASON_CHARS), { colors, width: width() }),
+      ...renderBlock(escapeMultiline(message, MAX_ERROR_CHARS), { colors, width: width() }),
     );
   }
 

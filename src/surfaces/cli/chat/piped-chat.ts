@@ -1,6 +1,6 @@
 /**
- * A chat without a terminal: each line of stdin is a message; answers, or with JSON all envelopes, go to stdout. There is no
- * user to prompt, so a turn that waits for an approval ends the chat.
+ * A chat without a terminal: each line of stdin is a message; answers, or with JSON all envelopes, go to stdout. There
+ * is no user to prompt, so a turn that waits for an approval ends the chat.
  */
 import { createInterface } from 'node:readline';
 import type { Host } from '../../../host/host.js';

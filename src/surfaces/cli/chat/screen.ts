@@ -1,6 +1,6 @@
 /**
- * The terminal of a chat: output above, and an input line below. While the agent works, the input line is hidden until the
- * user types; from then on, output is inserted above it in complete rows.
+ * The terminal of a chat: output above, and an input line below. While the agent works, the input line is hidden until
+ * the user types; from then on, output is inserted above it in complete rows.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, type Key, moveCursor } from 'node:readline';
 import type { Output } from '../output.js';
@@ -57,7 +57,7 @@ export class Screen {
     input.prependListener('keypress', (text: string | undefined, key: Key) => this.onKeypress(text, key));
   }
 
-  /** Writes text above the input line. */
+  /** Writes text, above the input line if it is visible. An incomplete row is then written when it is complete. */
   write(text: string): void {
     if (text === '') return;
     const sanitized = sanitizeOutput(text, this.deps.color);
@@ -82,7 +82,9 @@ export class Screen {
     return this.bufferedResults.shift() ?? this.readLine(prompt);
   }
 
-  /** Prompts for a line. If the user is typing a line, it was meant for something else, so the prompt waits for its end. */
+  /**
+   * Prompts for a line. If the user is typing a line, it was meant for something else, so the prompt waits for its end.
+   */
   async readLine(prompt: string): Promise<LineResult> {
     while (this.isPromptVisible && this.readline.line !== '')
       await new Promise<void>((resolve) => this.typingWaiters.push(resolve));
@@ -105,7 +107,7 @@ export class Screen {
     else if (result.line.trim() !== '') listener.onLine(result.line);
   }
 
-  /** Delivers input to the pending read, or else to the listener. */
+  /** Delivers input to the pending read, or else to the listener. Without either, the input is buffered. */
   private deliver(result: LineResult): void {
     const { resolveRead, listener } = this;
     this.resolveRead = undefined;
@@ -115,6 +117,7 @@ export class Screen {
     for (const resolve of this.typingWaiters.splice(0)) resolve();
   }
 
+  /** Hides the input line and stops reading. */
   close(): void {
     this.isClosed = true;
     this.hidePrompt();

@@ -1,4 +1,7 @@
-/** Tracks the agents of a session by generation, with their names and their depth below the root agent. */
+/**
+ * Tracks the agents of a session by generation (one call of an agent), with their names and their depth below the root
+ * agent.
+ */
 import type { EventEnvelope } from '../../../protocol/events.js';
 
 /** An agent in a session. */
@@ -16,6 +19,7 @@ interface ToolUse {
 
 /** The tool calls of a reply in order, by envelope id. */
 interface ReplyToolUses {
+  /** The sequence number of the journal entry with the reply. */
   readonly seq: string;
   readonly uses: Map<string, ToolUse>;
 }
@@ -27,6 +31,7 @@ export class Speakers {
   private readonly byGeneration = new Map<string, Speaker>();
   private readonly replies = new Map<string, ReplyToolUses>();
 
+  /** Adds the information of an envelope about tool calls and the agents that they start. */
   addEnvelope(envelope: EventEnvelope): void {
     const { type, generationId, content } = envelope;
     if (type === 'tool-call') this.addToolUse(envelope.id, generationId, content);
@@ -34,7 +39,10 @@ export class Speakers {
     else if (type === 'child-generation') this.replies.delete(content.childGenerationId);
   }
 
-  /** Returns the agent of a generation. An unknown generation is treated as a child of its nearest known ancestor. */
+  /**
+   * Returns the agent of a generation. An unknown generation is an agent without a name below its nearest known
+   * ancestor; a turn is the root agent.
+   */
   speakerOf(generationId: string): Speaker {
     const speaker = this.byGeneration.get(generationId);
     if (speaker !== undefined) return speaker;
@@ -55,8 +63,8 @@ export class Speakers {
   }
 
   /**
-   * Adds a child agent. Its key begins with the key of its parent. If the parent's reply has several calls, the group and
-   * the index of the call follow.
+   * Adds a child agent. Its key begins with the key of its parent. If the parent's reply has several calls, the group
+   * and the index of the call follow.
    */
   private addSpeaker(generationId: string, parent: string): void {
     const [, index] = generationId.slice(parent.length + 1).split('/');

@@ -1,6 +1,6 @@
 /**
- * Wraps streamed text into rows with a quote bar. Rows are broken between words and end before the edge of the terminal: a
- * row that the terminal wraps itself would have no bar, and could imitate text of Rondo.
+ * Wraps streamed text into rows with a quote bar. Rows are broken between words and end before the edge of the
+ * terminal: a row that the terminal wraps itself would have no bar, and could imitate text of Rondo.
  */
 import { takeColumns, widthOf } from '../terminal-text.js';
 

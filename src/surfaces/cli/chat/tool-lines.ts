@@ -1,4 +1,6 @@
-/** Renders tool calls in a chat: the lines for a call, its approval, its result or error, and for agents that it runs. */
+/**
+ * Renders tool calls in a chat: the lines for a call, its approval, its result or error, and for agents that it runs.
+ */
 import type { ApprovalStatus, ToolCallContent, ToolErrorContent, ToolResultContent } from '../../../protocol/events.js';
 import type { Json } from '../../../protocol/json.js';
 import {
@@ -82,8 +84,8 @@ export function agentDoneLine(name: string, durationMs: number, colors: Colors, 
 }
 
 /**
- * Returns the lines of a tool result: one line, and blocks for multi-line strings. `shownOutput` is the streamed output of
- * the call that is already on the screen; a string that it contains is not repeated.
+ * Returns the lines of a tool result: one line, and blocks for multi-line strings. `shownOutput` is the streamed output
+ * of the call that is already on the screen; a string that it contains is not repeated.
  */
 export function toolResultLines(
   { toolName, result }: ToolResultContent,

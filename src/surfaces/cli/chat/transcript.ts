@@ -1,7 +1,7 @@
 /**
- * Renders a session as terminal text: receives envelopes and live deltas and returns the text to print. Text of models and
- * tools is escaped and gets a quote bar. Sub-agents are indented, with a heading when the speaker changes. The class has no
- * side effects.
+ * Renders a session as terminal text: receives envelopes and live deltas and returns the text to print. Text of models
+ * and tools is escaped and gets a quote bar. Sub-agents are indented, with a heading when the speaker changes. The
+ * class keeps the state of the screen, but prints nothing itself.
  */
 import type { EventContents, EventEnvelope, ToolCallContent } from '../../../protocol/events.js';
 import type { LiveDelta } from '../../../protocol/live.js';
@@ -79,14 +79,14 @@ export class Transcript {
     if (envelope.type === 'tool-call') this.approvalStatuses.set(envelope.id, envelope.content.approvalStatus);
   }
 
-  /** Returns the text for a live delta. */
+  /** Returns the text for a live delta; empty for the arguments of a tool call. */
   renderDelta(delta: LiveDelta): string {
     const { kind, text, generationId, isRestart } = delta;
     const prefix = isRestart === true ? this.discardStreamed(generationId) : '';
     return prefix + (kind === 'tool-input' || text === '' ? '' : this.renderText(delta, text));
   }
 
-  /** Returns the text for an envelope. */
+  /** Returns the text for an envelope, without text that was streamed, and marks the envelope as rendered. */
   renderEnvelope(envelope: EventEnvelope): string {
     const text = this.renderNew(envelope);
     this.markRendered(envelope);

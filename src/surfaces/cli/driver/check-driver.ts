@@ -1,7 +1,7 @@
 /**
- * Runs the conformance suite on a driver in a child process. If the driver blocks, throws in a timer or exits, the running
- * check fails, and another process runs the remaining checks; after five lost processes the remaining checks fail too.
- * The driver's stdout is redirected to stderr.
+ * Runs the conformance suite on a driver in a child process. If the driver blocks, throws in a timer or exits, the
+ * running check fails, and another process runs the remaining checks; after five lost processes the remaining checks
+ * fail too. The driver's stdout is redirected to stderr.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { ProcessGroup } from '../../../base/process-group.js';
@@ -15,7 +15,7 @@ import { DRIVER_PROCESS_ENV, type DriverAssignment, type DriverProgress } from '
 /** The suite gives up after this many lost processes: processes that ended, or were killed because they blocked. */
 // guard: lost-processes-bounded
 const MAX_LOST_PROCESSES = 5;
-/** Extra time for starting a process and loading the driver. */
+/** Extra time for starting a process and loading the driver, in milliseconds. */
 const STARTUP_MS = 5_000;
 const DEFAULT_TIMEOUT_MS = 10_000;
 
@@ -33,7 +33,10 @@ interface CheckDriverOptions {
   readonly onStart: (stop: () => void) => void;
 }
 
-/** Returns the report on the runtime of a driver. Throws a UsageError if the file exports no usable driver. */
+/**
+ * Returns the report on the runtime of a driver. Throws a UsageError if the file exports no usable driver, a process is
+ * lost before the driver is loaded, or an option is invalid.
+ */
 export async function checkDriver({ file, options, onStart }: CheckDriverOptions): Promise<ConformanceReport> {
   const decided = new Map<string, CheckResult>();
   for (let processCount = 1; ; processCount++) {
@@ -115,7 +118,9 @@ function checkInProcess(
   });
 }
 
-/** Starts this program again as a driver process. Its stdout is redirected to stderr, because stdout is for the report. */
+/**
+ * Starts this program again as a driver process. Its stdout is redirected to stderr, because stdout is for the report.
+ */
 function spawnDriverProcess(): ChildProcess {
   return spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', 'conformance'], {
     stdio: ['ignore', /* guard: driver-stdout-redirected */ 2, 2, 'ipc'],

@@ -1,4 +1,6 @@
-/** Runs in the child process of a driver: loads the driver, runs the checks and reports each step to the parent process. */
+/**
+ * Runs in the child process of a driver: loads the driver, runs the checks and reports each step to the parent process.
+ */
 import { pathToFileURL } from 'node:url';
 import { catalogue } from '../../../conformance/catalogue.js';
 import type { LsemDriver } from '../../../conformance/driver.js';

@@ -82,8 +82,9 @@ const MIN_PREFIX_CHARS = 4;
 const MAX_LISTED_IDS = 5;
 
 /**
- * Finds a pending approval by its id, by a prefix of it, or by a prefix of the part after the last colon. A reference without
- * a match is passed to the host as an id: the host refuses it with a reason, and records the attempt.
+ * Finds a pending approval by its id, by a prefix of it, or by a prefix of the part after the last colon. A reference
+ * without a match is passed to the host as an id: the host refuses it with a reason, and records the attempt. Throws a
+ * UsageError if several approvals match.
  */
 async function findApproval(
   host: Host,
@@ -101,7 +102,10 @@ async function findApproval(
   return { id, callId, argumentsDigest };
 }
 
-/** Returns the approvals that an id, or a prefix of at least four characters, matches. */
+/**
+ * Returns the approvals with this id, or those whose id or part after its last colon begins with it (from 4
+ * characters).
+ */
 export function matchApprovals(pending: readonly Approval[], reference: string): readonly Approval[] {
   const exact = pending.filter(({ id }) => id === reference);
   if (exact.length > 0 || reference.length < MIN_PREFIX_CHARS) return exact;

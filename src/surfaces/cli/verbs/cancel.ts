@@ -14,7 +14,8 @@ export const cancel: VerbHandler = async ({ args, options, settingsInput, termin
     const cancelled = await host.cancel(turnId, reason);
     const [status] = await host.archive.status(turnId);
     if (json) await terminal.printJson({ turnId, cancelled, status });
-    terminal.printToStderr(cancelled ? `Cancelled ${turnId}.` : `${turnId} has already ended (${status?.status}).`);
+    const problem = status?.endedAt === undefined ? 'was cancelled before' : 'has already ended';
+    terminal.printToStderr(cancelled ? `Cancelled ${turnId}.` : `${turnId} ${problem} (${status?.status}).`);
     return cancelled ? exitCodes.ok : exitCodes.failed;
   } finally {
     await close();

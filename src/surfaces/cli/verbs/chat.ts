@@ -14,7 +14,9 @@ import { createColors } from '../terminal-text.js';
 import { userNameOf } from '../user-name.js';
 import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
-/** The limits of the recap that a chat in an existing session begins with. */
+/**
+ * The maximum number of user messages and of envelopes in the recap with which a chat in an existing session begins.
+ */
 const MAX_RECAP_MESSAGES = 3;
 const MAX_RECAP_ENVELOPES = 40;
 
@@ -111,7 +113,9 @@ async function runInteractiveChat(
   }
 }
 
-/** Renders the end of the earlier conversation, starting at one of the user's last messages. */
+/**
+ * Renders the end of the earlier conversation: from the third-last user message on, but at most the last 40 envelopes.
+ */
 function* renderRecap(
   events: readonly EventEnvelope[],
   transcript: Transcript,

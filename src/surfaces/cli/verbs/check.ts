@@ -1,4 +1,6 @@
-/** `rondo check`: validates definitions without running them, and lists the turns in flight that a change would break. */
+/**
+ * `rondo check`: validates definitions without running them, and lists the turns in flight that a change would break.
+ */
 import { resolve } from 'node:path';
 import type { InFlightTurn } from '../../../host/host.js';
 import {
@@ -30,6 +32,7 @@ interface CheckReport {
   readonly inFlight: readonly AffectedTurn[];
 }
 
+/** A turn in flight, with the loops in code that have changed since it started. */
 interface AffectedTurn {
   readonly turnId: string;
   readonly loop: string;
@@ -66,7 +69,7 @@ function checkedFilesOf(
   });
 }
 
-/** Returns the steps of the loops in these files that call a loop which does not exist. */
+/** Returns the steps and tools of the loops in these files that refer to a loop which does not exist. */
 function danglingStepsIn({ registry, loops }: Definitions, files: ReadonlySet<string>): CheckReport['dangling'] {
   const checkedLoops = new Set(
     loops
@@ -106,9 +109,9 @@ function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, color
       `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
   );
   const turnLines = inFlight.flatMap(({ turnId, loop, changed }) =>
-    changed.map(({ loop: part, now, breaks, why = '' }) => {
+    changed.map(({ loop: part, now, breaks, reason = '' }) => {
       const mark = breaks ? colors.red('bad') : colors.yellow('warning');
-      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(why)}` : ''}`;
+      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(reason)}` : ''}`;
     }),
   );
   const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];

@@ -44,6 +44,7 @@ const MIN_NODE_VERSION = { major: 20, minor: 19 };
 
 /** The facts about the store in the JSON document. */
 interface StoreFacts {
+  /** What was verified. `heads`: the end of every session. `full`: all entries and blobs as well. */
   readonly checked: 'heads' | 'full';
   readonly sessions?: number;
   readonly entries?: number;
@@ -135,7 +136,7 @@ async function dataDirectoryFindings({ dataDirectory }: ProjectSettings): Promis
   }
 }
 
-/** Opens the store like any other verb, through its owner if another process owns it. */
+/** Inspects the store. It is opened as by any other verb: through its owner if another process owns it. */
 async function storeFindings(settings: ProjectSettings, invocation: Invocation): Promise<StoreFindings> {
   const { store } = settings;
   const single = (finding: Finding, isDamaged = false): StoreFindings => ({ findings: [finding], isDamaged });
@@ -158,7 +159,10 @@ async function storeFindings(settings: ProjectSettings, invocation: Invocation):
   }
 }
 
-/** Returns the damage that opening the store detected, that its log records and, with --full, that a full check finds. */
+/**
+ * Verifies the store with --full, accepts damage with --accept, and returns findings for the damage that the log
+ * records and for a damaged file structure.
+ */
 async function inspectStore(composed: ComposedHost, path: string, invocation: Invocation): Promise<StoreFindings> {
   const { terminal, options } = invocation;
   const { maintenance } = composed;

@@ -44,7 +44,10 @@ async function resolutionOf(
   return { resolution: 'supply', value: (await readJsonInput('--result', String(result), terminal)) as Json };
 }
 
-/** Returns the key of an effect. A reference is `<turn>/<path>`, or the turn alone if only one effect is in doubt. */
+/**
+ * Returns the key of an effect. A reference is `<turn>/<path>`, or the turn alone if only one effect is in doubt.
+ * Throws a UsageError for a turn with none or several.
+ */
 function effectKeyOf(reference: string, { turnId, pending = [] }: TurnStatus): string {
   const slash = reference.indexOf('/');
   if (slash !== -1) return turnId + reference.slice(slash);

@@ -14,7 +14,7 @@ import type { Terminal } from '../terminal.js';
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
-/** The number of turns that `--all` resumes concurrently. */
+/** The maximum number of turns that `--all` resumes concurrently. */
 const MAX_CONCURRENT_TURNS = 8;
 
 /** A turn that could not be resumed. */
@@ -77,6 +77,7 @@ function resumeLines(result: TurnResult | UnresumedTurn): readonly string[] {
   return [`${result.error.code}: ${sanitizeText(result.error.message)}`, `not resumed, turn ${result.turnId}`];
 }
 
+/** Returns the exit code of the worst result: a fault, then a failure, then a pause. */
 function worstExitCode(results: readonly (TurnResult | UnresumedTurn)[]): number {
   const codes = results.map((result) => ('status' in result ? exitCodeOf(result) : exitCodeOfError(result.error.code)));
   const order = [exitCodes.fault, exitCodes.failed, exitCodes.paused];

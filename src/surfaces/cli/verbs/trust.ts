@@ -57,7 +57,11 @@ function parseChange(directory: string | undefined, remove: boolean, input: Sett
   return { isRemoval: remove, directories, ...parsePermits(send, reach) };
 }
 
-/** Returns the real path of a directory. Trust in a directory that no longer exists can still be removed. */
+/**
+ * Returns the real path of a directory to trust. Throws a UsageError if it does not exist or contains the home
+ * directory. For a removal, returns the given path too, so that trust in a directory that no longer exists can be
+ * removed.
+ */
 function resolveDirectories(directory: string, remove: boolean, { cwd, env }: SettingsInput): readonly string[] {
   const path = resolve(cwd, directory);
   // guard: real-directory-remembered

@@ -3,10 +3,12 @@
  * valibot, arktype, …), from which types are inferred. If such a schema can be converted to JSON Schema, the definition
  * contains the result.
  */
+
 import { LoopError } from '../base/errors.js';
 import { compileSchema, createSchemaCheck, type SchemaIssue, type Validator } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
+import { isThenable } from '../protocol/thenable.js';
 
 interface StandardIssue {
   readonly message: string;
@@ -65,6 +67,7 @@ export function compileIoSchema(schema: AnySchema, code: ValidationCode, id: str
   const { validate } = schema['~standard'];
   const validateSync = (value: unknown): StandardResult => {
     const result = validate(value);
+    // A promise that is taken for a result has no issues, so it would accept every value.
     if (!isThenable(result)) return result;
     // The promise is abandoned: its rejection must not end the process.
     Promise.resolve(result).catch(() => {});
@@ -92,11 +95,6 @@ export function compileIoSchema(schema: AnySchema, code: ValidationCode, id: str
 
 function isStandardSchema(schema: AnySchema): schema is StandardSchema {
   return (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema;
-}
-
-/** True for any thenable. A promise mistaken for a result has no issues, so it would accept every value. */
-function isThenable(result: StandardResult | Promise<StandardResult>): result is Promise<StandardResult> {
-  return typeof (result as Partial<Promise<StandardResult>>).then === 'function';
 }
 
 function toSchemaIssue({ message, path = [] }: StandardIssue): SchemaIssue {

@@ -7,11 +7,12 @@ import { withLazyProperty } from '../base/lazy-property.js';
 import { compileSchema } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
+import { isThenable } from '../protocol/thenable.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
 import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
 import { compileIoSchema, type IoSchema } from './standard-schema.js';
-import { isThenable, type ToolBodyOptions, toolBody } from './tool.js';
+import { type ToolBodyOptions, toolBody } from './tool.js';
 import type { DescribeApproval, ResolveTarget, ToolCallContext } from './tool-implementation.js';
 
 /** A tool made with `loopsTool`, with any input and output. */

@@ -12,6 +12,7 @@ import type { Effect, EffectContext, Scope, TargetBinding } from '../protocol/bo
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
+import { isThenable } from '../protocol/thenable.js';
 import { isVendorType, LOG_WRITTEN, type ToolNote } from '../views/trace.js';
 import type { DefinitionOrigin } from './origin.js';
 import { LoopServices, servicesOf, type TurnContext, turnIdOf } from './services.js';
@@ -295,11 +296,6 @@ class RecordingToolCallContext implements ToolCallContext {
   private addNote(note: ToolNote): void {
     if (this.notes.length < MAX_NOTES) this.notes.push(note);
   }
-}
-
-/** True if the value has a `then` method. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 /** Returns the type. Throws VALUE_INVALID unless it has a namespace. */

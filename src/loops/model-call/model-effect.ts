@@ -2,11 +2,11 @@
 import type { Effect, Scope } from '../../protocol/body.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';
+import { isThenable } from '../../protocol/thenable.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { callModel, type ModelDelta } from '../model-call.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, turnIdOf } from '../services.js';
-import { isThenable } from '../tool.js';
 import { toOpenError } from './backend-error.js';
 
 interface ModelEffectOptions {

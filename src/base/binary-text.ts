@@ -15,7 +15,10 @@ interface BinaryCoding {
   readonly groupBytes: number;
 }
 
-/** Runs of Base64 and of hexadecimal: lines of eight or more characters, and a last line of any length. */
+/**
+ * Runs of Base64 and of hexadecimal: pieces of eight or more characters, separated by white space, and optionally a last
+ * piece of any length.
+ */
 const BASE64_RUN = /(?<![\w+/-])[\w+/-]{8,}(?:\s+[\w+/-]{8,})*(?:\s+[\w+/-]+)?/g;
 const HEX_RUN = /(?<![0-9a-fA-F])[0-9a-fA-F]{8,}(?:\s+[0-9a-fA-F]{8,})*(?:\s+[0-9a-fA-F]+)?/g;
 

@@ -146,7 +146,10 @@ export class RecordedRun {
   }
 }
 
-/** Copies an event and its payload shallowly, because a runtime may reuse the event object. */
+/**
+ * Copies an event and its payload shallowly, because a runtime may reuse the object. Returns an event that has `toJSON`
+ * or cannot be copied as it is.
+ */
 function shallowEventCopy(event: unknown): unknown {
   try {
     if (!isObject(event) || typeof event.toJSON === 'function') return event;

@@ -41,6 +41,7 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
     const output = await loop.body(value as I, scope);
     const mismatch = scope.close();
+    // Never settles: the mismatch has ended the attempt.
     if (mismatch !== undefined) await mismatch;
     const result = completeCall(scope, loop, output);
     caller?.endStep();

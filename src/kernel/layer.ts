@@ -37,7 +37,7 @@ async function runLayeredEffect(step: Step, effect: Effect, layers: readonly Lay
   const { run, key, recorded } = step;
   const isEnded = await run.openStep(step, newEffectEntry('effect.opened', key, effect));
   if (isEnded && recorded?.closeEntry !== undefined) return run.recordedOutcome(recorded.closeEntry);
-  // The layers get the input as it is recorded, whatever the caller does with its object meanwhile.
+  // The layers get a copy of the input, so that later changes by the caller do not reach them.
   return settleThroughLayers(step, { ...effect, input: copyAsJson(effect.input, effect.name) }, layers);
 }
 

@@ -10,7 +10,10 @@ import type { JsonObject } from '../protocol/json.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { Layer } from '../protocol/session.js';
 
-/** Errors that another backend may avoid. Refusals, cancellations and invalid answers do not cause a fallback. */
+/**
+ * Errors that another backend may avoid. An empty or oversized reply is BACKEND_FAILED too. CONTENT_REFUSED, a
+ * cancellation and a reply that does not fit the output schema cause no fallback.
+ */
 const FALLBACK_CODES: ReadonlySet<string> = new Set(['BACKEND_FAILED', 'TIMEOUT']);
 
 /**
@@ -40,7 +43,7 @@ export function fallbackLayer(refs: readonly BackendRef[]): Layer {
 }
 
 /**
- * Returns the request for another backend. Options are specific to a backend, so those of the first are dropped. Throws
+ * Returns the effect for another backend. Options are specific to a backend, so those of the first are dropped. Throws
  * DEFINITION_INVALID if the reference names no model.
  */
 function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect {

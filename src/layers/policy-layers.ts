@@ -1,5 +1,5 @@
 /**
- * Maps a policy to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout.
+ * Maps the policy of an effect and the restrictions of its agents to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout.
  * The order is deliberate: a refusal performs nothing, a cache hit calls no backend, every backend gets its own
  * retries, every attempt counts against the rate limit and has its own timeout, and time spent waiting counts against
  * no timeout, only against the deadline of an agent.
@@ -17,7 +17,7 @@ import { type RateLimiter, rateLimitLayer } from './rate-limit.js';
 import { retryLayer } from './retry.js';
 import { deadlineLayer, timeoutLayer } from './timeout.js';
 
-/** State that all layers of a process share. */
+/** The clock and the state that all layers of a host share. */
 export interface PolicyDeps {
   readonly clock: Clock;
   readonly cache: ResultCache;

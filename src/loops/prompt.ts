@@ -23,7 +23,7 @@ interface PromptBodyOptions {
   readonly backend: BackendRef | undefined;
   readonly policy: PolicySpec | undefined;
   readonly origin: DefinitionOrigin;
-  /** Distinguishes definitions with the same id. */
+  /** The digest of a definition from a file, or the version of one in code. Distinguishes definitions with one id. */
   readonly definitionFingerprint: string;
 }
 

@@ -31,8 +31,8 @@ export function grantApplies(grant: StandingGrant, call: GrantableCall): boolean
 /** True if a grant for a call on one target covers a call on another target. */
 export function coversTarget(granted: ApprovalTarget | undefined, target: ApprovalTarget | undefined): boolean {
   if (targetDifference(granted, target) === undefined) return true;
-  // The predicate limits the path of a file. A symbolic link or `..` would lead to a file that the predicate does not
-  // see.
+  // The predicate sees the path of a file or directory as it is written. A symbolic link or `..` would lead to a target
+  // that it does not see. A program is bound to its bytes, so another program is never covered.
   return (
     granted !== undefined &&
     granted.kind !== 'program' &&

@@ -1,5 +1,5 @@
 /**
- * The model interface, structurally identical to the AI SDK's LanguageModelV3 without a dependency on it: each type is
+ * The model interface, structurally compatible with the AI SDK's LanguageModelV3 without a dependency on it: each type is
  * assignable to the other (src/adapters/models/port.test.ts checks both directions). Members that Rondo neither reads
  * nor writes are omitted where assignability does not need them.
  */
@@ -137,7 +137,7 @@ export interface ModelUsage {
   outputTokens: { total: number | undefined; text: number | undefined; reasoning: number | undefined };
 }
 
-/** A part of the request that the model did not support. */
+/** A warning about a call: a feature that the model does not fully support, or another message. */
 type ModelWarning =
   | { type: 'unsupported' | 'compatibility'; feature: string; details?: string }
   | { type: 'other'; message: string };

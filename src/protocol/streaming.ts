@@ -1,5 +1,5 @@
 /**
- * The handlers that a caller passes to follow an agent's generation live, and the result at its end. Types only. Deltas
+ * The handlers that a caller passes to follow an agent's generation live, and the result when it ends or waits. Types only. Deltas
  * are for live display and are not journaled; the finished messages, calls and results are events of the session.
  */
 import type { Json } from './json.js';
@@ -10,7 +10,7 @@ interface GenerationInfo {
 }
 
 interface ToolInfo extends GenerationInfo {
-  /** The id that the model gave to the call. */
+  /** The id that the model gave to the call; for a deeper call that requests approval, the key of that call. */
   readonly toolCallId: string;
   readonly toolName: string;
 }
@@ -31,7 +31,7 @@ export interface ReasoningDeltaInfo extends GenerationInfo {
   readonly delta: string;
 }
 
-/** The model called a tool. */
+/** The model called a tool, or a deeper call requested an approval. */
 export interface ToolCallInfo extends ToolInfo {
   readonly args: Json;
   /** True if the tool declares that it changes nothing. */
@@ -41,7 +41,7 @@ export interface ToolCallInfo extends ToolInfo {
 /** A tool returned. */
 export interface ToolResultInfo extends ToolInfo {
   readonly result: Json;
-  /** The output that the tool streamed while it ran. */
+  /** The output that the tool streamed while it ran, up to 64 Ki characters. */
   readonly output?: string;
 }
 

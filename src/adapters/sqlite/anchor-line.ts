@@ -129,7 +129,8 @@ export class AnchorLineReader {
   }
 
   /**
-   * Reads the number up to the next space, tab or end of the line, and skips the separator. NaN if it is not a number.
+   * Reads the number up to the next space, tab or end of the line, and skips the separator. 0 if it is empty, NaN
+   * if it is not a number.
    */
   readNumber(): number {
     const from = this.position;

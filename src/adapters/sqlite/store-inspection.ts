@@ -37,13 +37,13 @@ export interface StoreHealth {
   readonly refusals: Map<string, SessionRefusal>;
   /** Why the whole store is read-only; undefined if it is writable. */
   writeFault: Fault | undefined;
-  /** Logged damage that was not accepted, or was accepted and abandoned. */
+  /** Incidents that are open, or closed as abandoned: accepted, while the damage remains. */
   incidents: readonly IncidentRow[];
   /** The content of the new anchor. Its commit number and sid are the highest ever used. */
   readonly anchorState: AnchorState;
 }
 
-/** Commits never reach this number, so a higher one is damage. */
+/** Commits never reach this number. A record with this or a higher number does not count. */
 const MAX_COMMIT_NUMBER = 2 ** 48;
 
 /** What to do about each kind of damage that refuses its session. Other kinds refuse no session. */
@@ -185,7 +185,7 @@ class StoreInspection {
 
   /**
    * Returns the head of a session, and the damage of its last record if there is any. A record that matches the anchor
-   * is not verified. If the last record cannot be read, the head is that of an empty session.
+   * is not verified. If the last record cannot be found, the head is that of an empty session.
    */
   private readHead(
     row: SessionRow,
@@ -336,7 +336,10 @@ class StoreInspection {
   }
 }
 
-/** Checks an open store against its anchor. Throws the error of SQLite if the sessions cannot be read at all. */
+/**
+ * Checks an open store against its anchor. Throws the error of SQLite if the sessions, their names, the removals or the
+ * highest session number cannot be read.
+ */
 export function inspectStore(
   driver: Driver,
   path: string,

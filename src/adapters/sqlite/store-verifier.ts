@@ -54,7 +54,7 @@ export interface VerifyStep {
 /** The cursor of the first step. */
 export const VERIFY_START: VerifyCursor = { phase: 'structure', sid: 0 };
 
-/** A step returns at the first page that ends after this time. */
+/** A step returns after the first part (the structure, a page or a lookup) that ends after this time. */
 const MAX_STEP_MS = 40;
 /**
  * Maximum size of a database whose structure is checked while the owner serves other processes. SQLite checks the
@@ -116,7 +116,8 @@ export class StoreVerifier {
   }
 
   /**
-   * Advances by the structure, by a page of a session or by one orphan. Returns the next cursor; undefined at the end.
+   * Checks the structure, a page of a session, or whether the next session number with records has a session. Returns
+   * the next cursor; undefined at the end.
    */
   private advance(cursor: VerifyCursor, isExclusive: boolean, findings: StepFindings): VerifyCursor | undefined {
     const { phase, sid, at } = cursor;

@@ -1,4 +1,4 @@
-/** The errors of the toolbox. A message states what is wrong, where, and what to do. */
+/** The errors of the toolbox. A message states what is wrong and where, and what to do if the model can do something. */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 import { truncate } from './text.js';

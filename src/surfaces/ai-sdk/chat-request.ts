@@ -1,12 +1,12 @@
 /**
- * Parses the requests of an AI SDK client. Only two parts of the client's messages have an effect: the text of the last
- * user message, and approval answers in an assistant message. The rest of the history only determines which chunks the
- * client already has.
+ * Parses the requests of an AI SDK client. Only two parts of the client's messages have an effect: the last user message
+ * (its id and text), and approval answers in an assistant message. The other parts of that assistant message only
+ * determine which chunks the client already has.
  */
 import { isObject, ownProperty } from '../../base/own-property.js';
 import { HttpProblem } from './problem.js';
 
-/** A new message of the user. */
+/** A user message to reply to: a new one, or an earlier one if `isRegeneration` is true. */
 export interface PromptRequest {
   readonly kind: 'prompt';
   readonly chatId: string;
@@ -16,7 +16,7 @@ export interface PromptRequest {
   readonly isRegeneration: boolean;
 }
 
-/** One answer to an approval, with the tool part that contains it. */
+/** One answer to an approval, with the id of the tool call whose part contains it. */
 interface SubmittedAnswer {
   readonly approvalId: string;
   readonly approved: boolean;

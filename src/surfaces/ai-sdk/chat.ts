@@ -1,8 +1,8 @@
 /**
  * The server side of `useChat`: a fetch-style handler that maps chats to sessions of a host. A user message starts a
- * turn, an approval answer resumes one. Turns are durable: they continue after the client disconnects. The client's
- * messages are untrusted (see chat-request.ts); everything the handler sends comes from the journal or from live
- * deltas.
+ * turn, an approval answer resumes one. Turns are durable: they continue after the client disconnects, except with
+ * `abortOnDisconnect`. The client's messages are untrusted (see chat-request.ts); the content of an assistant message
+ * comes from the journal or from live deltas.
  */
 
 import { compositeId, isWellFormed } from '../../base/composite-id.js';
@@ -232,8 +232,8 @@ class ChatServer {
     const leadingChunks = [...refused].map((approvalId): UiChunk => {
       return { type: 'data-rondo-refused', data: { approvalId }, transient: true };
     });
-    // An accepted answer resumes the turn, queued behind a run in progress. Without one, the active stream is only
-    // joined.
+    // An accepted answer resumes the turn, queued behind a run in progress. Without one, the active stream is joined; the
+    // turn is resumed only if there is none.
     const accepted = answers.flatMap(({ approvalId }) => (refused.has(approvalId) ? [] : [approvalId]));
     const active = [...this.turnStreams.values()].find((stream) => stream.turnId === turnId);
     const resume = (): TurnStream =>

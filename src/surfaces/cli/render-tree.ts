@@ -46,7 +46,7 @@ export interface TreeLayoutOptions {
   readonly max?: number;
   /** The maximum number of rows. One more row is returned if there are more. */
   readonly limit?: number;
-  /** True if the children of ended calls are omitted. */
+  /** True if the children and notes of ended calls are omitted. */
   readonly fold?: boolean;
   /** True if notes are omitted and errors have one line. */
   readonly terse?: boolean;
@@ -173,7 +173,7 @@ function branchLevelsFor({ width }: TreeLayoutOptions): number {
   return Math.min(MAX_BRANCH_LEVELS, Math.max(1, Math.floor((width - 24) / 3)));
 }
 
-/** Returns true if a child shows the same error, so that a failure deep in the tree is shown once. */
+/** Returns true if the call has no error to show: none, or one that a child shows. A deep failure is shown once. */
 function isErrorShownByChild({ error, children }: CallNode): boolean {
   if (error === undefined) return true;
   for (let i = children.length - 1; i >= 0; i--) {
@@ -277,7 +277,7 @@ const MIN_NAME_COLUMNS = 16;
 
 /**
  * Lays out rows as lines. The returned `column` is where the right columns begin. A live tree passes it to the next
- * call, so that the columns never move left.
+ * call, so that the columns do not move left when names become shorter.
  */
 export function layOutRows(
   rows: readonly TreeRow[],

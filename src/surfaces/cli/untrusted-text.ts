@@ -15,8 +15,8 @@ import {
 } from './terminal-text.js';
 
 /**
- * Makes multi-line text safe to print. Of a text with more than `maxChars` characters, the middle is omitted and
- * counted.
+ * Makes multi-line text safe to print. If the escaped text is longer than `maxChars` UTF-16 units, a mark with the number
+ * of omitted characters replaces its middle.
  */
 export function escapeMultiline(text: string, maxChars = Number.POSITIVE_INFINITY): string {
   const escaped = escapeForDisplay(text.replaceAll('\r\n', '\n'), maxChars).replaceAll('\t', '    ');

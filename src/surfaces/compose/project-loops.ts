@@ -25,7 +25,7 @@ export interface Definitions {
   readonly loops: readonly { readonly file: string; readonly registered: RegisteredLoop }[];
 }
 
-/** Returns an empty registry, for verbs that only read the journal. */
+/** Returns definitions without loops, for verbs that run none. */
 export async function emptyDefinitions(): Promise<Definitions> {
   const { Registry } = await import('../../loops/registry.js');
   return { registry: new Registry(), badFiles: [], warnings: [], loops: [] };

@@ -16,7 +16,7 @@ import { compareByStep, isDescendantKey, type OpenCall, type OpenCalls, parentKe
 interface ApprovalListener {
   onRequested(approval: Approval, entry: Entry): void;
   onAnswered(approval: Approval, answer: RecordedAnswer): void;
-  /** The approval will get no answer: its effect ended, its turn was cancelled, or its wait lost a race. */
+  /** The approval will get no answer: its effect or call ended, its turn was cancelled, or it lost a race. */
   onAbandoned(approval: Approval): void;
 }
 
@@ -116,6 +116,7 @@ export class ApprovalTracker {
     }
   }
 
+  /** Applies the answer that a wait for an approval received. */
   private applySettledWait({ key, value, at }: Entry): void {
     if (this.pendingCount === 0) return;
     for (let effectKey = parentKeyOf(key); effectKey !== ''; effectKey = parentKeyOf(effectKey)) {

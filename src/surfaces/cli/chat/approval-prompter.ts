@@ -48,12 +48,12 @@ const MAX_POLL_MS = 2000;
 export class ApprovalPrompter {
   private readonly deps: ApprovalPrompterDeps;
   private readonly hooks: ApprovalPrompterHooks;
-  /** Approvals that were prompted for. Each is prompted for once. */
+  /** Approvals that were queued for a prompt. Each is queued once until `forgetAsked` is called. */
   private readonly promptedIds = new Set<string>();
   private queue: Promise<void> = Promise.resolve();
   /**
-   * True if the turn may continue: since the last `waitForAnswers`, an approval was answered or expired, or the user
-   * left.
+   * True if, since the last `waitForAnswers`, an answer was sent (accepted or refused), an approval expired, or the user
+   * pressed Ctrl-C or Ctrl-D.
    */
   private hasChanged = false;
 
@@ -75,8 +75,8 @@ export class ApprovalPrompter {
   }
 
   /**
-   * Waits for all prompts. Returns true if, since the last call, an approval was answered or has expired, or the user
-   * pressed Ctrl-C or Ctrl-D.
+   * Waits for all prompts. Returns true if, since the last call, an answer was sent (accepted or refused), an approval
+   * expired, or the user pressed Ctrl-C or Ctrl-D.
    */
   async waitForAnswers(): Promise<boolean> {
     for (let awaited: Promise<void> | undefined; awaited !== this.queue; ) {
@@ -152,7 +152,7 @@ export class ApprovalPrompter {
     const { screen, colors } = this.deps;
     const result = await screen.readLine(`${colors.yellow('?')} ${question} ${colors.yellow('›')} `);
     if (typeof result === 'object') return result.line.trim();
-    // A stopped turn must be resumed too, so that it ends.
+    // A stopped turn is resumed too: that returns its result, and ends it if it has not ended yet.
     this.hasChanged = true;
     if (result === 'ended') this.hooks.onEnd();
     else await this.hooks.onInterrupt();

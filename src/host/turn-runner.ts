@@ -96,9 +96,10 @@ export class TurnRunner {
 
   /** Opens a session with the layers and services of the host. */
   openSession(sessionId: string, onEntry: (entry: Entry) => void = () => {}): Promise<Session> {
-    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
+    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH, errorStacks } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
+    const redaction = errorStacks === undefined ? {} : { errorStacks };
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth, ...redaction });
   }
 
   /**
@@ -137,6 +138,16 @@ export class TurnRunner {
       subscriptions.feeds.get(sessionId)?.clearPartials();
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
+    }
+  }
+
+  /** Reopens a failed turn at its failed steps, so that the next run continues it. */
+  async reopen(sessionId: string, turnId: string, keys: readonly string[]): Promise<void> {
+    const session = await this.openSession(sessionId);
+    try {
+      await session.reopen(turnId, keys);
+    } finally {
+      await session.close();
     }
   }
 

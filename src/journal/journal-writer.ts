@@ -25,6 +25,7 @@ const MAX_BATCH_BYTES = 1024 * 1024;
 /** With this many appends in progress, the writer counts as backlogged. */
 const MAX_PENDING_APPENDS = 4;
 const MAX_ERROR_MESSAGE_CHARS = 10_000;
+const MAX_ERROR_STACK_CHARS = 4000;
 
 interface JournalWriterDeps {
   readonly session: string;
@@ -37,7 +38,12 @@ interface JournalWriterDeps {
   onFault(fault: Fault): void;
   /** Called with each entry when it is pushed, before it is durable. */
   readonly onEntry: ((entry: Entry) => void) | undefined;
+  /** Redacts or omits the stacks of errors before they are written. */
+  readonly errorStacks: RedactStack | undefined;
 }
+
+/** Returns the stack of an error as it is journaled; undefined to omit it. */
+export type RedactStack = (stack: string) => string | undefined;
 
 /** Copied to create a buffer: V8 pretenures arrays of a literal `[]` (see `plainConstructor`), but not copies. */
 const EMPTY_BUFFER: readonly NewEntry[] = [];
@@ -104,7 +110,7 @@ export class JournalWriter {
    */
   push(entry: NewEntry, isProposed = false, weight?: number): Entry {
     const { viewStates, upcasts } = this.deps;
-    if (entry.error !== undefined) entry.error = toWritableError(entry.error);
+    if (entry.error !== undefined) entry.error = toWritableError(entry.error, this.deps.errorStacks);
     if (weight === undefined)
       // guard: journaled-value-copied
       entry.value = copyAsJson(entry.value, entry.type, entry.key);
@@ -198,13 +204,29 @@ export class JournalWriter {
   }
 }
 
-/** Bounds the message of an error, and drops data that is large or not JSON. */
-function toWritableError({ code, message, data }: ErrorRecord): ErrorRecord {
-  const bounded = { code: String(code), message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS) };
+/** Bounds the message and the stack of an error, and drops data that is large or not JSON. */
+function toWritableError({ code, message, data, stack }: ErrorRecord, redactStack?: RedactStack): ErrorRecord {
+  const text = stack === undefined ? undefined : toWritableStack(stack, redactStack);
+  const bounded = {
+    code: String(code),
+    message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS),
+    ...(text !== undefined && { stack: text }),
+  };
   try {
     const copy = copyAsJson(data, 'data');
     return copy === undefined || lastCopyBytes() > MAX_INLINE_BYTES ? bounded : { ...bounded, data: copy };
   } catch {
     return bounded;
+  }
+}
+
+/** Returns the redacted stack. A function that throws or returns no text omits it. */
+function toWritableStack(stack: string, redactStack: RedactStack | undefined): string | undefined {
+  try {
+    const text: unknown = redactStack === undefined ? stack : redactStack(stack);
+    // guard: stack-redacted-before-written
+    return typeof text === 'string' ? text.slice(0, MAX_ERROR_STACK_CHARS) : undefined;
+  } catch {
+    return undefined;
   }
 }

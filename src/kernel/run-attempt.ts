@@ -6,8 +6,8 @@
  */
 
 import { type Fault, LoopError } from '../base/errors.js';
+import { Lifetime } from '../base/lifetime.js';
 import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
-import { Lifetime } from './lifetime.js';
 
 /** The callbacks that settle the promise of the outcome, and the conversion of an error to an outcome. */
 interface OutcomeReceiver {

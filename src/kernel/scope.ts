@@ -5,22 +5,23 @@
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
+import type { Lifetime } from '../base/lifetime.js';
 import type { NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
-import { cloneJson } from '../json/value.js';
+import { cloneJson, jsonEquals } from '../json/value.js';
 import type { Branch, BranchResults, Effect, Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
-import type { Lifetime } from './lifetime.js';
-import type { Run, Step } from './run.js';
+import { type Run, STEP_SKIPPED, type Step } from './run.js';
 import { neverSettles } from './run-attempt.js';
 import { waitForSignal, waitForTimer } from './wait.js';
 
 /** A body that starts more than this many steps after the end of its lifetime is suspended. */
 const MAX_REFUSED_STEPS = 100;
 
+const LOG_TYPE = 'log.written';
 /** Types that only the kernel writes. */
 const RESERVED_TYPES = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
@@ -31,14 +32,15 @@ export function assertNotReserved(type: string, key: string): void {
   throw new LoopError('VALUE_INVALID', message, { key, type });
 }
 
-/** Sets the value that `make` returns, or the error that it throws, on an entry and returns the entry. */
-function fillEntry(entry: NewEntry, make: () => Json): NewEntry {
+/** Sets the value that `make` returns, or the error that it throws, on an entry. Returns what was thrown. */
+function fillEntry(entry: NewEntry, make: () => Json): unknown {
   try {
     entry.value = make();
+    return undefined;
   } catch (thrown) {
     entry.error = toLoopError(thrown).toErrorRecord();
+    return thrown;
   }
-  return entry;
 }
 
 /** A scope with the kernel's own state. The scope of a call also serves as the step of that call. */
@@ -71,7 +73,9 @@ export class KernelScope implements Scope, Step {
     const recorded = this.beginStep();
     const key = `${this.key}/${this.nextIndex - 1}`;
     const scope = new KernelScope(this.run, key, this.lifetime, recorded, this.depth + 1);
-    return runCall(scope, loop, input, this) as Promise<O>;
+    const output = runCall(scope, loop, input, this) as Promise<O>;
+    if (recorded?.optionalUntil === undefined) return output;
+    return output.catch((thrown) => this.skipStep(thrown, recorded, () => this.call(loop, input)));
   }
 
   effect<O>(effect: Effect<O>): Promise<O> {
@@ -101,19 +105,25 @@ export class KernelScope implements Scope, Step {
       assertNotReserved(type, key);
       const end = recorded?.closeEntry;
       const isRefused = end?.type === 'step.refused' && end.name === type;
-      if (recorded !== undefined && end?.type !== type && !isRefused)
-        return run.failWithMismatch(key, recorded.firstEntry, { type });
-      if (end !== undefined) return (await run.recordedOutcome(end)) as V;
+      if (recorded !== undefined && end?.type !== type && !isRefused) return run.refuseStep(key, recorded, { type });
+      if (end !== undefined) {
+        const value = (await run.recordedOutcome(end)) as V;
+        // A log line of a failure that a retry removed is not the next log line.
+        if (type !== LOG_TYPE || recorded?.optionalUntil === undefined || jsonEquals(value, make())) return value;
+        throw STEP_SKIPPED;
+      }
       lifetime.throwIfEnded();
-      const { value, error } = run.propose(lifetime, fillEntry({ seq: 0, at: 0, type, key }, make));
-      if (error !== undefined) throw LoopError.fromErrorRecord(error);
+      const entry: NewEntry = { seq: 0, at: 0, type, key };
+      const thrown = fillEntry(entry, make);
+      const { value, error } = run.propose(lifetime, entry);
+      if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
       if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
       return cloneJson(value) as V;
     });
   }
 
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown> {
-    return this.record('log.written', () => ({ level, message: String(message) }));
+    return this.record(LOG_TYPE, () => ({ level, message: String(message) }));
   }
 
   get isCancelled(): boolean {
@@ -141,14 +151,23 @@ export class KernelScope implements Scope, Step {
     return this.isBusy ? this.rejectConcurrentStep() : this.enterAndRun(work);
   }
 
+  /** Repeats a step under a new key if the body requested another step than the optional recorded one. */
+  private skipStep<T>(thrown: unknown, recorded: RecordedStep | undefined, repeat: () => Promise<T>): Promise<T> {
+    if (thrown !== STEP_SKIPPED) throw thrown;
+    this.nextIndex = recorded?.optionalUntil ?? this.nextIndex;
+    return repeat();
+  }
+
   private async enterAndRun<T>(work: (step: Step) => Promise<T>): Promise<T> {
     const { run, lifetime, depth } = this;
     if (run.isOver) return neverSettles();
     // guard: uncooperative-body-abandoned
     if (this.refusedStepCount > MAX_REFUSED_STEPS) return run.attempt.parkForever();
+    const recorded = this.beginStep();
     try {
-      const recorded = this.beginStep();
       return await work({ run, key: `${this.key}/${this.nextIndex - 1}`, lifetime, recorded, depth });
+    } catch (thrown) {
+      return await this.skipStep(thrown, recorded, () => this.enterAndRun(work));
     } finally {
       this.endStep();
       // guard: body-stalled-after-fault

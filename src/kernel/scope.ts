@@ -6,6 +6,7 @@
 
 import { LoopError, toLoopError } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
+import { isUsed, trackUse } from '../base/tracked-promise.js';
 import type { NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, jsonEquals } from '../json/value.js';
@@ -15,7 +16,7 @@ import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import { type Run, STEP_SKIPPED, type Step } from './run.js';
-import { neverSettles } from './run-attempt.js';
+import { NEXT_MICROTASK, neverSettles } from './run-attempt.js';
 import { waitForSignal, waitForTimer } from './wait.js';
 
 /** A body that starts more than this many steps after the end of its lifetime is suspended. */
@@ -55,6 +56,8 @@ export class KernelScope implements Scope, Step {
   isCallStarted = false;
   private nextIndex = 0;
   private isBusy = false;
+  /** The promise of the last step if it was a record. It may settle before a body that does not await it ends. */
+  private lastRecord: Promise<unknown> | undefined;
   /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
   private refusedStepCount = 0;
 
@@ -67,7 +70,7 @@ export class KernelScope implements Scope, Step {
   }
 
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
-    if (this.isBusy) return this.rejectConcurrentStep();
+    if (this.hasOpenStep) return this.rejectConcurrentStep();
     if (this.run.isOver) return neverSettles();
     if (this.refusedStepCount > MAX_REFUSED_STEPS) return this.run.attempt.parkForever();
     const recorded = this.beginStep();
@@ -101,7 +104,8 @@ export class KernelScope implements Scope, Step {
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    return this.runStep(async ({ run, key, lifetime, recorded }) => {
+    if (this.hasOpenStep) return this.rejectConcurrentStep();
+    const recording = this.enterAndRun<V>(async ({ run, key, lifetime, recorded }) => {
       assertNotReserved(type, key);
       const end = recorded?.closeEntry;
       const isRefused = end?.type === 'step.refused' && end.name === type;
@@ -117,9 +121,12 @@ export class KernelScope implements Scope, Step {
       const thrown = fillEntry(entry, make);
       const { value, error } = run.propose(lifetime, entry);
       if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
-      if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
+      // guard: quick-record-outlasts-body
+      await (run.writer.isBacklogged ? run.waitForBacklog(lifetime) : NEXT_MICROTASK);
       return cloneJson(value) as V;
     });
+    this.lastRecord = trackUse(recording);
+    return recording;
   }
 
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown> {
@@ -148,7 +155,7 @@ export class KernelScope implements Scope, Step {
    */
   runStep<T>(work: (step: Step) => Promise<T>): Promise<T> {
     // guard: one-step-at-a-time
-    return this.isBusy ? this.rejectConcurrentStep() : this.enterAndRun(work);
+    return this.hasOpenStep ? this.rejectConcurrentStep() : this.enterAndRun(work);
   }
 
   /** Repeats a step under a new key if the body requested another step than the optional recorded one. */
@@ -167,12 +174,25 @@ export class KernelScope implements Scope, Step {
     try {
       return await work({ run, key: `${this.key}/${this.nextIndex - 1}`, lifetime, recorded, depth });
     } catch (thrown) {
+      // guard: refused-step-outlasts-body
+      for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
       return await this.skipStep(thrown, recorded, () => this.enterAndRun(work));
     } finally {
       this.endStep();
       // guard: body-stalled-after-fault
       if (run.isOver) await neverSettles();
     }
+  }
+
+  /** True while a step runs, and after a record that the body did not await. */
+  private get hasOpenStep(): boolean {
+    // guard: unused-record-noticed
+    return this.isBusy || (this.lastRecord !== undefined && !isUsed(this.lastRecord));
+  }
+
+  /** True until the body starts its first step. */
+  get isUnused(): boolean {
+    return this.nextIndex === 0;
   }
 
   /** Marks the current step as ended: the next one may start. */
@@ -186,7 +206,7 @@ export class KernelScope implements Scope, Step {
    */
   close(): Promise<never> | undefined {
     // guard: body-ends-after-its-steps
-    if (this.isBusy) throw this.abortAsBusy('the body ended');
+    if (this.hasOpenStep) throw this.abortAsBusy('the body ended');
     // A later use of this scope fails like a concurrent step.
     // guard: closed-scope-refuses-steps
     this.isBusy = true;
@@ -201,6 +221,7 @@ export class KernelScope implements Scope, Step {
     const index = this.nextIndex++;
     const recorded = this.recorded?.takeChild(index);
     this.isBusy = true;
+    this.lastRecord = undefined;
     if (this.lifetime.reason !== undefined && recorded === undefined) this.refusedStepCount += 1;
     return recorded;
   }
@@ -214,7 +235,7 @@ export class KernelScope implements Scope, Step {
 
   private abortAsBusy(event: string): LoopError {
     const message =
-      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running, or after the body had ended. ` +
+      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running or not awaited, or after the body had ended. ` +
       'Await each step; to run steps concurrently, use scope.all or scope.race.';
     const error = new LoopError('SCOPE_BUSY', message, { key: this.key });
     // The step that is not awaited must not continue either.

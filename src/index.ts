@@ -15,7 +15,7 @@ export {
 } from './adapters/models/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
-export { type ErrorCode, errorCodes, Fault, LoopError } from './base/errors.js';
+export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
 export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
 export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
 export type { ReplayReport } from './host/replay.js';

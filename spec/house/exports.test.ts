@@ -10,6 +10,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'Fault',
     'Host',
     'LoopError',
+    'NonRetryableError',
     'Registry',
     'Session',
     'anthropicProvider',

@@ -69,7 +69,19 @@ function userFramesOf(error: object, isOutcome: boolean): readonly string[] {
     frames.push(`    ${line.trim().replace(/\bfile:\/\//, '')}`);
     if (frames.length === MAX_FRAMES) break;
   }
-  return frames;
+  // The packages that call the user's code, such as a server or a test runner, say nothing about the error.
+  return frames.slice(
+    0,
+    1 +
+      Math.max(
+        0,
+        frames.findLastIndex((frame) => !isInstalled(frame)),
+      ),
+  );
+}
+
+function isInstalled(location: string): boolean {
+  return location.includes('/node_modules/');
 }
 
 /** Returns the location in a line of a stack, such as `/app/shop.ts:12:9`; undefined for any other line. */
@@ -90,7 +102,7 @@ function isOwn(path: string): boolean {
  */
 export function firstLocationOf(stack: string): string | undefined {
   const locations = stack.split('\n').flatMap((line) => locationOf(line) ?? []);
-  return locations.find((location) => !location.includes('/node_modules/')) ?? locations[0];
+  return locations.find((location) => !isInstalled(location)) ?? locations[0];
 }
 
 function readProperty(from: unknown, name: string): unknown {

@@ -168,15 +168,25 @@ export function isRetryableError(error: LoopError): boolean {
 const recordedStacks = new WeakMap<object, string | undefined>();
 
 const STACK_OPTIONS: Parameters<typeof stackTextOf>[1] = {
-  isOutcome: (error) => error instanceof LoopError,
+  isOutcome: isLoopError,
   recordedStack: (error) => recordedStacks.get(error),
 };
 
-/** Returns what was thrown originally: the cause of an error that only passes on a record, or else the value itself. */
+/** Returns what was thrown originally: the cause of a LoopError that only passes it on, or else the value itself. */
 function originalOf(thrown: unknown): unknown {
-  return typeof thrown === 'object' && thrown !== null && recordedStacks.has(thrown)
-    ? (thrown as LoopError).cause
-    : thrown;
+  if (!isLoopError(thrown)) return thrown;
+  const { cause, message } = thrown;
+  const isRelay = recordedStacks.has(thrown) || (cause !== undefined && messageOf(cause) === message);
+  return isRelay ? cause : thrown;
+}
+
+/** True for a LoopError. A value whose prototype cannot be read, such as a revoked proxy, is none. */
+function isLoopError(thrown: unknown): thrown is LoopError {
+  try {
+    return thrown instanceof LoopError;
+  } catch {
+    return false;
+  }
 }
 
 /** Adds a cause that JSON, spread and comparisons leave out. Returns the record. */
@@ -199,7 +209,7 @@ export class Fault extends Error {
 
 /** Converts any thrown value to a LoopError with the code EXECUTION_FAILED. Returns a LoopError unchanged. */
 export function toLoopError(thrown: unknown): LoopError {
-  if (thrown instanceof LoopError) return thrown;
+  if (isLoopError(thrown)) return thrown;
   const error = new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
   recordedStacks.set(error, stackTextOf(thrown, STACK_OPTIONS));
   return error;

@@ -6,7 +6,8 @@ import type { LanguageModelV3Prompt, LanguageModelV3ToolCall } from '@ai-sdk/pro
 import { generateText, stepCountIs, streamText } from 'ai';
 import type { MockLanguageModelV3 } from 'ai/test';
 import { z } from 'zod';
-import { defineAgent, Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/index.js';
+import { Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/host-entry.js';
+import { defineAgent } from '../src/index.js';
 import { loopsTool } from '../src/protocol/tool.js';
 import { answersInDeltas, callsAtOnce, callsInRounds, DELTA, DONE } from './agent-models.js';
 import type { Case } from './measure.js';
@@ -103,8 +104,9 @@ const ourDeltas = (model: MockLanguageModelV3, deltaCount: number) => {
       deltas += 1;
       text += delta;
     };
-    const { output } = await turn('go', memoryStore(), { onDelta });
-    assertResult(deltas === deltaCount && text === DELTA.repeat(deltaCount) && output?.text === text, { deltas, text });
+    const result = await turn('go', memoryStore(), { onDelta });
+    const answer = result.status === 'ok' ? result.output.text : undefined;
+    assertResult(deltas === deltaCount && text === DELTA.repeat(deltaCount) && answer === text, { deltas, text });
   };
 };
 

@@ -7,17 +7,24 @@ import { absolute, isTest, readText, sources } from './tree.js';
 
 const pinned: Readonly<Record<string, readonly string[]>> = {
   '.': [
+    'ApprovalRequiredError',
     'Fault',
-    'Host',
     'LoopError',
     'NonRetryableError',
+    'TurnPaused',
+    'TurnStopped',
+    'createRondo',
+    'defineAgent',
+    'defineLoop',
+    'errorCodes',
+    'tool',
+  ],
+  './host': [
+    'Host',
     'Registry',
     'Session',
     'anthropicProvider',
     'builtinTools',
-    'errorCodes',
-    'defineAgent',
-    'defineLoop',
     'execTools',
     'httpTools',
     'httpsTools',

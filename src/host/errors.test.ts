@@ -7,7 +7,7 @@ import { firstLocationOf } from '../base/error-stack.js';
 import { LoopError } from '../base/errors.js';
 import { defineLoop } from '../loops/define.js';
 import { Registry } from '../loops/registry.js';
-import type { TurnResult } from '../protocol/trace.js';
+import type { ResultError, TurnResult } from '../protocol/trace.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { Host, type HostOptions } from './host.js';
 
@@ -30,6 +30,12 @@ function throwing(thrown: unknown) {
 const run = (thrown: unknown, options: Partial<HostOptions> = {}): Promise<TurnResult> =>
   hostWith(options).run({ loop: throwing(thrown), input: {} as never });
 
+/** Returns the error of a failed turn. */
+function errorOf(result: TurnResult | undefined): ResultError {
+  if (result?.status !== 'error') throw new Error(`The turn has the status ${result?.status}.`);
+  return result.error;
+}
+
 function hostWith(options: Partial<HostOptions>): Host {
   const defaults = { store: memoryStore(), clock: new ManualClock(1), ids: seededIds(1), registry: new Registry() };
   return new Host({ ...defaults, ...options });
@@ -41,24 +47,24 @@ function declined(): Error {
 
 verifies('turn.errors', 'the error of a turn has the thrown error as its cause, outside of its JSON', async () => {
   const thrown = declined();
-  const { error } = await run(thrown);
-  expect(error?.cause).toBe(thrown);
+  const error = errorOf(await run(thrown));
+  expect(error.cause).toBe(thrown);
   expect(JSON.stringify(error)).not.toContain('"cause"');
-  expect(Object.keys(error ?? {})).toEqual(['code', 'message', 'details', 'stack']);
+  expect(Object.keys(error)).toEqual(['code', 'message', 'details', 'stack']);
 });
 
 verifies('turn.errors', 'the stack begins in the code of the user, live and after a restart', async () => {
   const store = memoryStore();
   const live = await run(declined(), { store });
-  const stack = live.error?.stack ?? '';
+  const stack = errorOf(live).stack ?? '';
   expect(firstLocationOf(stack)).toMatch(/src\/host\/errors\.test\.ts:\d+:\d+$/);
   expect(stack).toMatch(/^TypeError: The card was declined\.\n {4}at declined /);
   expect(stack).toContain('Caused by: RangeError: too much\n    at declined ');
   expect(stack).not.toMatch(/src\/(?:kernel|loops|base)\/[\w-]+\.ts|node:internal/);
   const host = hostOf([], { store });
-  expect((await host.archive.result(live.turnId))?.error).toEqual({ ...live.error });
+  expect(errorOf(await host.archive.result(live.turnId))).toEqual({ ...errorOf(live) });
   expect((await host.archive.status(live.turnId))[0]?.error?.stack).toBe(stack);
-  expect((await host.archive.result(live.turnId))?.error?.cause).toBeUndefined();
+  expect(errorOf(await host.archive.result(live.turnId)).cause).toBeUndefined();
 });
 
 verifies(
@@ -91,8 +97,9 @@ verifies(
 verifies('turn.errors', 'the operator redacts or omits stacks, in the journal and in the result', async () => {
   const store = memoryStore();
   const options = { store, errorStacks: (stack: string) => stack.replaceAll('declined', '…') };
-  const { error, turnId } = await run(declined(), options);
-  expect(error?.stack).toContain('The card was ….');
+  const redacted = await run(declined(), options);
+  const { turnId } = redacted;
+  expect(errorOf(redacted).stack).toContain('The card was ….');
   const entries = await hostOf([], { store }).archive.entries(turnId.split('.')[0] ?? '');
   expect(entries.flatMap((entry) => entry.error?.stack ?? []).join()).not.toContain('declined');
   for (const errorStacks of [
@@ -102,10 +109,10 @@ verifies('turn.errors', 'the operator redacts or omits stacks, in the journal an
       throw new Error('no');
     },
   ]) {
-    const omitted = await run(declined(), { errorStacks });
-    expect(omitted.error).toMatchObject({ code: 'TOOL_FAILED', message: 'The card was declined.' });
-    expect(omitted.error?.stack).toBeUndefined();
-    expect(omitted.error?.cause).toBeInstanceOf(TypeError);
+    const omitted = errorOf(await run(declined(), { errorStacks }));
+    expect(omitted).toMatchObject({ code: 'TOOL_FAILED', message: 'The card was declined.' });
+    expect(omitted.stack).toBeUndefined();
+    expect(omitted.cause).toBeInstanceOf(TypeError);
   }
 });
 
@@ -133,19 +140,19 @@ verifies(
       { stack: 5 },
     ];
     for (const thrown of values) {
-      const { status, error } = await run(thrown);
-      expect({ status, code: error?.code }).toEqual({ status: 'error', code: 'TOOL_FAILED' });
-      expect(error?.stack?.length ?? 0).toBeLessThanOrEqual(4000);
+      const error = errorOf(await run(thrown));
+      expect(error.code).toBe('TOOL_FAILED');
+      expect(error.stack?.length ?? 0).toBeLessThanOrEqual(4000);
     }
   },
 );
 
 verifies('turn.errors', 'an outcome of the runtime has no stack, and a LoopError of the user has one', async () => {
   const strict = defineLoop({ id: 'strict', input: { type: 'number' } as const, output: ANY, run: () => 1 as never });
-  const { error } = await hostWith({}).run({ loop: strict, input: 'text' as never });
+  const error = errorOf(await hostWith({}).run({ loop: strict, input: 'text' as never }));
   expect(error).toMatchObject({ code: 'INPUT_VALIDATION_FAILED' });
-  expect(error?.stack).toBeUndefined();
-  const own = await run(new LoopError('OUT_OF_STOCK', 'No lamp is left.'));
-  expect(own.error).toMatchObject({ code: 'OUT_OF_STOCK' });
-  expect(firstLocationOf(own.error?.stack ?? '')).toContain('errors.test.ts');
+  expect(error.stack).toBeUndefined();
+  const own = errorOf(await run(new LoopError('OUT_OF_STOCK', 'No lamp is left.')));
+  expect(own).toMatchObject({ code: 'OUT_OF_STOCK' });
+  expect(firstLocationOf(own.stack ?? '')).toContain('errors.test.ts');
 });

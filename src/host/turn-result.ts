@@ -1,12 +1,12 @@
 /** The results of turns. The trace of a result is computed on first access. */
 import { Fault, withHiddenCause } from '../base/errors.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
-import type { RunOutcome } from '../protocol/session.js';
-import type { PendingItem, TraceEvent, TurnResult } from '../protocol/trace.js';
+import type { PendingStep, RunOutcome } from '../protocol/session.js';
+import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
 import { compareByStep } from '../views/conversation/open-calls.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { pendingSignalOf, resultErrorOf, stopReasonOf } from '../views/turns.js';
+import { cancelReasonOf, pendingSignalOf, resultErrorOf, stopReasonOf } from '../views/turns.js';
 
 /** Identifies a turn and its loop. */
 export interface TurnIdentity {
@@ -52,6 +52,10 @@ const TRACE_EVENTS = Symbol('events');
 
 /** A result under construction; the `trace` property is defined last. */
 type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResult[K] } & {
+  output?: unknown;
+  error?: ResultError;
+  pending?: readonly PendingItem[];
+  reason?: string;
   readonly [TRACE_ENTRIES]: readonly Entry[];
   [TRACE_EVENTS]: readonly TraceEvent[] | undefined;
 };
@@ -89,17 +93,22 @@ export function turnResultOf(
   if (outcome.status === 'ok') result.output = outcome.output ?? null;
   else if (outcome.status === 'error') setError(result, outcome.error);
   else result.pending = outcome.pending.map(pendingItemOf).sort((a, b) => compareByStep(a.key, b.key));
-  return Object.defineProperty(result, 'trace', traceProperty) as ResultDraft & TurnResult;
+  return Object.defineProperty(result, 'trace', traceProperty) as unknown as TurnResult;
 }
 
 /**
  * Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an
- * error.
+ * error; a cancellation as `cancelled` with a reason and the error.
  */
 function setError(result: ResultDraft, error: ErrorRecord & { readonly cause?: unknown }): void {
   const reason = stopReasonOf(error);
-  if (reason === undefined) result.error = withHiddenCause(resultErrorOf(error), error.cause);
-  else Object.assign(result, { status: 'stopped', reason });
+  if (reason !== undefined) {
+    Object.assign(result, { status: 'stopped', reason });
+    return;
+  }
+  result.error = withHiddenCause(resultErrorOf(error), error.cause);
+  const cancelReason = cancelReasonOf(error);
+  if (cancelReason !== undefined) Object.assign(result, { status: 'cancelled', reason: cancelReason });
 }
 
 /**
@@ -121,7 +130,7 @@ function endEntryOf(entries: readonly Entry[], turnId: string): Entry | undefine
   return undefined;
 }
 
-function pendingItemOf(item: Extract<RunOutcome, { status: 'paused' }>['pending'][number]): PendingItem {
+function pendingItemOf(item: PendingStep): PendingItem {
   if (item.kind === 'signal') return pendingSignalOf(item.key, item.name);
   if (item.kind === 'doubt') return item;
   return { kind: 'timer', key: item.key, until: isoTime(item.until) };

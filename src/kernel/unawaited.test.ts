@@ -81,7 +81,7 @@ for (const [name, step] of Object.entries(STEPS)) {
       expect((await run(await k.open(), awaiting)).status).toBe('paused');
       await ticks();
       const replay = async (scope: Scope): Promise<unknown> => {
-        careless(step)(scope);
+        void careless(step)(scope);
         return 'done';
       };
       expect(await run(await k.open(), replay)).toMatchObject(BUSY);

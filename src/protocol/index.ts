@@ -92,11 +92,16 @@ export type {
 } from './tool.js';
 export { ApprovalRequiredError, loopsTool } from './tool.js';
 export type {
+  CancelledResult,
   CoreEvent,
   CoreEventType,
+  ErrorResult,
   LoopResult,
+  OkResult,
+  PausedResult,
   PendingItem,
   ResultError,
+  StoppedResult,
   TraceEvent,
   TracePayloads,
   TurnResult,

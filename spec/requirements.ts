@@ -16,6 +16,7 @@ export const requirements = {
   'house.guards':
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
+  'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'rondo.run':
     'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',

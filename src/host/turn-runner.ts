@@ -3,7 +3,7 @@
  * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
-import { Session } from '../kernel/session.js';
+import { Session, type SessionOptions } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
 import { RateLimiter } from '../layers/rate-limit.js';
@@ -15,7 +15,7 @@ import type { Json } from '../protocol/json.js';
 import type { Layer } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { TURN_OPENED } from '../views/turns.js';
-import { expireApprovals } from './approval-answers.js';
+import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
@@ -95,10 +95,13 @@ export class TurnRunner {
   }
 
   /** Opens a session with the layers and services of the host. */
-  openSession(sessionId: string, onEntry: (entry: Entry) => void = () => {}): Promise<Session> {
+  openSession(
+    sessionId: string,
+    { onEntry = () => {}, wakeAt = () => undefined }: Pick<SessionOptions, 'onEntry' | 'wakeAt'> = {},
+  ): Promise<Session> {
     const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth });
   }
 
   /**
@@ -115,7 +118,10 @@ export class TurnRunner {
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
-    const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
+    const session = await this.openSession(sessionId, {
+      onEntry: (entry) => turn.applyEntry(entry),
+      wakeAt: (pending) => nextExpiryOf(turn, pending),
+    });
     turn.session = session;
     const callbacks = hasLiveCallbacks(options)
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)

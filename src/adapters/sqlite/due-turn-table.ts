@@ -36,7 +36,8 @@ export class DueTurnTable {
 
   constructor(driver: Driver) {
     // Only a session that exists, under this name, can be continued.
-    const isInSession = 'EXISTS (SELECT 1 FROM sessions WHERE sessions.sid = due_turns.sid AND sessions.name = due_turns.session)';
+    const isInSession =
+      'EXISTS (SELECT 1 FROM sessions WHERE sessions.sid = due_turns.sid AND sessions.name = due_turns.session)';
     this.insert = driver.prepare(
       `INSERT OR IGNORE INTO due_turns (sid, turn, session, due_at) SELECT sid, ?2, name, ?3 FROM sessions WHERE name = ?1`,
     );

@@ -195,7 +195,7 @@ export class TransactionWriter {
     }
     if (count > 0) this.appendRecord(draft, head);
     // guard: due-change-needs-a-live-claim
-    else if (this.readFence(head.sid) !== fence) throw this.staleHeadFault(draft);
+    if (count === 0 && this.readFence(head.sid) !== fence) throw this.staleHeadFault(draft);
     if (due === undefined) return;
     this.dueTurns.apply(head.sid, session, due);
     this.walPages += 2 * due.length;

@@ -3,6 +3,7 @@
 import { deepStrictEqual, strictEqual, throws } from 'node:assert/strict';
 import type { ModelProvider } from '../../src/loops/model.js';
 import type { Scope } from '../../src/protocol/body.js';
+import { errorOf } from '../support/turn-results.js';
 import type { LibraryParts } from './library.js';
 
 export const clockParts: LibraryParts = [
@@ -101,9 +102,9 @@ async function checkFallback(library: ClockLibrary, open: () => Promise<never>):
     },
   };
   const policy = { fallback: [{ id: 'good' }] };
-  const loop = library.defineLoop({ id: 'p', input: true, output: true, prompt: 'hi', backend: { id: 'bad' }, policy });
-  const { error } = await hostOf(library, loop, [unavailable, fallback]).run({ loop: 'p', input: {} });
-  deepStrictEqual([fallbackOpens, error?.code], [1, 'BACKEND_FAILED']);
+  const loop = library.defineLoop({ id: 'p', input: true, output: true, prompt: 'hi', model: { id: 'bad' }, policy });
+  const result = await hostOf(library, loop, [unavailable, fallback]).run({ loop: 'p', input: {} });
+  deepStrictEqual([fallbackOpens, errorOf(result)?.code], [1, 'BACKEND_FAILED']);
 }
 
 export const clockChecks = {
@@ -128,7 +129,7 @@ export const clockChecks = {
   },
   'a policy without effect is refused for a loop in code': async (library: ClockLibrary): Promise<void> => {
     const policy = { fallback: [{ id: 'mock' }] };
-    throws(() => library.defineLoop({ id: 'x', input: true, output: true, body: () => 1, policy }), /has no effect/);
+    throws(() => library.defineLoop({ id: 'x', input: true, output: true, run: () => 1, policy }), /has no effect/);
   },
   'a backend whose open throws is replaced by the fallback': (library: ClockLibrary): Promise<void> =>
     checkFallback(library, () => {

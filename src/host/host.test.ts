@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { composite, hostOf, prompt, tool } from '../../spec/support/host-fixture.js';
+import { errorOf, outputOf, pendingOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';
@@ -21,9 +22,9 @@ verifies(
     const ask = (loop: string, input: unknown) => host.run({ loop, input, key: 'order-7' });
     const [first, second] = await Promise.all([ask('count', { a: 1 }), ask('count', { a: 1 })]);
     expect(second.turnId).toBe(first.turnId);
-    expect([first.output, second.output, runs]).toEqual([1, 1, 1]);
-    expect((await ask('count', { a: 2 })).error?.code).toBe('KEY_CONFLICT');
-    expect((await ask('other', { a: 1 })).error?.code).toBe('KEY_CONFLICT');
+    expect([outputOf(first), outputOf(second), runs]).toEqual([1, 1, 1]);
+    expect(errorOf(await ask('count', { a: 2 }))?.code).toBe('KEY_CONFLICT');
+    expect(errorOf(await ask('other', { a: 1 }))?.code).toBe('KEY_CONFLICT');
     expect(runs).toBe(1);
   },
 );
@@ -76,7 +77,7 @@ const ANYTHING = true as const;
 verifies('definition.pin', 'a change of code that breaks an open turn is reported before it is resumed', async () => {
   const store = memoryStore();
   const make = (body: (input: unknown, scope: Scope) => Promise<unknown>) =>
-    defineLoop({ id: 'code', input: ANYTHING, output: ANYTHING, body });
+    defineLoop({ id: 'code', input: ANYTHING, output: ANYTHING, run: body });
   const before = make(async (_, scope) => {
     await scope.record('acme.first', () => 1);
     return scope.wait('go');
@@ -105,12 +106,13 @@ verifies('turn.replay', 'a replay performs no effect and detects changed code', 
     id: 'sum',
     input: ANYTHING,
     output: ANYTHING,
-    body: async (input, scope) => ((await scope.call(effect, input)) as number) + add,
+    run: async (input, scope) => ((await scope.call(effect, input)) as number) + add,
   });
   const effect = defineLoop({ id: 'effect', input: ANYTHING, output: ANYTHING, safety: 'pure', tool: () => ++runs });
   const host = hostOf([sum, effect], { store });
-  const { turnId, output } = await host.run({ loop: 'sum', input: {} });
-  expect([output, runs]).toEqual([2, 1]);
+  const summed = await host.run({ loop: 'sum', input: {} });
+  const { turnId } = summed;
+  expect([outputOf(summed), runs]).toEqual([2, 1]);
   expect(await host.replay(turnId)).toEqual({ matches: true, calls: 2 });
   add = 2;
   const changed = await host.replay(turnId);
@@ -131,12 +133,12 @@ verifies('turn.status', 'the status of a turn is ok, error or paused, and a canc
     'paused',
   ]);
   expect(await host.cancel(paused.turnId, 'changed our mind')).toBe(true);
-  expect(await host.archive.result(paused.turnId)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  expect(await host.archive.result(paused.turnId)).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
   expect(await host.cancel(paused.turnId, 'again')).toBe(false);
   await expect(host.archive.status('s-missing.1')).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
 });
 
-const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, body: (_, scope) => scope.wait('go') });
+const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, run: (_, scope) => scope.wait('go') });
 
 verifies('turn.trace', 'the streamed events equal the trace of the result and of the store', async () => {
   const host = hostOf([tool('t'), prompt('p', 'x'), composite('c', [step('t'), step('p', {})])]);
@@ -153,7 +155,7 @@ verifies('turn.trace', 'a branch that lost a race is closed in the trace', async
     id: 'racing',
     input: ANYTHING,
     output: ANYTHING,
-    body: (_, scope) => scope.race([(a) => a.call(waits, {}), (b) => b.record('acme.won', () => 'won')]),
+    run: (_, scope) => scope.race([(a) => a.call(waits, {}), (b) => b.record('acme.won', () => 'won')]),
   });
   const result = await hostOf([racing]).run({ loop: 'racing', input: {} });
   expect(result).toMatchObject({ status: 'ok', output: 'won' });
@@ -191,7 +193,7 @@ verifies('turn.status', 'a supplied result of a tool in doubt becomes the output
   const [turn] = await second.archive.turns();
   const paused = await second.resume(turn?.turnId ?? '');
   expect(paused).toMatchObject({ status: 'paused', pending: [{ kind: 'doubt', name: 'pay', input: { n: 1 } }] });
-  await second.resolveEffect(paused.pending?.[0]?.key ?? '', 'supply', 'ada', { receipt: 7 });
+  await second.resolveEffect(pendingOf(paused)?.[0]?.key ?? '', 'supply', 'ada', { receipt: 7 });
   expect(await second.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { receipt: 7 } });
 });
 
@@ -207,7 +209,7 @@ verifies('turn.resume', 'resuming or resolving a running turn neither interrupts
   await new Promise((resolve) => setTimeout(resolve, 20));
   const others = [host.resume(turnId), host.resume(turnId)];
   await expect(host.resolveEffect(`${turnId}/0`, 'retry', 'ada')).rejects.toMatchObject({ code: 'ANSWER_REFUSED' });
-  for (const result of [await first, ...(await Promise.all(others))]) expect(result.output).toBe(1);
+  for (const result of [await first, ...(await Promise.all(others))]) expect(outputOf(result)).toBe(1);
   expect(runs).toBe(1);
 });
 
@@ -236,12 +238,12 @@ verifies('turn.replay', 'the replay of a cancelled turn matches unchanged code a
     await scope.call(same, 1);
     return scope.wait('go');
   };
-  const same = defineLoop({ id: 'same', input: ANYTHING, output: ANYTHING, body: (input) => input });
-  const host = hostOf([defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, body })], { store });
+  const same = defineLoop({ id: 'same', input: ANYTHING, output: ANYTHING, run: (input) => input });
+  const host = hostOf([defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, run: body })], { store });
   const { turnId } = await host.run({ loop: 'w', input: {} });
   expect(await host.cancel(turnId, 'enough')).toBe(true);
   expect(await host.replay(turnId)).toMatchObject({ matches: true, calls: 1 });
-  const changed = defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, body: (_, scope) => scope.wait('go') });
+  const changed = defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, run: (_, scope) => scope.wait('go') });
   expect(await hostOf([changed], { store }).replay(turnId, 'now')).toMatchObject({ matches: false });
 });
 
@@ -260,7 +262,7 @@ verifies('policy.cache', 'versions of a tool have separate cache entries', async
   );
   const host = hostOf(versions);
   const ask = async (version: string): Promise<unknown> =>
-    (await host.run({ loop: 'price', version, input: { n: 1 } })).output;
+    outputOf(await host.run({ loop: 'price', version, input: { n: 1 } }));
   expect([await ask('1.0.0'), await ask('2.0.0'), await ask('1.0.0')]).toEqual(['1.0.0', '2.0.0', '1.0.0']);
 });
 
@@ -272,13 +274,13 @@ verifies(
       id: 'inner',
       input: ANYTHING,
       output: ANYTHING,
-      body: (_, scope) => scope.sleep(1).then(() => 1),
+      run: (_, scope) => scope.sleep(1).then(() => 1),
     });
     const concurrent = defineLoop({
       id: 'concurrent',
       input: ANYTHING,
       output: ANYTHING,
-      body: async (_, scope) => {
+      run: async (_, scope) => {
         const first = scope.call(inner, 1);
         void scope.call(inner, 2);
         void scope.record('acme.third', () => 3);
@@ -298,7 +300,7 @@ verifies('lsem.6.event', 'the times of a trace never decrease, even if the clock
     id: 'back',
     input: ANYTHING,
     output: ANYTHING,
-    body: async (_, scope) => {
+    run: async (_, scope) => {
       await scope.log('info', 'before');
       now = 4_000;
       await scope.log('info', 'after');

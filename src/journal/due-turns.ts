@@ -1,11 +1,11 @@
 /**
- * The index of due turns: which turns of all sessions somebody has to continue, and when. A turn has a row if it has
+ * The index of due turns: which turns of all sessions a process has to continue, and when. A turn has a row if it has
  * started, has not ended, and continues at a known point in time. A turn that runs is due at once, because it must be
  * continued as soon as its process ends; the lease of that process keeps others from running it meanwhile.
  */
 import type { PendingStep } from '../protocol/session.js';
 
-/** A turn that somebody has to continue. */
+/** A turn that a process has to continue. */
 export interface DueTurn {
   readonly session: string;
   readonly turn: string;

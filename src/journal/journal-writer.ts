@@ -135,7 +135,7 @@ export class JournalWriter {
   }
 
   /**
-   * Sets when a turn is due, in milliseconds since the epoch; undefined for a turn that nobody has to continue. The
+   * Sets when a turn is due, in milliseconds since the epoch; undefined for a turn that no process has to continue. The
    * next append writes it. Call it before the entry that is the reason: a push may append the buffer.
    */
   setDue(turn: string, dueAt: number | undefined): void {

@@ -8,9 +8,10 @@ import { Fault, toStoreFault } from '../base/errors.js';
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import { copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import type { PendingStep } from '../protocol/session.js';
 import { splitIntoBlobs } from './blob-parts.js';
 import type { Clock } from './clock.js';
-import { type DueChange, withDueChange } from './due-turns.js';
+import { type DueChange, dueTimeOf, withDueChange } from './due-turns.js';
 import type { NewEntry } from './new-entry.js';
 import { digestOfText } from './record.js';
 import type { Batch, Claim, Store } from './store.js';
@@ -36,8 +37,14 @@ interface JournalWriterDeps {
   readonly claim: Claim;
   /** Called at most once, with the fault that ends the writer. */
   onFault(fault: Fault): void;
+}
+
+/** Callbacks of a writer. */
+interface JournalWriterCallbacks {
   /** Called with each entry when it is pushed, before it is durable. */
-  readonly onEntry: ((entry: Entry) => void) | undefined;
+  readonly onEntry?: (entry: Entry) => void;
+  /** Returns when a paused turn is due at the latest, apart from its timers. */
+  readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
 }
 
 /** Copied to create a buffer: V8 pretenures arrays of a literal `[]` (see `plainConstructor`), but not copies. */
@@ -71,7 +78,8 @@ export class JournalWriter {
   private readonly timestamps: Timestamps;
   /** True if entries get a `schemaVersion`. */
   private readonly isVersioned: boolean;
-  private readonly onEntry: ((entry: Entry) => void) | undefined;
+  private readonly onEntry: JournalWriterCallbacks['onEntry'];
+  private readonly wakeAt: JournalWriterCallbacks['wakeAt'];
   private buffer: NewEntry[] = [];
   /** Blobs that are stored before the next append, by digest. */
   private pendingBlobs: Map<string, string> | undefined;
@@ -86,10 +94,11 @@ export class JournalWriter {
   private bufferedBytes = 0;
   private lastAppend: Promise<void> = Promise.resolve();
 
-  constructor(deps: JournalWriterDeps) {
+  constructor(deps: JournalWriterDeps, { onEntry, wakeAt }: JournalWriterCallbacks) {
     this.deps = deps;
     this.nextSeq = deps.claim.nextSeq;
-    this.onEntry = deps.onEntry;
+    this.onEntry = onEntry;
+    this.wakeAt = wakeAt;
     this.timestamps = new Timestamps(deps.clock);
     this.isVersioned = Object.keys(deps.upcasts).length > 0;
   }
@@ -155,6 +164,11 @@ export class JournalWriter {
     if (this.buffer.length > 0) this.addRunningTurn();
     this.runningTurn = turn;
     this.isRunningTurnNew = isNew;
+  }
+
+  /** Makes a turn that has paused due at its earliest timer, or at the time of `wakeAt` if that is earlier. */
+  setPaused(turn: string, pending: readonly PendingStep[]): void {
+    this.setDue(turn, dueTimeOf(pending, this.wakeAt?.(pending)));
   }
 
   private addRunningTurn(): void {

@@ -8,7 +8,6 @@
 import { Fault, LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { dueTimeOf } from '../journal/due-turns.js';
 import { JournalReader } from '../journal/journal-reader.js';
 import { JournalWriter } from '../journal/journal-writer.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
@@ -99,16 +98,14 @@ export class Session {
    */
   private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
-  private readonly wakeAt: SessionOptions['wakeAt'];
 
   private constructor(name: string, options: SessionOptions, claim: Claim, viewStates: ViewStates) {
-    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, onEntry, replayOnly = false } = options;
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, replayOnly = false } = options;
     const { sessionState, inFlight } = this;
     const reader = new JournalReader(name, store, upcasts);
     const onFault = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
-    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault, onEntry });
+    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault }, options);
     this.name = name;
-    this.wakeAt = options.wakeAt;
     this.reader = reader;
     this.viewStates = viewStates;
     this.writer = writer;
@@ -188,8 +185,7 @@ export class Session {
       const toOutcome = (error: LoopError): RunOutcome => this.recordFailure(root, error);
       const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
       // guard: paused-turn-has-due-time
-      if (outcome.status === 'paused')
-        this.writer.setDue(root, dueTimeOf(outcome.pending, this.wakeAt?.(outcome.pending)));
+      if (outcome.status === 'paused') this.writer.setPaused(root, outcome.pending);
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();

@@ -67,7 +67,7 @@ function memberRows(symbol) {
   const type = checker.getDeclaredTypeOfSymbol(symbol);
   return checker.getPropertiesOfType(type).flatMap((member) => {
     const [declaration] = member.declarations ?? [];
-    const isOwn = declaration !== undefined && declaration.getSourceFile().fileName.startsWith(`${root}src/`);
+    const isOwn = declaration?.getSourceFile().fileName.startsWith(`${root}src/`) === true;
     const flags = declaration === undefined ? 0 : ts.getCombinedModifierFlags(declaration);
     const summary = summaryOf(member);
     if (!isOwn || summary === '' || flags & ts.ModifierFlags.Private) return [];

@@ -182,7 +182,8 @@ export const requirements = {
   'policy.filter': 'Content that a filter refuses is neither sent nor returned.',
   'policy.cache': 'A cached answer belongs to the same request, and is not too old.',
   'policy.fallback': 'When a backend fails, the next one is called.',
-  'policy.retry': 'A transient failure is retried, within limits; an effect that must happen once never is.',
+  'policy.retry':
+    'A failure is retried, within limits, unless repeating it cannot change it; an effect that must happen once never is.',
   'policy.rate': 'No more requests are sent in a window than the policy allows.',
   'policy.timeout': 'An effect that takes too long ends with TIMEOUT, even if it ignores its AbortSignal.',
   'policy.order': 'Layers have a fixed order, and an effect without a policy has no overhead.',
@@ -196,6 +197,10 @@ export const requirements = {
   'identity.injective': 'An id that is composed of parts differs for every different list of parts.',
   'identity.principal': 'A key belongs to its principal: the same key of another principal is another turn.',
   'turn.resume': 'A turn whose process died can be resumed by another process, by its id alone.',
+  'turn.retry':
+    'A failed turn can be retried: it continues where it failed, and what succeeded is not performed again.',
+  'turn.errors':
+    'An error keeps its cause, and a stack that begins in the code of the user, in the process and in the journal.',
   'turn.replay': 'A replay performs nothing and reports whether the code still matches the journal.',
   'turn.status': 'The status of every turn can be read.',
   'turn.trace': 'The streamed events are the events of the result.',

@@ -110,9 +110,10 @@ export class TurnRunner {
     sessionId: string,
     { onEntry = () => {}, wakeAt = () => undefined }: Pick<SessionOptions, 'onEntry' | 'wakeAt'> = {},
   ): Promise<Session> {
-    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
+    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH, errorStacks } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth });
+    const redaction = errorStacks === undefined ? {} : { errorStacks };
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth, ...redaction });
   }
 
   /**
@@ -158,6 +159,16 @@ export class TurnRunner {
       subscriptions.feeds.get(sessionId)?.clearPartials();
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
+    }
+  }
+
+  /** Reopens a failed turn at its failed steps, so that the next run continues it. */
+  async reopen(sessionId: string, turnId: string, keys: readonly string[]): Promise<void> {
+    const session = await this.openSession(sessionId);
+    try {
+      await session.reopen(turnId, keys);
+    } finally {
+      await session.close();
     }
   }
 

@@ -27,6 +27,7 @@ const MAX_BATCH_BYTES = 1024 * 1024;
 /** With this many appends in progress, the writer counts as backlogged. */
 const MAX_PENDING_APPENDS = 4;
 const MAX_ERROR_MESSAGE_CHARS = 10_000;
+const MAX_ERROR_STACK_CHARS = 4000;
 
 interface JournalWriterDeps {
   readonly session: string;
@@ -45,7 +46,12 @@ interface JournalWriterCallbacks {
   readonly onEntry?: (entry: Entry) => void;
   /** Returns when a paused turn is due at the latest, apart from its timers. */
   readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
+  /** Redacts or omits the stacks of errors before they are written. */
+  readonly errorStacks?: RedactStack;
 }
+
+/** Returns the stack of an error as it is journaled; undefined to omit it. */
+export type RedactStack = (stack: string) => string | undefined;
 
 /** Copied to create a buffer: V8 pretenures arrays of a literal `[]` (see `plainConstructor`), but not copies. */
 const EMPTY_BUFFER: readonly NewEntry[] = [];
@@ -80,6 +86,7 @@ export class JournalWriter {
   private readonly isVersioned: boolean;
   private readonly onEntry: JournalWriterCallbacks['onEntry'];
   private readonly wakeAt: JournalWriterCallbacks['wakeAt'];
+  private readonly errorStacks: JournalWriterCallbacks['errorStacks'];
   private buffer: NewEntry[] = [];
   /** Blobs that are stored before the next append, by digest. */
   private pendingBlobs: Map<string, string> | undefined;
@@ -94,11 +101,12 @@ export class JournalWriter {
   private bufferedBytes = 0;
   private lastAppend: Promise<void> = Promise.resolve();
 
-  constructor(deps: JournalWriterDeps, { onEntry, wakeAt }: JournalWriterCallbacks) {
+  constructor(deps: JournalWriterDeps, { onEntry, wakeAt, errorStacks }: JournalWriterCallbacks) {
     this.deps = deps;
     this.nextSeq = deps.claim.nextSeq;
     this.onEntry = onEntry;
     this.wakeAt = wakeAt;
+    this.errorStacks = errorStacks;
     this.timestamps = new Timestamps(deps.clock);
     this.isVersioned = Object.keys(deps.upcasts).length > 0;
   }
@@ -122,7 +130,7 @@ export class JournalWriter {
    */
   push(entry: NewEntry, isProposed = false, weight?: number): Entry {
     const { viewStates, upcasts } = this.deps;
-    if (entry.error !== undefined) entry.error = toWritableError(entry.error);
+    if (entry.error !== undefined) entry.error = toWritableError(entry.error, this.errorStacks);
     if (weight === undefined)
       // guard: journaled-value-copied
       entry.value = copyAsJson(entry.value, entry.type, entry.key);
@@ -258,13 +266,29 @@ export class JournalWriter {
   }
 }
 
-/** Bounds the message of an error, and drops data that is large or not JSON. */
-function toWritableError({ code, message, data }: ErrorRecord): ErrorRecord {
-  const bounded = { code: String(code), message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS) };
+/** Bounds the message and the stack of an error, and drops data that is large or not JSON. */
+function toWritableError({ code, message, data, stack }: ErrorRecord, redactStack?: RedactStack): ErrorRecord {
+  const text = stack === undefined ? undefined : toWritableStack(stack, redactStack);
+  const bounded = {
+    code: String(code),
+    message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS),
+    ...(text !== undefined && { stack: text }),
+  };
   try {
     const copy = copyAsJson(data, 'data');
     return copy === undefined || lastCopyBytes() > MAX_INLINE_BYTES ? bounded : { ...bounded, data: copy };
   } catch {
     return bounded;
+  }
+}
+
+/** Returns the redacted stack. A function that throws or returns no text omits it. */
+function toWritableStack(stack: string, redactStack: RedactStack | undefined): string | undefined {
+  try {
+    const text: unknown = redactStack === undefined ? stack : redactStack(stack);
+    // guard: stack-redacted-before-written
+    return typeof text === 'string' ? text.slice(0, MAX_ERROR_STACK_CHARS) : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -185,6 +185,9 @@ export class SessionState {
       this.dropIntentsUnder(key);
       this.openRaces = undefined;
       this.signalsTakenInRaces = undefined;
+    } else if (type === 'call.reopened') {
+      if (root.lastSeq !== undefined) this.openRootCount += 1;
+      delete root.lastSeq;
     } else if (type === 'cancel.requested') root.cancelReason = reason ?? '';
   }
 

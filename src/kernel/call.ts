@@ -11,7 +11,7 @@ import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { depthError, type Step } from './run.js';
-import { neverSettles } from './run-attempt.js';
+import { NEXT_MICROTASK, neverSettles } from './run-attempt.js';
 import type { KernelScope } from './scope.js';
 
 /** A loop of any input and output type, without its body. */
@@ -40,6 +40,8 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     // guard: full-queue-awaited
     if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
     const output = await loop.body(value as I, scope);
+    // guard: quick-call-outlasts-body
+    if (scope.isUnused) await NEXT_MICROTASK;
     const mismatch = scope.close();
     // Never settles: the mismatch has ended the attempt.
     if (mismatch !== undefined) await mismatch;
@@ -47,6 +49,8 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     caller?.endStep();
     return result;
   } catch (thrown) {
+    // guard: refused-call-outlasts-body
+    for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
     if (run.isOver) return await neverSettles();
     caller?.endStep();
     throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;

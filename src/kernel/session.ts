@@ -5,11 +5,11 @@
  * with REPLAY_MISMATCH. A root that has ended returns its recorded outcome.
  */
 
-import { Fault, LoopError } from '../base/errors.js';
+import { Fault, LoopError, withHiddenCause } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { JournalReader } from '../journal/journal-reader.js';
-import { JournalWriter } from '../journal/journal-writer.js';
+import { JournalWriter, type RedactStack } from '../journal/journal-writer.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
@@ -56,6 +56,8 @@ export interface SessionOptions {
   readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
   /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
+  /** Redacts the stack of an error before it is written; undefined omits it. @default records stacks unchanged */
+  readonly errorStacks?: RedactStack;
 }
 
 const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
@@ -72,6 +74,7 @@ const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
   replayOnly: true,
   wakeAt: true,
   context: true,
+  errorStacks: true,
 });
 const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
 
@@ -252,6 +255,21 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
+  /**
+   * Reopens a failed root, so that the next run continues it: the recorded ends of the steps at `keys` no longer apply.
+   * `keys` are the failed steps, the root first. Throws RETRY_REFUSED if the root has not ended, was cancelled or runs.
+   */
+  async reopen(root: string, keys: readonly string[]): Promise<void> {
+    this.assertUsable();
+    const rootCall = this.sessionState.roots.get(root);
+    // guard: only-ended-root-reopened
+    if (rootCall?.lastSeq === undefined || rootCall.cancelReason !== undefined || this.activeRun !== undefined)
+      throw new LoopError('RETRY_REFUSED', `${root} has not failed, or a run of its session is active.`, { root });
+    const value = { keys: [...keys] };
+    this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'call.reopened', key: root, value }));
+    await this.writer.waitForDurability();
+  }
+
   /** Waits until everything that was written so far is durable. */
   flush(): Promise<void> {
     return this.writer.waitForDurability();
@@ -281,7 +299,7 @@ export class Session {
 
   /** Converts an error to an outcome. Records the end of a root whose body is suspended and cannot record it itself. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
-    const error = failure.toErrorRecord();
+    const error = withHiddenCause(failure.toErrorRecord(), failure.cause);
     const rootCall = this.sessionState.roots.get(root);
     if (rootCall?.lastSeq === undefined) this.writer.setDue(root, undefined);
     if (rootCall !== undefined && rootCall.lastSeq === undefined)

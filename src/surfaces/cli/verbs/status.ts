@@ -3,7 +3,7 @@ import type { TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { findTurns } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
-import { pendingLines } from '../outcome.js';
+import { locationLines, pendingLines } from '../outcome.js';
 import { formatDuration, sanitizeText } from '../terminal-text.js';
 import { exitCodes, type VerbHandler } from '../verb.js';
 
@@ -39,7 +39,8 @@ function renderTurnStatus(turn: TurnStatus): string {
   const lines = facts.flatMap(([label, value]) =>
     value === undefined ? [] : [`${label.padEnd(8)} ${sanitizeText(value)}`],
   );
+  const placeLines = locationLines(error?.stack).map((line) => `${''.padEnd(8)} ${line}`);
   const waitLines = (pending ?? []).flatMap(pendingLines);
   const hint = turnStatus === 'interrupted' ? [`Continue with: rondo resume ${sanitizeText(turnId)}`] : [];
-  return `${[...lines, ...waitLines, ...hint].join('\n')}\n`;
+  return `${[...lines, ...placeLines, ...waitLines, ...hint].join('\n')}\n`;
 }

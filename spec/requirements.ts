@@ -148,6 +148,7 @@ export const requirements = {
   'model.scripted': 'A scripted model answers from its script, in order, across restarts.',
   'model.http': 'The providers work against a server that implements their API.',
   'model.failure': 'Every failure of a model is a typed error that tells whether a retry is useful.',
+  'model.observed': 'A turn has the same entries whether or not somebody watches it.',
   'model.secret': 'No secret reaches a definition, a journal or a message.',
   'prompt.template':
     'A template substitutes each variable once; a missing variable is an error, and no value is expanded again.',
@@ -186,6 +187,7 @@ export const requirements = {
   'turn.resume': 'A turn whose process died can be resumed by another process, by its id alone.',
   'turn.replay': 'A replay performs nothing and reports whether the code still matches the journal.',
   'turn.status': 'The status of every turn can be read.',
+  'turn.listed': 'A running turn is listed from its first moment, whatever its safety, in every process.',
   'turn.trace': 'The streamed events are the events of the result.',
   'cli.contract': 'Verbs, fields and exit codes match the published surface.',
   'cli.help': 'Every verb has help with an example.',
@@ -218,6 +220,7 @@ export const requirements = {
   'looops.event.tool-error': 'A tool that threw or was rejected is a tool-error that distinguishes the two.',
   'looops.event.reasoning': 'A block of reasoning is a reasoning event with its text and duration.',
   'looops.event.trigger': 'A generation that a timer or a webhook started begins with a trigger event.',
+  'looops.loop': 'A turn whose root is no agent has envelopes for its input, its output and its failure.',
   'looops.event.loop-triggered': 'The start of a child is an event that names its initiator.',
   'looops.event.child-generation': 'A finished child is summarised on its parent.',
   'looops.event.other-agent-message': 'A message of another agent is distinguishable from one of the assistant.',

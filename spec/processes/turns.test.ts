@@ -32,6 +32,7 @@ interface Pair {
 }
 
 const definitions = [
+  tool('pure', 'builtin:hold', { tool: { implementation: 'builtin:hold', safety: 'pure' } }),
   tool('hold', 'builtin:hold'),
   tool('act', 'builtin:act'),
   tool('asks', 'builtin:act', ASK),
@@ -79,6 +80,19 @@ for (const at of ['owner', 'client'] as const) {
     expect(await running).toMatchObject({ error: { code: 'CANCELLED' } });
     expect(await other.cancel(turn?.turnId ?? '', 'again')).toBe(false);
     expect(actions.count).toBe(0);
+  });
+
+  verifies('turn.listed', `at the ${at}: another process lists a turn before anything of it is stored`, async () => {
+    const { runner, other, started, release } = await createPair(at);
+    const running = runner.run({ loop: 'pure', input: { n: 1 }, sessionId: 's' });
+    await started;
+    const [turn, ...more] = await other.archive.turns();
+    expect(more).toEqual([]);
+    expect(turn).toMatchObject({ sessionId: 's', loopId: 'pure', status: 'running', pid: process.pid });
+    expect(await other.archive.status(turn?.turnId ?? '')).toEqual([turn]);
+    release();
+    await running;
+    expect(await other.archive.turns()).toMatchObject([{ turnId: turn?.turnId, status: 'ok' }]);
   });
 
   verifies('store.turns', `at the ${at}: a turn that two processes start with the same key runs once`, async () => {

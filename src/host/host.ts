@@ -77,13 +77,17 @@ export class Host {
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
-    this.archive = new Archive(store, {
-      has: (turnId) => turns.get(turnId) !== undefined,
-      unstoredEntries: async (sessionId, from) =>
-        turns.runningIn(sessionId) === undefined
-          ? this.peers.unstoredEntries(sessionId, from)
-          : turns.unstoredEntries(sessionId, from),
-    });
+    this.archive = new Archive(
+      store,
+      {
+        list: () => turns.list(),
+        unstoredEntries: async (sessionId, from) =>
+          turns.runningIn(sessionId) === undefined
+            ? this.peers.unstoredEntries(sessionId, from)
+            : turns.unstoredEntries(sessionId, from),
+      },
+      () => clock.now(),
+    );
     this.subscriptions = new Subscriptions({
       isRunning: (sessionId) => turns.runningIn(sessionId) !== undefined,
       readEntries: async (sessionId) => {

@@ -117,6 +117,8 @@ export class Transcript {
       return this.renderOwnLine(yellow('■ Stopped.'));
     }
     if (type === 'generation-failure') return this.renderOwnLine(red('✗ Failed:'), content.error);
+    if (type === 'loop-triggered' && content.parentGenerationId === undefined)
+      return this.renderOwnLine(dim('▸ Loop:'), `${content.triggeredBy} ${content.instructions ?? ''}`.trimEnd());
     if (type === 'trigger') return this.renderOwnLine(dim('▸ Triggered by:'), content.triggerName);
     return '';
   }

@@ -11,10 +11,12 @@ import type { EventEnvelope } from '../protocol/events.js';
 import type { RunOutcome } from '../protocol/session.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
+import { type CallDetails, callDetailsOf } from '../views/call-details.js';
 import { conversationOf } from '../views/conversation.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
 import { type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
+import type { EntryTail } from './follow-entries.js';
 import { sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 
 /** A stored turn and all entries of its session. */
@@ -212,6 +214,19 @@ export class Archive {
     return entries;
   }
 
+  /** Returns the entries of a session from sequence number `from` on: those in the store, and those not stored yet. */
+  async tail(sessionId: string, from: number): Promise<EntryTail> {
+    const stored: Entry[] = [];
+    for await (const entry of this.storedEntries(sessionId, from)) stored.push(entry);
+    return { stored, unstored: await this.running.unstoredEntries(sessionId, from + stored.length) };
+  }
+
+  /** Returns the calls of a turn with their inputs, prompts, replies and outputs. Throws TURN_NOT_FOUND. */
+  async calls(turnId: string): Promise<readonly CallDetails[]> {
+    const { entries } = await this.get(turnId);
+    return callDetailsOf(turnId, entries);
+  }
+
   /** Returns true if the store has a turn with this id. */
   async has(turnId: string): Promise<boolean> {
     for await (const batch of this.store.journal.read(sessionIdOf(turnId), 0)) {
@@ -255,14 +270,20 @@ export class Archive {
    */
   private async *entriesOf(session: string): AsyncGenerator<Entry> {
     let nextSeq = 0;
-    for await (const batch of this.store.journal.read(session, 0)) {
+    for await (const entry of this.storedEntries(session, 0)) {
+      nextSeq = entry.seq + 1;
+      yield entry;
+    }
+    for (const entry of await this.running.unstoredEntries(session, nextSeq)) yield entry;
+  }
+
+  private async *storedEntries(session: string, from: number): AsyncGenerator<Entry> {
+    for await (const batch of this.store.journal.read(session, from)) {
       for (const entry of batch) {
-        nextSeq = entry.seq + 1;
         const value = entry.blob === undefined ? undefined : await fetchValue(this.store.blobs, session, entry);
         yield value === undefined ? entry : { ...entry, value };
       }
     }
-    for (const entry of await this.running.unstoredEntries(session, nextSeq)) yield entry;
   }
 }
 

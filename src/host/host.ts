@@ -11,6 +11,7 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
+import { type FollowedEntries, followEntries } from './follow-entries.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
 import { type CodeChange, codeChangesSince, type PinnedLoop, pin, unpin } from './pin.js';
@@ -234,6 +235,14 @@ export class Host {
   }
 
   /**
+   * Follows the entries of a session in any process: yields the recorded ones, then new ones as they are written, and an
+   * empty list while there are none, until the signal aborts.
+   */
+  followEntries(sessionId: string, signal: AbortSignal): AsyncGenerator<FollowedEntries> {
+    return followEntries((from) => this.archive.tail(sessionId, from), this.options.clock, signal);
+  }
+
+  /**
    * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and
    * reports whether they take the same steps and return the same results. `then` uses the definitions that the turn
    * started with. `now` uses the registered ones, or those of `then` if the loop is not registered in the version of
@@ -286,8 +295,10 @@ export class Host {
       sessionId,
       turnId,
       perform: () => work(remote.remainingOptions),
-      whileHeldElsewhere: () =>
-        this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update)),
+      whileHeldElsewhere: async () => {
+        await this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update));
+        await remote.settled();
+      },
     });
   }
 

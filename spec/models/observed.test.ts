@@ -1,4 +1,4 @@
-// A turn records the same entries whether or not somebody watches it: with real providers over HTTP, with scripts, and
+// A turn records the same entries whether or not it is watched: with real providers over HTTP, with scripts, and
 // with model objects.
 
 import { afterAll, expect } from 'vitest';

@@ -116,6 +116,22 @@ for (const at of ['owner', 'client'] as const) {
     expect(actions.performed).toEqual([{ n: 2 }]);
   });
 
+  verifies('turn.follow', `at the ${at}: stream handlers are called for a turn of another process`, async () => {
+    const { runner, other, started, release } = await createPair(at);
+    const request = { loop: 'both', input: { n: 2 }, key: 'same' };
+    const first = runner.run(request);
+    await started;
+    const [results, events]: unknown[][] = [[], []];
+    const second = other.run(request, {
+      stream: { onToolResult: ({ result }) => void results?.push(result) },
+      onEvent: (event) => void events?.push(event),
+    });
+    await expect.poll(() => events?.length).not.toBe(0);
+    release();
+    await Promise.all([first, second]);
+    expect(results).toEqual([{ n: 2 }]);
+  });
+
   verifies(
     'store.turns',
     `at the ${at}: turns of one session run one after another, whichever process starts them`,

@@ -26,7 +26,7 @@ interface ModelEffectOptions {
   readonly conversation?: ModelConversation;
   /**
    * True if a limit depends on the reported tokens, which some models report only in one of the two kinds of calls.
-   * The reply is then streamed whether or not somebody watches it.
+   * The reply is then streamed whether or not it is watched.
    * @default false
    */
   readonly hasTokenLimit?: boolean;

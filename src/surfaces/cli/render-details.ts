@@ -2,12 +2,12 @@
 import { ownProperty, ownText } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { type CallDetails, type ModelCallDetails, type UsageDetails, usageOf } from '../../views/call-details.js';
-import { breakIntoRows, formatCount, QUOTE_BAR, type TextSpan } from './terminal-text.js';
-import { escapeLineToWidth, escapeMultiline } from './untrusted-text.js';
+import { breakIntoRows, formatCount, QUOTE_BAR, type TextSpan, truncate } from './terminal-text.js';
+import { escapeLine, escapeMultiline } from './untrusted-text.js';
 
 /** Options of `CallDetailRows`. */
 interface DetailOptions {
-  /** The maximum number of rows of one value. A single row is truncated in its middle. */
+  /** The maximum number of rows of one value. */
   readonly maxRows: number;
   /**
    * True if the usage of each call has a row of its own.
@@ -76,9 +76,10 @@ export class CallDetailRows {
   }
 
   private singleRow(text: string, columns: number): string {
-    const row = escapeLineToWidth(text, columns);
-    // An omission mark replaces text; escapes only make it longer.
-    if (row.length < text.length) this.hasShortened = true;
+    // The text may be very long; one character more than fits is enough to know that it is truncated.
+    const escaped = escapeLine(text.slice(0, columns + 1));
+    const row = truncate(escaped, columns);
+    if (row !== escaped) this.hasShortened = true;
     return row;
   }
 }

@@ -11,6 +11,7 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
+import { type FollowedEntries, followEntries } from './follow-entries.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
 import { type CodeChange, codeChangesSince, type PinnedLoop, pin, unpin } from './pin.js';
@@ -83,13 +84,17 @@ export class Host {
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
-    this.archive = new Archive(store, {
-      has: (turnId) => turns.get(turnId) !== undefined,
-      unstoredEntries: async (sessionId, from) =>
-        turns.runningIn(sessionId) === undefined
-          ? this.peers.unstoredEntries(sessionId, from)
-          : turns.unstoredEntries(sessionId, from),
-    });
+    this.archive = new Archive(
+      store,
+      {
+        list: () => turns.list(),
+        unstoredEntries: async (sessionId, from) =>
+          turns.runningIn(sessionId) === undefined
+            ? this.peers.unstoredEntries(sessionId, from)
+            : turns.unstoredEntries(sessionId, from),
+      },
+      () => clock.now(),
+    );
     this.subscriptions = new Subscriptions({
       isRunning: (sessionId) => turns.runningIn(sessionId) !== undefined,
       readEntries: async (sessionId) => {
@@ -293,6 +298,14 @@ export class Host {
   }
 
   /**
+   * Follows the entries of a session in any process: yields the recorded ones, then new ones as they are written, and an
+   * empty list while there are none, until the signal aborts.
+   */
+  followEntries(sessionId: string, signal: AbortSignal): AsyncGenerator<FollowedEntries> {
+    return followEntries((from) => this.archive.tail(sessionId, from), this.options.clock, signal);
+  }
+
+  /**
    * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and
    * reports whether they take the same steps and return the same results. `then` uses the definitions that the turn
    * started with. `now` uses the registered ones, or those of `then` if the loop is not registered in the version of
@@ -345,8 +358,10 @@ export class Host {
       sessionId,
       turnId,
       perform: () => work(remote.remainingOptions),
-      whileHeldElsewhere: () =>
-        this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update)),
+      whileHeldElsewhere: async () => {
+        await this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update));
+        await remote.settled();
+      },
     });
   }
 

@@ -77,6 +77,11 @@ export class TurnRunner {
     return this.running.get(turnId);
   }
 
+  /** Returns the turns that run in this process. */
+  list(): readonly RunningTurn[] {
+    return [...this.running.values()];
+  }
+
   /** Returns the turn of this session that runs in this process, if there is one. */
   runningIn(sessionId: string): RunningTurn | undefined {
     for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;

@@ -44,6 +44,11 @@ export class RecordedStep {
     return step;
   }
 
+  /** Returns an entry of the child with this index; undefined if it is not recorded or was taken. */
+  entryOfChild(index: number): Entry | undefined {
+    return this.children?.get(index)?.firstEntry;
+  }
+
   /** A recorded child that the code has not requested; undefined if there is none. */
   get untakenChild(): RecordedStep | undefined {
     return this.children?.values().next().value;

@@ -275,10 +275,13 @@ function assertToolNames(agent: string, tools: readonly AgentTool[]): void {
     const modelName = toolNameOf(inlineName);
     // guard: inline-tool-names-compared
     const other = named.find(
-      (one) => one.id !== id && [one.id, toolNameOf(one.inlineName ?? one.id)].includes(modelName),
+      (one) => one.id !== id && (one.id === inlineName || toolNameOf(one.inlineName ?? one.id) === modelName),
     );
     if (other !== undefined)
-      throw invalidAgentError(agent, `it has two tools with the name "${modelName}": "${id}" and "${other.id}"`);
+      throw invalidAgentError(
+        agent,
+        `it has "${id}" and "${other.id}", which a model would both see as "${modelName}"; rename one of them`,
+      );
   }
 }
 

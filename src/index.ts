@@ -45,6 +45,7 @@ export type {
 } from './protocol/body.js';
 export type {
   Layer,
+  LayerScope,
   PendingStep,
   ResolutionDetails,
   RunOptions,
@@ -52,3 +53,4 @@ export type {
   Signal,
   TimerMode,
 } from './protocol/session.js';
+export { tool } from './protocol/tool.js';

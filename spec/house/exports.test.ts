@@ -29,13 +29,14 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'scriptedProvider',
     'systemClock',
     'systemIds',
+    'tool',
   ],
   './ai-sdk': ['UiChunks', 'chatHandler', 'chatSession', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
   './events': ['EVENT_TYPES'],
   './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool'],
   './protocol/events': ['EVENT_TYPES'],
   './protocol/streaming': [],
-  './protocol/tools': ['ApprovalRequiredError', 'loopsTool'],
+  './protocol/tools': ['ApprovalRequiredError', 'loopsTool', 'tool'],
   './sqlite': ['openDriver', 'openSqlite'],
   './streaming': [],
   './testing': [
@@ -55,7 +56,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'startEffectSink',
   ],
   './toolbox': ['toolbox', 'toolboxTools'],
-  './tools': ['ApprovalRequiredError', 'loopsTool'],
+  './tools': ['ApprovalRequiredError', 'loopsTool', 'tool'],
 };
 
 interface Subpath {

@@ -33,7 +33,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
   ],
   './ai-sdk': ['UiChunks', 'chatHandler', 'chatSession', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
   './events': ['EVENT_TYPES'],
-  './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool'],
+  './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool', 'tool'],
   './protocol/events': ['EVENT_TYPES'],
   './protocol/streaming': [],
   './protocol/tools': ['ApprovalRequiredError', 'loopsTool', 'tool'],

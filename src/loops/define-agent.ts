@@ -273,10 +273,10 @@ function assertToolNames(agent: string, tools: readonly AgentTool[]): void {
     if (inlineName === RESERVED_TOOL_NAME)
       throw invalidAgentError(agent, `the name "${inlineName}" is reserved ("${id}" is the model); rename the tool`);
     const modelName = toolNameOf(inlineName);
-    // guard: inline-tool-names-compared
     const other = named.find(
       (one) => one.id !== id && (one.id === inlineName || toolNameOf(one.inlineName ?? one.id) === modelName),
     );
+    // guard: inline-tool-names-compared
     if (other !== undefined)
       throw invalidAgentError(
         agent,

@@ -3,6 +3,7 @@
  * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
+import { Fault } from '../base/errors.js';
 import { Session } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
@@ -23,7 +24,7 @@ import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
 import { principalsOf, RunningTurn } from './running-turn.js';
-import { hasLiveCallbacks, type SessionFeed, subscribeCallbacks } from './session-feed.js';
+import { hasLiveCallbacks, ignoringErrors, type SessionFeed, subscribeCallbacks } from './session-feed.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { TurnRequest } from './turn-request.js';
 import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
@@ -60,6 +61,7 @@ export class TurnRunner {
   /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
   private readonly keptLoops = new Map<string, PinnedLoop>();
   private readonly restrictionFlag = new RestrictionFlag();
+  private isClosed = false;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
     const { clock, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
@@ -110,6 +112,15 @@ export class TurnRunner {
     }
   }
 
+  /**
+   * Interrupts all turns and refuses further ones. Each turn ends its current effects, records their results, and stays
+   * open. Resolves when all have been interrupted.
+   */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await Promise.allSettled([...this.running.values()].map((turn) => turn.session?.close()));
+  }
+
   /** Returns true if a turn of this loop needs the earlier entries of its session. */
   needsEarlierEntries(pinned: PinnedLoop): boolean {
     return this.loopInspector.hasAgentsOrApprovals(pinned);
@@ -135,6 +146,7 @@ export class TurnRunner {
     const { store, clock } = this.options;
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
+    if (this.isClosed) throw new Fault('SESSION_CLOSED', 'The host was closed.');
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
     const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
     turn.session = session;
@@ -147,7 +159,10 @@ export class TurnRunner {
       const principals = principalsOf(request);
       if (principals !== undefined) await session.recordFact(TURN_OPENED, turnId, principals);
       if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
-      const outcome = await session.run(turnId, loop, request.input as Json);
+      const { timers = 'hold', onStarted } = options;
+      const running = session.run(turnId, loop, request.input as Json, { timers });
+      if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
+      const outcome = await running;
       if (outcome.status === 'paused') this.keepLoop(turnId, pinned);
       else this.keptLoops.delete(turnId);
       return turnResultOf(identity, outcome, turn.entries, clock.now());
@@ -202,5 +217,13 @@ function changesSince(startedWith: string | undefined, { definitions }: PinnedLo
   if (startedWith === undefined) return [];
   return codeChangesSince(startedWith, (id, version) =>
     definitions.find(({ definition }) => definition.id === id && definition.version === version),
+  );
+}
+
+/** Calls `notify` when everything that the session has written so far is durable. A failure ends the turn itself. */
+function notifyWhenDurable(session: Session, notify: () => void): void {
+  session.flush().then(
+    () => ignoringErrors(notify),
+    () => undefined,
   );
 }

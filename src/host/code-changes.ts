@@ -24,7 +24,7 @@ export interface CodeChange {
 /** A change of the operator's build id between the host that started a turn and this one. */
 export interface BuildChange {
   /** Absent if the host that started the turn had none. */
-  readonly then?: string;
+  readonly recorded?: string;
   readonly now: string;
 }
 
@@ -44,9 +44,9 @@ export function codeChangesSince(pinText: string, find: FindLoop): readonly Code
 
 /** Returns the change of the build; undefined if this host has no build, or the one that the turn started with. */
 export function buildChangeSince(pinText: string, build: string | undefined): BuildChange | undefined {
-  const { build: then } = parsePin(pinText);
-  if (build === undefined || then === build) return undefined;
-  return then === undefined ? { now: build } : { then, now: build };
+  const { build: recorded } = parsePin(pinText);
+  if (build === undefined || recorded === build) return undefined;
+  return recorded === undefined ? { now: build } : { recorded, now: build };
 }
 
 /** Returns the sentence that follows the message of a replay mismatch; empty if no definition has changed. */

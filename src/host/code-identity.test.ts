@@ -119,7 +119,7 @@ verifies(
     const { turnId } = await first.run({ loop: 'support', input: INPUT, sessionId: 's' });
     expect(await onlyPending(first)).toMatchObject({ build: 'b1', tool: 'support.refund' });
     const second = hostOf([supportAgent()], { store, seed: 2, build: 'b2' });
-    expect(await second.inFlightTurns()).toMatchObject([{ changed: [], build: { then: 'b1', now: 'b2' } }]);
+    expect(await second.inFlightTurns()).toMatchObject([{ changed: [], build: { recorded: 'b1', now: 'b2' } }]);
     expect((await approveAndResume(second, turnId)).status).toBe('paused');
     expect(await onlyPending(second)).toMatchObject({ build: 'b2' });
     // A host without a build compares only definitions.

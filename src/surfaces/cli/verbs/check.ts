@@ -124,7 +124,7 @@ function linesOfTurn({ turnId, loop, changed, build }: AffectedTurn, colors: Col
     return `${mark}  ${where}, and ${sanitizeText(named)}${breaks ? `: ${sanitizeText(reason)}` : ''}`;
   });
   if (build === undefined) return codeLines;
-  const then = build.then === undefined ? 'without a build' : `under build ${build.then}`;
-  const line = `${where}, started ${then}, and its approvals are requested again under build ${build.now}`;
+  const recorded = build.recorded === undefined ? 'without a build' : `under build ${build.recorded}`;
+  const line = `${where}, started ${recorded}, and its approvals are requested again under build ${build.now}`;
   return [...codeLines, `${colors.yellow('warning')}  ${sanitizeText(line)}`];
 }

@@ -196,6 +196,12 @@ export const requirements = {
   'policy.replay': 'The decisions of layers are recorded, and a replay makes the same ones.',
   'turn.key': 'The same key is the same turn; the same key with different content is refused.',
   'identity.injective': 'An id that is composed of parts differs for every different list of parts.',
+  'identity.code':
+    'The identity of a loop in code is its id, version and definition: compiled, bundled or reformatted code continues its turns and approvals.',
+  'identity.change':
+    'A changed definition of a loop in code is reported by the names of the changed options, with what to do.',
+  'identity.build': 'The build of the operator is recorded with each turn, and its approvals are bound to it.',
+  'identity.reload': 'A loop in code that is redefined under its version is used by new turns only.',
   'identity.principal': 'A key belongs to its principal: the same key of another principal is another turn.',
   'turn.resume': 'A turn whose process died can be resumed by another process, by its id alone.',
   'turn.retry':
@@ -268,6 +274,8 @@ export const requirements = {
     'A tool whose id is no valid tool name for providers gets another name for the model only; two tools of one name are refused.',
   'agent.once': 'Every message of a conversation is stored once, and storage grows only with new messages.',
   'agent.parallel': 'Tool calls of one reply run in parallel, and their results keep the order of the calls.',
+  'agent.inline':
+    'A tool defined inline in an agent has the id AGENT.NAME and the model name NAME, so two agents may use one name.',
   'agent.refused': 'An unknown tool, bad arguments and a tool that throws become results that the model receives.',
   'agent.output': 'The final answer fits the output schema, or is repaired once, or is an error.',
   'agent.sub':
@@ -292,6 +300,10 @@ export const requirements = {
   'approval.limits': 'A standing grant limits the value or range of at least one argument, and is refused otherwise.',
   'approval.modes': 'Every agent that requires approvals does so in its own mode; an inner agent can only narrow.',
   'approval.default': 'A tool that defines requestApproval requires an approval unless it is explicitly allowed.',
+  'approval.option':
+    "approval: 'ask' or requestApproval on a tool is sufficient, here and under the AI SDK; only its name switches it off.",
+  'approval.again':
+    'An approval of a call whose definition or build has changed is requested again, never refused silently.',
   'approval.target': 'An approval applies only to the program bytes and the real path that were shown.',
   'approval.bytes':
     'A module runs from the approved bytes; a program whose file changes while it starts is stopped and fails.',

@@ -77,6 +77,8 @@ async function registerAll(
     try {
       const definition = 'definition' in item ? item.definition : item.code;
       const registered = registry.add(definition, item.origin);
+      if (loops.some(({ file, registered: other }) => file === item.file && isSameVersion(other, registered)))
+        throw duplicateExportError(registered);
       loops.push({ file: item.file, registered });
       if (registered.warnings.length > 0) warnings.push(...(await locateWarnings(item, registered)));
     } catch (thrown) {
@@ -85,6 +87,16 @@ async function registerAll(
     }
   }
   return { loops, badFiles, warnings };
+}
+
+function isSameVersion({ definition: a }: RegisteredLoop, { definition: b }: RegisteredLoop): boolean {
+  return a.id === b.id && a.version === b.version;
+}
+
+/** Returns the error of a module that exports two loops of one id and version, of which one would replace the other. */
+function duplicateExportError({ definition: { id, version } }: RegisteredLoop): LoopError {
+  const message = `the module exports another loop "${id}" ${version}: rename one of them, or raise its version.`;
+  return new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'exported twice' });
 }
 
 /** Returns the registry's error, with its line in the file if the definition is a document. */

@@ -37,6 +37,7 @@ interface AffectedTurn {
   readonly turnId: string;
   readonly loop: string;
   readonly changed: InFlightTurn['changed'];
+  readonly build?: InFlightTurn['build'];
   readonly breaks: boolean;
 }
 
@@ -87,10 +88,11 @@ async function findInFlightTurns(
   const { host, close } = await openHost(settings, { definitions, createIfMissing: false }, terminal);
   try {
     const turns = await host.inFlightTurns();
-    return turns.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
+    return turns.map(({ turn: { turnId, loopId, loopVersion }, changed, build }) => ({
       turnId,
       loop: `${loopId}@${loopVersion}`,
       changed,
+      ...(build !== undefined && { build }),
       breaks: changed.some(({ breaks }) => breaks),
     }));
   } finally {
@@ -108,13 +110,21 @@ function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, color
     ({ loop, stepIndex, missing }) =>
       `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
   );
-  const turnLines = inFlight.flatMap(({ turnId, loop, changed }) =>
-    changed.map(({ loop: part, now, breaks, reason = '' }) => {
-      const mark = breaks ? colors.red('bad') : colors.yellow('warning');
-      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(reason)}` : ''}`;
-    }),
-  );
+  const turnLines = inFlight.flatMap((turn) => linesOfTurn(turn, colors));
   const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];
   const verdict = ok ? colors.green('No problems found.') : colors.red('Problems found.');
   return `${[...fileLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
+}
+
+function linesOfTurn({ turnId, loop, changed, build }: AffectedTurn, colors: Colors): readonly string[] {
+  const where = `turn ${turnId} of ${loop} is in flight`;
+  const codeLines = changed.map(({ loop: part, now, parts, breaks, reason = '' }) => {
+    const mark = breaks ? colors.red('bad') : colors.yellow('warning');
+    const named = parts.length === 0 ? `${part} is ${now}` : `${part}: ${parts.join(', ')} changed`;
+    return `${mark}  ${where}, and ${sanitizeText(named)}${breaks ? `: ${sanitizeText(reason)}` : ''}`;
+  });
+  if (build === undefined) return codeLines;
+  const recorded = build.recorded === undefined ? 'without a build' : `under build ${build.recorded}`;
+  const line = `${where}, started ${recorded}, and its approvals are requested again under build ${build.now}`;
+  return [...codeLines, `${colors.yellow('warning')}  ${sanitizeText(line)}`];
 }

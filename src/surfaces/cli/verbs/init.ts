@@ -1,0 +1,3 @@
+import type { VerbHandler } from '../verb.js';
+/** x */
+export const init: VerbHandler = async () => 0;

@@ -34,7 +34,6 @@ const backend = {
 };
 
 const root = {
-  $schema: text('The JSON Schema of this file.'),
   data: text('The data directory, relative to this file. Default: .rondo'),
   loops: text('The directory of the definitions, relative to this file. Default: loops'),
   store: text('The store: sqlite: (in the data directory), sqlite:PATH or memory:.'),
@@ -62,6 +61,7 @@ const root = {
       additionalProperties: false,
     },
   },
+  $schema: text('The JSON Schema of this file.'),
 } satisfies JsonObject;
 
 /** The keys of each table of the file. */

@@ -16,7 +16,7 @@ export function definitionSchema(): JsonObject {
     title: 'Rondo loop',
     description: 'The definition of a loop.',
     ...members,
-    properties: { $schema: { type: 'string' }, $comment: { type: 'string' }, ...(properties as JsonObject) },
+    properties: { $schema: { description: 'The JSON Schema of this file.' }, ...(properties as JsonObject) },
     allOf: [
       ...LOOP_KINDS.map(bodyRule),
       ...formRules.map(([form, condition]) => policyRule(form, condition)),

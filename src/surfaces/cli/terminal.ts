@@ -29,9 +29,9 @@ export class Terminal {
   readonly streams: Streams;
   /**
    * Called on SIGINT (Ctrl-C), SIGTERM and SIGHUP, before the process exits. Cleans up and returns the message to
-   * print.
+   * print. A second signal exits without waiting for it.
    */
-  onInterrupt: (() => string) | undefined;
+  onInterrupt: (() => string | Promise<string>) | undefined;
   /** False if progress is not shown: the output is JSON for a program. */
   isProgressEnabled = true;
   private hasProgressLine = false;

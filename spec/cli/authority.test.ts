@@ -62,7 +62,9 @@ const ENDLESS = ['dev'];
 
 verifies('authority.verbs', 'every verb is tested in a clone', () => {
   expect(
-    verbs.map(({ name }) => name).filter((name) => ![...INDEPENDENT, ...ENDLESS].includes(name) && !Object.hasOwn(COMMANDS, name)),
+    verbs
+      .map(({ name }) => name)
+      .filter((name) => ![...INDEPENDENT, ...ENDLESS].includes(name) && !Object.hasOwn(COMMANDS, name)),
   ).toEqual([]);
 });
 

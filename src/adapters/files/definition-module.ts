@@ -12,14 +12,21 @@ const BEFORE_PATTERN = /(?:^|[([{,;:=!&|?+\-*%^~<>}]|\b(?:return|typeof|case|in|
 /** One comment, string, template without placeholders, or the first character of anything else. */
 const TOKEN =
   /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'((?:[^'\\\n]|\\[\s\S])*)'|"((?:[^"\\\n]|\\[\s\S])*)"|`|\/(?![/*])|[{}]|[^'"`/{}]+|['"]/gy;
-const PATTERN_LITERAL = /\/(?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
+/** A regular expression. Its length is bounded, so that a text without a closing slash costs little. */
+const PATTERN_LITERAL = /\/(?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.){0,200}\]){1,500}\/[a-z]*/y;
 const TEMPLATE_PART = /(?:[^`\\$]|\\[\s\S]|\$(?!\{))*(`|\$\{|$)/y;
 
 /**
  * Returns the code of a module without comments and without the contents of strings, templates and regular expressions.
  */
 function codeOf(text: string): string {
-  let code = '';
+  const parts: string[] = [];
+  // The end of the code so far, which decides whether a slash starts a regular expression.
+  let tail = '';
+  const add = (part: string): void => {
+    parts.push(part);
+    tail = (tail + part).slice(-40);
+  };
   // The depth of braces inside each placeholder of a template that is open.
   const placeholders: number[] = [];
   let position = 0;
@@ -32,7 +39,7 @@ function codeOf(text: string): string {
   };
   const skipTemplate = (): void => {
     if (skip(TEMPLATE_PART) === '${') placeholders.push(0);
-    code += ' ` ';
+    add(' ` ');
   };
   while (position < text.length) {
     TOKEN.lastIndex = position;
@@ -40,26 +47,22 @@ function codeOf(text: string): string {
     if (match === null) break;
     const [token, single, double] = match;
     const literal = single ?? double;
-    if (
-      token === '/' &&
-      BEFORE_PATTERN.test(code.slice(-40).trimEnd().slice(-12)) &&
-      skip(PATTERN_LITERAL) !== undefined
-    )
+    if (token === '/' && BEFORE_PATTERN.test(tail.trimEnd().slice(-12)) && skip(PATTERN_LITERAL) !== undefined)
       continue;
     position = TOKEN.lastIndex;
-    if (literal !== undefined) code += KEPT_STRINGS.has(literal) ? `'${literal}'` : "''";
+    if (literal !== undefined) add(KEPT_STRINGS.has(literal) ? `'${literal}'` : "''");
     else if (token === '`') skipTemplate();
-    else if (token.startsWith('//') || token.startsWith('/*')) code += ' ';
+    else if (token.startsWith('//') || token.startsWith('/*')) add(' ');
     else if (token === '}' && placeholders.at(-1) === 0) {
       placeholders.pop();
       skipTemplate();
     } else {
       const depth = placeholders.pop();
       if (depth !== undefined) placeholders.push(depth + (token === '{' ? 1 : token === '}' ? -1 : 0));
-      code += token;
+      add(token);
     }
   }
-  return code;
+  return parts.join('');
 }
 
 const EXPORT = /(?:^|[\s;}])export\s*(?:\*|\{|(?:default|const|let|var|async|function|class)\b)|\bexports\b/;

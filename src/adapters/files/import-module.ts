@@ -2,6 +2,7 @@
  * Imports a module of a trusted directory. TypeScript runs natively where Node strips types, otherwise through tsx or
  * jiti if one of them is installed for the directory of the module.
  */
+import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { DocumentReadError, describeError } from './document-read-error.js';
@@ -68,7 +69,8 @@ async function findLoader(file: string): Promise<ImportTypeScript | undefined> {
 
 function resolvedPath(resolve: NodeJS.RequireResolve, name: string): string | undefined {
   try {
-    return resolve(name);
+    // Packages may be linked, and a loader finds its own dependencies from its real path.
+    return realpathSync(resolve(name));
   } catch {
     return undefined;
   }

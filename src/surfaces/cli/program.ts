@@ -34,7 +34,9 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   try {
     assertHelpTopic(args);
     // Without arguments, the help is what the user wants to see, not an error.
-    await program.parseAsync(args.length === 0 ? ['--help'] : [...args], { from: 'user' });
+    await program.parseAsync(args.length === 0 || args.join(' ') === 'help help' ? ['--help'] : [...args], {
+      from: 'user',
+    });
     return code;
   } catch (thrown) {
     if (thrown instanceof CommanderError) return reportParseError(thrown, terminal, json);

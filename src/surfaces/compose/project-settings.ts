@@ -63,7 +63,8 @@ async function addEnvFile(
   return { ...settings, env: { ...settings.env, ...envFile.variables }, envFile: envFile.report };
 }
 
-const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
+/** The config of a project without one. */
+export const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
 
 /**
  * Reads trust.toml; no permissions if it does not exist. Throws CONFIG_INVALID if it is invalid or inside the project.

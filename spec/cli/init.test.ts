@@ -68,7 +68,11 @@ verifies('cli.init', 'an existing file is never overwritten, and nothing else is
   const { code, stderr } = await project.run(['init']);
   expect(code).toBe(1);
   expect(stderr).toMatch(/these files exist in .*:\n {2}loops\/greet\.ts\n {2}package\.json\n/);
-  expect(await project.json(['init'])).toMatchObject({ ok: false, created: [], conflicts: ['loops/greet.ts', 'package.json'] });
+  expect(await project.json(['init'])).toMatchObject({
+    ok: false,
+    created: [],
+    conflicts: ['loops/greet.ts', 'package.json'],
+  });
   expect(project.read('package.json')).toBe('{"name": "mine"}');
   expect(readdirSync(project.directory).sort()).toEqual(['loops', 'package.json']);
 });
@@ -78,7 +82,8 @@ verifies('cli.init', 'the project has the exact versions that this package is te
   const own = manifestOf(join(root, 'package.json'));
   const { rondo, ...others } = { ...template.dependencies, ...template.devDependencies };
   expect(rondo).toBe(own.version);
-  for (const [name, version] of Object.entries(others)) expect([name, version]).toEqual([name, own.devDependencies[name]]);
+  for (const [name, version] of Object.entries(others))
+    expect([name, version]).toEqual([name, own.devDependencies[name]]);
 });
 
 verifies('cli.init', 'the test of the project passes, its types are right, and its loops run', async () => {

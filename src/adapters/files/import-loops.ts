@@ -17,13 +17,12 @@ function isDefinition(value: unknown): boolean {
 }
 
 /**
- * Returns true for a definition, and for an object whose member `definition` is one, as in the result of `defineLoop`.
+ * Returns true for a definition, and for an object or a function whose member `definition` is one, as in the result of
+ * `defineLoop`.
  */
 function looksLikeLoop(value: unknown): boolean {
-  return (
-    isDefinition(value) ||
-    (typeof value === 'object' && value !== null && isDefinition((value as UnknownRecord).definition))
-  );
+  const hasMembers = typeof value === 'function' || (typeof value === 'object' && value !== null);
+  return isDefinition(value) || (hasMembers && isDefinition((value as unknown as UnknownRecord).definition));
 }
 
 /** Returns the exports of a module. Those of a compiled CommonJS module are members of its default export. */

@@ -241,12 +241,16 @@ verifies('definition.code', 'loading a directory does not run the programs of it
   expect(badIn(loaded, directory)).toEqual(['flawed.json: is not a known key; did you mean "policy"?']);
 });
 
-verifies('definition.typescript', 'without a loader, the message says what to install or which Node to use', async () => {
-  const directory = await directoryOf({ 'a.ts': `export const loop: object = ${json('typed')};` });
-  const loaded = await loadDefinitions(directory, trustingOptions);
-  const outcome = [...idsOf(loaded), ...badIn(loaded, directory)];
-  expect(outcome).toHaveLength(1);
-  expect(String(outcome[0])).toMatch(
-    /^typed$|^a\.ts: Node .* cannot run TypeScript by itself; run "npm install --save-dev tsx" .* or use Node 22\.18/,
-  );
-});
+verifies(
+  'definition.typescript',
+  'without a loader, the message says what to install or which Node to use',
+  async () => {
+    const directory = await directoryOf({ 'a.ts': `export const loop: object = ${json('typed')};` });
+    const loaded = await loadDefinitions(directory, trustingOptions);
+    const outcome = [...idsOf(loaded), ...badIn(loaded, directory)];
+    expect(outcome).toHaveLength(1);
+    expect(String(outcome[0])).toMatch(
+      /^typed$|^a\.ts: Node .* cannot run TypeScript by itself; run "npm install --save-dev tsx" .* or use Node 22\.18/,
+    );
+  },
+);

@@ -28,6 +28,7 @@ export const init: VerbHandler = async ({ args, settingsInput: { cwd }, terminal
   const directory = resolve(cwd, textOption(args[0]) ?? '.');
   const files = await projectFiles(packageNameOf(directory));
   const conflicts = files.map(({ path }) => path).filter((path) => isTaken(join(directory, path)));
+  // guard: init-overwrites-nothing
   if (conflicts.length === 0) await writeFiles(directory, files);
   const created = conflicts.length === 0 ? files.map(({ path }) => path) : [];
   const next = nextCommands(relative(cwd, directory));
@@ -98,7 +99,6 @@ async function writeFiles(directory: string, files: readonly ProjectFile[]): Pro
     for (const { path, text } of files) {
       const file = join(directory, path);
       await mkdir(dirname(file), { recursive: true });
-      // guard: init-overwrites-nothing
       await writeFile(file, text, { flag: 'wx' });
     }
   } catch (thrown) {

@@ -11,12 +11,12 @@ import type { LibraryParts } from './library.js';
 export const projectParts: LibraryParts = [
   'surfaces/compose.js',
   'surfaces/cli/verbs/completion.js',
-  'surfaces/cli/verbs/init.js',
+  'surfaces/cli/write-project.js',
 ];
 
 type ProjectLibrary = typeof import('../../src/surfaces/compose.js') &
   typeof import('../../src/surfaces/cli/verbs/completion.js') &
-  typeof import('../../src/surfaces/cli/verbs/init.js');
+  typeof import('../../src/surfaces/cli/write-project.js');
 
 type Check = (library: ProjectLibrary) => Promise<void>;
 
@@ -73,10 +73,11 @@ const hostileId: Check = async ({ completion }) => {
   expect(call.printed.join('')).toBe('');
 };
 
-const existingFile: Check = async ({ init }) => {
-  const cwd = directory({ 'tsconfig.json': 'mine' });
-  expect(await init(invocation(cwd, [])).catch(() => 0)).toBe(1);
-  expect(readdirSync(cwd)).toEqual(['tsconfig.json']);
+const existingFile: Check = async ({ writeProject }) => {
+  const cwd = directory({ 'b.json': 'mine' });
+  const files = ['a.json', 'b.json'].map((path) => ({ path, text: 'theirs' }));
+  expect(await writeProject(cwd, files).catch(() => [])).toEqual(['b.json']);
+  expect(readdirSync(cwd)).toEqual(['b.json']);
 };
 
 export const projectChecks = {

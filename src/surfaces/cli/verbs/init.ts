@@ -1,18 +1,11 @@
 /** `rondo init`: writes a small TypeScript project. It never overwrites a file. */
-import { existsSync, lstatSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { UsageError } from '../../settings.js';
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
-
-/** A file of the new project. */
-interface ProjectFile {
-  /** The path in the project, with forward slashes. */
-  readonly path: string;
-  readonly text: string;
-}
+import { type ProjectFile, writeProject } from '../write-project.js';
 
 /** Names in the template that differ from those in a project, because npm does not publish such files unchanged. */
 const RENAMED_FILES: ReadonlyMap<string, string> = new Map([
@@ -27,9 +20,7 @@ const TEMPLATE_NAME = 'my-agents';
 export const init: VerbHandler = async ({ args, settingsInput: { cwd }, terminal, json }) => {
   const directory = resolve(cwd, textOption(args[0]) ?? '.');
   const files = await projectFiles(packageNameOf(directory));
-  const conflicts = files.map(({ path }) => path).filter((path) => isTaken(join(directory, path)));
-  // guard: init-overwrites-nothing
-  if (conflicts.length === 0) await writeFiles(directory, files);
+  const conflicts = await writeProject(directory, files);
   const created = conflicts.length === 0 ? files.map(({ path }) => path) : [];
   const next = nextCommands(relative(cwd, directory));
   if (json) await terminal.printJson({ ok: conflicts.length === 0, directory, created, conflicts, next });
@@ -43,11 +34,6 @@ export const init: VerbHandler = async ({ args, settingsInput: { cwd }, terminal
   for (const command of next) terminal.printToStderr(`  ${sanitizeText(command)}`);
   return exitCodes.ok;
 };
-
-/** True if there is anything at a path, even a link to a file that does not exist. */
-function isTaken(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-}
 
 function nextCommands(path: string): readonly string[] {
   return [
@@ -90,20 +76,5 @@ function templateDirectory(): string {
     const template = join(directory, 'templates', 'init');
     if (existsSync(join(template, 'package.json'))) return template;
     if (dirname(directory) === directory) throw new Error('the package has no template of a project');
-  }
-}
-
-/** Writes the files. The flag `wx` refuses to overwrite a file that appeared in the meantime. */
-async function writeFiles(directory: string, files: readonly ProjectFile[]): Promise<void> {
-  try {
-    for (const { path, text } of files) {
-      const file = join(directory, path);
-      await mkdir(dirname(file), { recursive: true });
-      await writeFile(file, text, { flag: 'wx' });
-    }
-  } catch (thrown) {
-    throw new UsageError(
-      `The project cannot be written: ${thrown instanceof Error ? thrown.message : String(thrown)}.`,
-    );
   }
 }

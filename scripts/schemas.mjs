@@ -1,5 +1,6 @@
 // Generates the JSON Schemas in schemas/ from the checks of the parsers. The descriptions are the comments of the
-// interfaces in src/protocol/loop.ts. Run it after a change to either: npm run build && node scripts/schemas.mjs
+// interfaces in src/protocol/loop.ts. Run it after a change to either:
+// npm run build && node scripts/schemas.mjs && npm run format
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -172,6 +172,11 @@ export const requirements = {
   'tool.trust': 'Code runs only from a directory that the operator trusts.',
   'authority.trust':
     'Trust comes from the operator: flags, environment and a file outside of the project, never from the project or its journal.',
+  'authority.env-file':
+    'Only keys are read from .env, only in a trusted directory, and never over an existing variable.',
+  'definition.schema': 'The published JSON Schemas accept what the parsers accept, and refuse what they can express.',
+  'definition.scripts': 'Loading definitions never runs a script that defines no loop.',
+  'definition.typescript': 'TypeScript definitions run natively, through tsx or jiti, or are refused with advice.',
   'authority.verbs': 'No verb executes anything from an untrusted directory.',
   'authority.paths': 'An untrusted project reads and writes only inside of its own directory.',
   'authority.send':
@@ -216,6 +221,10 @@ export const requirements = {
   'turn.trace': 'The streamed events are the events of the result.',
   'cli.contract': 'Verbs, fields and exit codes match the published surface.',
   'cli.help': 'Every verb has help with an example.',
+  'cli.init': 'rondo init creates a project whose test and loops run at once, and never overwrites a file.',
+  'cli.dev': 'rondo dev reloads definitions when they change; running turns keep those that they began with.',
+  'cli.completion': 'Completion offers verbs, flags and ids, and evaluates nothing that a project contains.',
+  'cli.progress': 'A turn that takes longer than a second shows its progress on a terminal, and nowhere else.',
   'cli.tree': 'The tree of a turn shows nesting, durations, tokens and cost, in colour only on a terminal.',
   'cli.inspect': 'The verbs that inspect a turn show its values, shortened for people unless all are requested.',
   'cli.follow': 'A follower prints everything new until the turn ends, whichever process runs it.',

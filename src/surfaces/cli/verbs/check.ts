@@ -28,6 +28,8 @@ interface CheckedFile {
 interface CheckReport {
   readonly ok: boolean;
   readonly files: readonly CheckedFile[];
+  /** Modules that were not imported, because they define no loops. */
+  readonly skipped: readonly Pick<BadFile, 'file' | 'reason'>[];
   readonly dangling: readonly { readonly loop: string; readonly stepIndex: number; readonly missing: string }[];
   readonly inFlight: readonly AffectedTurn[];
 }
@@ -51,7 +53,7 @@ export const check: VerbHandler = async ({ args, settingsInput, terminal, json }
   const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
   const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
-  const report = { ok, files, dangling, inFlight };
+  const report = { ok, files, skipped: definitions.skipped, dangling, inFlight };
   if (json) await terminal.printJson(report);
   else await terminal.print(renderCheckReport(report, createColors(terminal.displayOf().color)));
   return ok ? exitCodes.ok : exitCodes.failed;
@@ -100,12 +102,14 @@ async function findInFlightTurns(
   }
 }
 
-function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, colors: Colors): string {
+function renderCheckReport(report: CheckReport, colors: Colors): string {
+  const { ok, files, skipped, dangling, inFlight } = report;
   const fileLines = files.flatMap(({ file, ok: isValid, errors, warnings }) => [
     `${isValid ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
     ...errors.map((item) => `     ${describeBadFile({ file, ...item })}`),
     ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBadFile({ file, ...item })}`),
   ]);
+  const skippedLines = skipped.map((item) => `${colors.dim('skip')}  ${describeBadFile(item)}`);
   const danglingLines = dangling.map(
     ({ loop, stepIndex, missing }) =>
       `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
@@ -113,7 +117,7 @@ function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, color
   const turnLines = inFlight.flatMap((turn) => linesOfTurn(turn, colors));
   const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];
   const verdict = ok ? colors.green('No problems found.') : colors.red('Problems found.');
-  return `${[...fileLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
+  return `${[...fileLines, ...skippedLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
 }
 
 function linesOfTurn({ turnId, loop, changed, build }: AffectedTurn, colors: Colors): readonly string[] {

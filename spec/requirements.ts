@@ -39,8 +39,16 @@ export const requirements = {
     'Durations within a process are measured by the monotonic clock: setting the wall clock back stalls nothing, and setting it forward ends nothing early.',
   'time.restart':
     'After a restart a recorded period ends by the wall clock, and never takes longer than its full length.',
+  'time.text':
+    'A duration as text has exactly the milliseconds that it names; any other text is refused with examples.',
   'time.stamps': 'Nothing ends before it began, and no duration is negative, when the wall clock is set back.',
   'kernel.signal': 'A signal is delivered once for each delivery id, whenever it arrives.',
+  'kernel.signal.address':
+    'A signal that is addressed to a turn is received by that turn only; of all signals that a turn may receive, the oldest is first.',
+  'kernel.signal.type':
+    'A wait with a schema returns the parsed payload; a payload that does not fit is discarded with a warning, and the wait continues.',
+  'host.signal':
+    'A signal reaches its turn from any process, once for each delivery id; what cannot be delivered is refused with the reason.',
   'kernel.pause': 'A turn that nothing in the process can continue ends as a pause that names what is pending.',
   'kernel.layer': 'Layers wrap every effect; a recorded result does not pass through them again.',
   'kernel.value':

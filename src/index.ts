@@ -17,7 +17,14 @@ export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
 export { type ErrorCode, errorCodes, Fault, LoopError } from './base/errors.js';
 export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
-export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
+export {
+  Host,
+  type HostOptions,
+  type InFlightTurn,
+  type SignalRequest,
+  type TurnOptions,
+  type TurnRequest,
+} from './host/host.js';
 export type { ReplayReport } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
 export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
@@ -26,6 +33,7 @@ export type { Invariant, View, Violation } from './journal/view.js';
 export { Session, type SessionOptions } from './kernel/session.js';
 export { type BodyLoopSpec, defineLoop, type PromptLoopSpec, type ToolLoopSpec } from './loops/define.js';
 export { type AgentDefinition, type AgentInput, type AgentTool, defineAgent } from './loops/define-agent.js';
+export { defineSignal } from './loops/define-signal.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
 export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
 export type { DefinitionOrigin } from './loops/origin.js';
@@ -40,6 +48,7 @@ export type {
   EffectRules,
   Loop,
   Scope,
+  SignalType,
   TargetBinding,
   Validate,
 } from './protocol/body.js';

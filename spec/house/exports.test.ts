@@ -17,6 +17,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'errorCodes',
     'defineAgent',
     'defineLoop',
+    'defineSignal',
     'execTools',
     'httpTools',
     'httpsTools',

@@ -2,6 +2,7 @@
  * Creates entries before they are written. The most frequent kinds have one constructor each, because V8 sizes all
  * objects of a constructor for the largest one.
  */
+import { toLoopError } from '../base/errors.js';
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -34,6 +35,16 @@ export const CallStartedEntry: NewEntryConstructor = createEntryConstructor();
 export const CallCompletedEntry: NewEntryConstructor = createEntryConstructor();
 const EffectEntry: NewEntryConstructor = createEntryConstructor();
 const EffectReturnedEntry: NewEntryConstructor = createEntryConstructor();
+
+/** Sets the value that `make` returns, or the error that it throws, on an entry and returns the entry. */
+export function fillEntry(entry: NewEntry, make: () => Json): NewEntry {
+  try {
+    entry.value = make();
+  } catch (thrown) {
+    entry.error = toLoopError(thrown).toErrorRecord();
+  }
+  return entry;
+}
 
 interface EffectFields {
   readonly kind: string;

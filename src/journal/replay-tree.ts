@@ -27,7 +27,7 @@ const OPENING_TYPES = new Set([
  * The types of entries that belong to no step. Any type in none of these sets is a fact that a body recorded, and ends
  * its step.
  */
-const NON_STEP_TYPES = new Set(['signal.received', 'cancel.requested', 'session.opened']);
+const NON_STEP_TYPES = new Set(['signal.received', 'signal.discarded', 'cancel.requested', 'session.opened']);
 
 /** The recorded entries of one step and of the steps below it. */
 export class RecordedStep {

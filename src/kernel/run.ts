@@ -78,11 +78,14 @@ const ATTEMPT_OVER = new Error('The attempt is over.');
 export class Run {
   readonly deps: RunDeps;
   readonly attempt: RunAttempt;
+  /** The key of the root that is run. */
+  readonly root: string;
   readonly writer: JournalWriter;
 
-  constructor(deps: RunDeps, attempt: RunAttempt) {
+  constructor(deps: RunDeps, attempt: RunAttempt, root: string) {
     this.deps = deps;
     this.attempt = attempt;
+    this.root = root;
     this.writer = deps.writer;
   }
 
@@ -224,10 +227,12 @@ export class Run {
 
   /** Delivers signals in the inbox, to which a losing branch may have returned some, to the waits that are open now. */
   redeliverSignals(): void {
-    for (const [topic, [waiter]] of this.deps.waiters ?? []) {
+    for (const [topic, waiters] of this.deps.waiters ?? []) {
       if (!topic.startsWith('signal ')) continue;
-      const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length));
-      if (signal !== undefined) waiter?.(signal);
+      for (const waiter of waiters) {
+        const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length), this.root);
+        if (signal !== undefined) waiter(signal);
+      }
     }
   }
 

@@ -83,7 +83,7 @@ export class SessionState {
     else if (type === 'effect.returned' || type === 'effect.failed') this.intentsByKey?.delete(key);
     else if (type === 'race.won') this.applyRaceWon(entry);
     // A losing branch does not return a discarded signal.
-    else if (type === 'signal.discarded') this.inbox?.take(entry.signalId ?? '');
+    else if (type === 'signal.discarded') this.inbox?.take(key);
     else if (!key.includes('/')) this.applyRoot(entry);
   }
 

@@ -38,10 +38,14 @@ export function parsePayload(value: Json | undefined, validate?: Validate<unknow
 
 /**
  * Returns the entry that discards a signal, if the error of its payload is one of validation; undefined for any other
- * error, which is an error of the code that waits. `key` is the key of the wait.
+ * error, which is an error of the code that waits.
  */
-export function newDiscardedEntry(key: string, signal: Entry, error: LoopError | undefined): NewEntry | undefined {
+export function newDiscardedEntry(
+  { key, name }: Entry,
+  waitKey: string,
+  error: LoopError | undefined,
+): NewEntry | undefined {
   if (error?.code !== 'INPUT_VALIDATION_FAILED') return undefined;
-  const reason = `Signal "${signal.name}" (delivery "${signal.key}") was discarded: ${error.message}`;
-  return { seq: 0, at: 0, type: 'signal.discarded', key, signalId: signal.key, reason };
+  const reason = `Signal "${name}" (delivery "${key}") was discarded: ${error.message}`;
+  return { seq: 0, at: 0, type: 'signal.discarded', key, waitKey, reason };
 }

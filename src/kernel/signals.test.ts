@@ -190,9 +190,9 @@ verifies('kernel.signal.type', 'invalid payloads are discarded once, with a warn
   });
   const entries = await fixture.entries();
   const discarded = entries.filter(({ type }) => type === 'signal.discarded');
-  expect(discarded.map(({ key, signalId }) => [key, signalId])).toEqual([
-    ['t1/0/0/0', 'early'],
-    ['t1/0/0/0', 'live'],
+  expect(discarded.map(({ key, waitKey }) => [key, waitKey])).toEqual([
+    ['early', 't1/0/0/0'],
+    ['live', 't1/0/0/0'],
   ]);
   const logs = traceOf('t1', entries).filter(({ type }) => type === 'log');
   expect(logs.map(({ payload }) => payload)).toEqual(

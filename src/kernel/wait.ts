@@ -56,7 +56,7 @@ export async function waitForSignal(step: Step, signal: string | SignalType): Pr
     const parsed = parsePayload(value, validate);
     const settled = { seq: 0, at: 0, type: 'wait.settled', key, signalId: entry.key, value };
     // guard: invalid-signal-discarded
-    const discarded = newDiscardedEntry(key, entry, parsed.error);
+    const discarded = newDiscardedEntry(entry, key, parsed.error);
     if (discarded !== undefined || parsed.error === undefined)
       run.applyToState(run.push(lifetime, discarded ?? settled));
     if (discarded === undefined) received = parsed;

@@ -68,7 +68,7 @@ export interface KernelEntryFields {
   'wait.opened': { readonly name: string };
   'wait.settled': { readonly signalId: string } & StoredValue;
   'signal.received': { readonly name: string; readonly turnId?: string } & StoredValue;
-  'signal.discarded': { readonly signalId: string; readonly reason: string };
+  'signal.discarded': { readonly waitKey: string; readonly reason: string };
   'group.opened': { readonly name: 'all' | 'race' } & StoredValue;
   'race.won': { readonly winnerIndex: number; readonly error?: ErrorRecord } & StoredValue;
   'step.refused': { readonly name: string; readonly error: ErrorRecord };
@@ -102,8 +102,10 @@ export interface Entry extends EntryBase, StoredValue {
   readonly isInputInvalid?: true;
   /** Of a timer: when it fires, in milliseconds since the epoch. */
   readonly until?: number;
-  /** Of a settled wait: the delivery id of the signal that it received. Of a discarded signal: its delivery id. */
+  /** Of a settled wait: the delivery id of the signal that it received. */
   readonly signalId?: string;
+  /** Of a discarded signal: the key of the wait whose schema refused it. */
+  readonly waitKey?: string;
   /** Of a signal: the turn that it is addressed to; absent if any turn of the session may receive it. */
   readonly turnId?: string;
   /** Of a race: the zero-based index of the branch that ended first. */

@@ -266,8 +266,8 @@ export class TraceBuilder {
     return effect?.call.hasEnded === false ? effect : undefined;
   }
 
-  private entryRecorded({ key, type, value, error, reason = '' }: Entry, at: number): void {
-    const call = this.enclosingCall(key);
+  private entryRecorded({ key, type, value, error, waitKey = key, reason = '' }: Entry, at: number): void {
+    const call = this.enclosingCall(waitKey);
     if (call === undefined || error !== undefined) return;
     if (type === 'signal.discarded') this.emitEvent(call, at, 'log', { level: 'warn', message: reason });
     else this.emitNote(call, at, value === undefined ? { type } : { type, value });

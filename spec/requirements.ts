@@ -305,6 +305,8 @@ export const requirements = {
     'A chat is served only to JSON requests of its own origin, or of one that the operator permits, at its own host.',
   'aisdk.tool': 'A loop can be passed to the AI SDK as a tool, including its approval gate.',
   'cli.chat': 'A chat in a terminal streams, shows tools and diffs, and requests approvals.',
+  'cli.signal':
+    'A signal can be sent from the command line to a turn or session, whichever process runs it; a waiting turn prints the command.',
   'cli.decide': 'Approvals are listed and answered from the command line.',
   'demo.resume': 'The demo kills a turn in the middle, finishes it in a second process, and performs nothing twice.',
 } as const satisfies Record<string, string>;

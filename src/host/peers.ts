@@ -11,7 +11,7 @@ import type { EventEnvelope } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { TraceEvent } from '../protocol/trace.js';
-import type { SignalDelivery } from './signal-request.js';
+import type { SignalRequest } from './signal-request.js';
 import type { SessionMessage } from './turn-request.js';
 
 /** A request from one host to another. */
@@ -19,7 +19,7 @@ export type PeerRequest =
   | { readonly verb: 'cancel'; readonly turnId: string; readonly reason: string }
   | { readonly verb: 'answer'; readonly answer: ApprovalAnswer }
   | { readonly verb: 'send'; readonly message: SessionMessage }
-  | { readonly verb: 'signal'; readonly delivery: SignalDelivery }
+  | { readonly verb: 'signal'; readonly request: SignalRequest }
   | {
       readonly verb: 'resolve';
       readonly key: string;

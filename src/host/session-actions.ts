@@ -16,7 +16,7 @@ import { type Archive, type StoredTurn, turnNotFoundError } from './archive.js';
 import type { PeerHosts, RoutedReply } from './peers.js';
 import type { RunningTurn } from './running-turn.js';
 import type { SessionQueues } from './session-queues.js';
-import { type SignalDelivery, type SignalRequest, signalDeliveryOf, signalOf } from './signal-request.js';
+import { peerRequestOf, type SignalRequest, signalDeliveryOf, signalOf } from './signal-request.js';
 import { noOpenTurnError, type SessionMessage } from './turn-request.js';
 import { sessionIdOf } from './turn-result.js';
 
@@ -119,20 +119,13 @@ export class SessionActions {
     await this.withSession(open.turnId, (session) => session.signal(signal));
   }
 
-  /** Delivers a signal; see `Host.signal`. */
-  async signal(request: SignalRequest): Promise<boolean> {
-    return this.deliver(
-      signalDeliveryOf(request, () => this.deps.ids.id()),
-      request.id === undefined,
-    );
-  }
-
   /**
-   * Delivers a validated signal. Returns false if it was delivered before. A delivery with a new id is true even if its
-   * first request succeeded and the reply was lost.
+   * Delivers a signal; see `Host.signal`. A signal with a new id counts as delivered now, even if the first request to
+   * another process succeeded and the reply was lost.
    */
-  async deliver(delivery: SignalDelivery, hasNewId = false): Promise<boolean> {
-    const { archive, peers } = this.deps;
+  async signal(request: SignalRequest): Promise<boolean> {
+    const { archive, peers, ids } = this.deps;
+    const delivery = signalDeliveryOf(request, () => ids.id());
     const { sessionId, turnId } = delivery;
     if (sessionId === '') throw turnNotFoundError(turnId ?? sessionId);
     const signal = signalOf(delivery);
@@ -143,7 +136,7 @@ export class SessionActions {
       const isStillRunning = this.deps.runningTurnIn(sessionId) === running;
       if (isStillRunning) return running.session.signal(signal);
     }
-    const routed = await peers.route(sessionId, { verb: 'signal', delivery });
+    const routed = await peers.route(sessionId, { verb: 'signal', request: peerRequestOf(delivery) });
     if (routed.answered) return routed.value === true;
     // Read under the lease: a turn that was just started here is in the journal by then.
     const assertKnown = async (): Promise<void> => {
@@ -151,7 +144,7 @@ export class SessionActions {
       if (!isKnown) throw turnNotFoundError(turnId ?? sessionId);
     };
     const isNew = await this.withSession(turnId ?? `${sessionId}.`, (session) => session.signal(signal), assertKnown);
-    return isNew || (routed.retried && hasNewId);
+    return isNew || (routed.retried && request.id === undefined);
   }
 
   /** Resolves an effect in doubt; see `Host.resolveEffect`. `value` is the result of the effect, for `supply`. */

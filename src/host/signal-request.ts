@@ -24,8 +24,8 @@ export interface SignalRequest<P = unknown> {
   readonly id?: string;
 }
 
-/** A validated request: every member is JSON, so that it can be sent to another process. */
-export interface SignalDelivery {
+/** A validated request. */
+interface SignalDelivery {
   readonly sessionId: string;
   readonly turnId?: string;
   readonly name: string;
@@ -66,6 +66,11 @@ export function signalDeliveryOf(request: SignalRequest, newId: () => string): S
     ...(payload !== undefined && { payload }),
     id,
   };
+}
+
+/** Returns the request for the process that holds the session. Every member is JSON. */
+export function peerRequestOf({ sessionId, ...delivery }: SignalDelivery): SignalRequest {
+  return delivery.turnId === undefined ? { ...delivery, sessionId } : delivery;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The entries of signals: their reception, and the payloads that waits accept or discard. */
-import { type LoopError, toLoopError } from '../base/errors.js';
+import { LoopError, toLoopError } from '../base/errors.js';
+import { ownProperty } from '../base/own-property.js';
 import { cloneJson } from '../json/value.js';
 import type { Validate } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
@@ -32,8 +33,17 @@ export function parsePayload(value: Json | undefined, validate?: Validate<unknow
   try {
     return { value: validate(copy) };
   } catch (thrown) {
-    return { error: toLoopError(thrown) };
+    return { error: validationErrorOf(thrown) ?? toLoopError(thrown) };
   }
+}
+
+/**
+ * Returns the error of a validation; undefined if another error was thrown. It is recognised by its code, because code
+ * that loads another copy of this package throws errors of another class.
+ */
+function validationErrorOf(thrown: unknown): LoopError | undefined {
+  if (!(thrown instanceof Error) || ownProperty(thrown, 'code') !== 'INPUT_VALIDATION_FAILED') return undefined;
+  return thrown instanceof LoopError ? thrown : new LoopError('INPUT_VALIDATION_FAILED', String(thrown.message));
 }
 
 /**

@@ -203,6 +203,17 @@ verifies('kernel.signal.type', 'invalid payloads are discarded once, with a warn
   );
 });
 
+verifies('kernel.signal.type', 'a refusal by another copy of the package discards the payload too', async () => {
+  const fixture = kernelFixture();
+  const session = await fixture.open();
+  const validate = (value: unknown): number => {
+    if (value === 1) return value;
+    throw Object.assign(new Error('It is not one.'), { code: 'INPUT_VALIDATION_FAILED' });
+  };
+  for (const value of [0, 1]) await session.signal({ id: `${value}`, name: 'n', value });
+  expect(await run(session, (s) => s.wait({ ...doubled(), validate }))).toEqual({ status: 'ok', output: 1 });
+});
+
 verifies('kernel.signal.type', 'a discarded signal does not return when its branch loses a race', async () => {
   const fixture = kernelFixture();
   const session = await fixture.open();

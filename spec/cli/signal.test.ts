@@ -1,4 +1,4 @@
-// Signals from the command line: sent to a turn or a session, received once, whoever runs the turn.
+// Signals from the command line: sent to a turn or a session, received once, in any process.
 
 import { expect } from 'vitest';
 import type { TurnResult, TurnStatus } from '../../src/protocol/index.js';

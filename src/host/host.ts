@@ -105,6 +105,7 @@ export class Host {
       openSession: (sessionId) => turns.openSession(sessionId),
       runningTurn: (turnId) => turns.get(turnId),
       runningTurnIn: (sessionId) => turns.runningIn(sessionId),
+      whenRunning: (sessionId, task) => turns.whenRunning(sessionId, task),
       resume: (turnId) => this.resume(turnId),
     });
   }

@@ -35,6 +35,8 @@ export interface SessionActionDeps {
   runningTurn(turnId: string): RunningTurn | undefined;
   /** Returns the turn of this session that runs in this process, if there is one. */
   runningTurnIn(sessionId: string): RunningTurn | undefined;
+  /** Resolves when a turn of this session runs in this process, or when `task` has settled. */
+  whenRunning(sessionId: string, task: Promise<unknown>): Promise<void>;
   /** Continues a turn until it ends or pauses. */
   resume(turnId: string): Promise<unknown>;
 }
@@ -124,27 +126,32 @@ export class SessionActions {
    * another process succeeded and the reply was lost.
    */
   async signal(request: SignalRequest): Promise<boolean> {
-    const { archive, peers, ids } = this.deps;
+    const { archive, peers, ids, sessionQueues } = this.deps;
     const delivery = signalDeliveryOf(request, () => ids.id());
     const { sessionId, turnId } = delivery;
     if (sessionId === '') throw turnNotFoundError(turnId ?? sessionId);
     const signal = signalOf(delivery);
-    const running = this.deps.runningTurnIn(sessionId);
-    if (running?.session !== undefined) {
-      const isKnown = turnId === undefined || turnId === running.turnId || (await archive.has(turnId));
-      if (!isKnown) throw turnNotFoundError(turnId);
-      const isStillRunning = this.deps.runningTurnIn(sessionId) === running;
-      if (isStillRunning) return running.session.signal(signal);
+    let isRetried = false;
+    for (;;) {
+      const running = this.deps.runningTurnIn(sessionId);
+      if (running !== undefined && turnId !== undefined && turnId !== running.turnId && !(await archive.has(turnId)))
+        throw turnNotFoundError(turnId);
+      const session = this.deps.runningTurnIn(sessionId)?.session;
+      if (session !== undefined) return session.signal(signal);
+      const routed = await peers.route(sessionId, { verb: 'signal', request: peerRequestOf(delivery) });
+      if (routed.answered) return routed.value === true;
+      isRetried ||= routed.retried;
+      const task = sessionQueues.lastTask(sessionId);
+      if (task === undefined) break;
+      // A turn that starts here must receive the signal while it runs: it may wait for it until a timer fires.
+      await this.deps.whenRunning(sessionId, task);
     }
-    const routed = await peers.route(sessionId, { verb: 'signal', request: peerRequestOf(delivery) });
-    if (routed.answered) return routed.value === true;
-    // Read under the lease: a turn that was just started here is in the journal by then.
     const assertKnown = async (): Promise<void> => {
       const isKnown = turnId === undefined ? (await archive.turns(sessionId)).length > 0 : await archive.has(turnId);
       if (!isKnown) throw turnNotFoundError(turnId ?? sessionId);
     };
-    const isNew = await this.withSession(turnId ?? `${sessionId}.`, (session) => session.signal(signal), assertKnown);
-    return isNew || (routed.retried && request.id === undefined);
+    const isNew = await this.withSession(turnId ?? `${sessionId}.`, (opened) => opened.signal(signal), assertKnown);
+    return isNew || (isRetried && request.id === undefined);
   }
 
   /** Resolves an effect in doubt; see `Host.resolveEffect`. `value` is the result of the effect, for `supply`. */

@@ -38,6 +38,17 @@ verifies('host.signal', 'a running turn receives a signal, also one that it does
   expect(await running).toMatchObject({ status: 'ok', output: 'early' });
 });
 
+verifies('host.signal', 'a turn that is being started receives a signal while it runs', async () => {
+  const host = hostOf([
+    loopOf('holds', (_input, scope) => scope.race([(s) => s.wait('go'), (s) => s.sleep('1 hour').then(() => 'late')])),
+  ]);
+  let turnId = '';
+  const running = host.run({ loop: 'holds', input: {}, key: 'k' }, { onTurn: (id) => (turnId = id) });
+  while (turnId === '') await undefined;
+  expect(await host.signal({ turnId, name: 'go', payload: 'at once' })).toBe(true);
+  expect(await running).toMatchObject({ status: 'ok', output: 'at once' });
+});
+
 verifies('host.signal', 'a delivery id is accepted once for each turn, and only with the same content', async () => {
   const host = hostOf([order]);
   const turns = [];

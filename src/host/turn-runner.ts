@@ -52,6 +52,8 @@ export class TurnRunner {
   private readonly layersFor: (effect: Effect, key: string) => readonly Layer[];
   private readonly running = new Map<string, RunningTurn>();
   private readonly restrictionFlag = new RestrictionFlag();
+  /** Called when a turn of the session starts to run. Created on first use. */
+  private startListeners: Map<string, Set<() => void>> | undefined;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
     const { clock, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
@@ -79,6 +81,22 @@ export class TurnRunner {
   runningIn(sessionId: string): RunningTurn | undefined {
     for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
     return undefined;
+  }
+
+  /** Resolves when a turn of this session runs in this process, or when `task` has settled. */
+  whenRunning(sessionId: string, task: Promise<unknown>): Promise<void> {
+    if (this.runningIn(sessionId) !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.startListeners ??= new Map();
+      const listeners = this.startListeners.get(sessionId) ?? new Set();
+      this.startListeners.set(sessionId, listeners.add(resolve));
+      const stop = (): void => {
+        listeners.delete(resolve);
+        if (listeners.size === 0) this.startListeners?.delete(sessionId);
+        resolve();
+      };
+      task.then(stop, stop);
+    });
   }
 
   /**
@@ -121,6 +139,7 @@ export class TurnRunner {
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)
       : undefined;
     this.running.set(turnId, turn);
+    if (this.startListeners !== undefined) this.notifyStart(sessionId);
     try {
       await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
       const principals = principalsOf(request);
@@ -138,6 +157,11 @@ export class TurnRunner {
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
     }
+  }
+
+  private notifyStart(sessionId: string): void {
+    for (const listener of this.startListeners?.get(sessionId) ?? []) listener();
+    this.startListeners?.delete(sessionId);
   }
 
   /** Runs the bodies of a turn over its entries without performing effects. */

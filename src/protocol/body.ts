@@ -36,7 +36,7 @@ export interface Loop<I = unknown, O = unknown> {
  * A signal with a name and a schema for its payload. `T` is the type that a wait returns, `P` the payload that a sender
  * gives.
  */
-export interface SignalType<T = unknown, P = T> {
+export interface SignalType<T = unknown, P = unknown> {
   /** The name under which it is delivered. */
   readonly name: string;
   /** The JSON Schema of the payload; `true` if the schema cannot be converted to JSON Schema. */

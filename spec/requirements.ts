@@ -16,7 +16,15 @@ export const requirements = {
   'house.guards':
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
+  'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
+  'rondo.run':
+    'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',
+  'rondo.options': 'An unknown option or store is refused with a message that names the known ones.',
+  'rondo.direct': 'A loop called like a function runs in memory, and throws inside of another loop.',
+  'rondo.turn':
+    'A handle reaches its turn from any process: it returns results and events, answers approvals and continues the turn.',
+  'rondo.close': 'Closing interrupts running turns after their effects; a later runtime continues them.',
   'kernel.once':
     'A keyed entry is written to the journal of a session once; a second request returns the recorded one.',
   'kernel.ack': 'Nothing is reported before every entry that it depends on is durable.',
@@ -64,6 +72,10 @@ export const requirements = {
   'kernel.options': 'An unknown option is refused, so that a misspelled one never disables a guard.',
   'kernel.crash': 'A crash at any append, before or after it became durable, leads to the same entries as no crash.',
   'kernel.kill': 'A process that is killed at any time and started again loses nothing and performs nothing twice.',
+  'kernel.due':
+    'A turn that can continue is in the index of due turns with its time; a turn that has ended or only waits is not.',
+  'journal.due':
+    'The index of due turns is written in the same commit as the entries; one that was lost is reported and rebuilt.',
   'journal.cases': 'Every store passes the journal cases, and a store that breaks its contract fails them.',
   'sqlite.owner':
     'One process owns a store and the others share it; a dead owner is replaced, a live one never, and one that lost ownership cannot write.',

@@ -3,7 +3,8 @@
  * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
-import { Session } from '../kernel/session.js';
+import { Fault } from '../base/errors.js';
+import { Session, type SessionOptions } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
 import { RateLimiter } from '../layers/rate-limit.js';
@@ -15,14 +16,14 @@ import type { Json } from '../protocol/json.js';
 import type { Layer } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { TURN_OPENED } from '../views/turns.js';
-import { expireApprovals } from './approval-answers.js';
+import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
 import { principalsOf, RunningTurn } from './running-turn.js';
-import { hasLiveCallbacks, type SessionFeed, subscribeCallbacks } from './session-feed.js';
+import { hasLiveCallbacks, ignoringErrors, type SessionFeed, subscribeCallbacks } from './session-feed.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { TurnRequest } from './turn-request.js';
 import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
@@ -54,6 +55,7 @@ export class TurnRunner {
   private readonly restrictionFlag = new RestrictionFlag();
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
+  private isClosed = false;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
     const { clock, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
@@ -107,16 +109,28 @@ export class TurnRunner {
     return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
   }
 
+  /**
+   * Interrupts all turns and refuses further ones. Each turn ends its current effects, records their results, and stays
+   * open. Resolves when all have been interrupted.
+   */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await Promise.allSettled([...this.running.values()].map((turn) => turn.session?.close()));
+  }
+
   /** Returns true if a turn of this loop needs the earlier entries of its session. */
   needsEarlierEntries(pinned: PinnedLoop): boolean {
     return this.loopInspector.hasAgentsOrApprovals(pinned);
   }
 
   /** Opens a session with the layers and services of the host. */
-  openSession(sessionId: string, onEntry: (entry: Entry) => void = () => {}): Promise<Session> {
+  openSession(
+    sessionId: string,
+    { onEntry = () => {}, wakeAt = () => undefined }: Pick<SessionOptions, 'onEntry' | 'wakeAt'> = {},
+  ): Promise<Session> {
     const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth });
   }
 
   /**
@@ -132,8 +146,12 @@ export class TurnRunner {
     const { store, clock } = this.options;
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
+    if (this.isClosed) throw new Fault('SESSION_CLOSED', 'The host was closed.');
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
-    const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
+    const session = await this.openSession(sessionId, {
+      onEntry: (entry) => turn.applyEntry(entry),
+      wakeAt: (pending) => nextExpiryOf(turn, pending),
+    });
     turn.session = session;
     const callbacks = hasLiveCallbacks(options)
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)
@@ -145,7 +163,10 @@ export class TurnRunner {
       const principals = principalsOf(request);
       if (principals !== undefined) await session.recordFact(TURN_OPENED, turnId, principals);
       if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
-      const outcome = await session.run(turnId, loop, request.input as Json);
+      const { timers = 'hold', onStarted } = options;
+      const running = session.run(turnId, loop, request.input as Json, { timers });
+      if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
+      const outcome = await running;
       return turnResultOf(identity, outcome, turn.entries, clock.now());
     } catch (thrown) {
       return turnResultOf(identity, mismatchOutcome(thrown, turnId), turn.entries, clock.now());
@@ -194,4 +215,12 @@ export class TurnRunner {
     const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag });
     return policyLayers(() => ({ clock, cache: memoryCache(CACHE_LIMITS), rateLimiter: new RateLimiter() }), gate);
   }
+}
+
+/** Calls `notify` when everything that the session has written so far is durable. A failure ends the turn itself. */
+function notifyWhenDurable(session: Session, notify: () => void): void {
+  session.flush().then(
+    () => ignoringErrors(notify),
+    () => undefined,
+  );
 }

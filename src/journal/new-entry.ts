@@ -2,7 +2,7 @@
  * Creates entries before they are written. The most frequent kinds have one constructor each, because V8 sizes all
  * objects of a constructor for the largest one.
  */
-import { toLoopError } from '../base/errors.js';
+import { LoopError, toLoopError } from '../base/errors.js';
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -51,6 +51,15 @@ interface EffectFields {
   readonly name: string;
   readonly safety: Safety;
   readonly input: unknown;
+}
+
+const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
+
+/** Throws VALUE_INVALID unless an effect has a kind, a name and a safety. `key` is for the message. */
+export function assertEffect({ kind, name, safety }: EffectFields, key: string): void {
+  if (typeof kind === 'string' && typeof name === 'string' && SAFETIES.has(safety)) return;
+  const message = `The effect at ${key} needs strings as kind and name, and a safety: pure, idempotent, keyed or once.`;
+  throw new LoopError('VALUE_INVALID', message, { key });
 }
 
 /** Creates an opening entry of an effect: `effect.opened` or `effect.requested`. */

@@ -65,6 +65,17 @@ export class SessionState {
     return effects;
   }
 
+  /** Returns the roots that have started and not ended: all of them, or only `root` if it is one. */
+  openRoots(root?: string): readonly string[] {
+    if (root !== undefined) {
+      const rootCall = this.roots.get(root);
+      return rootCall === undefined || rootCall.lastSeq !== undefined ? [] : [root];
+    }
+    const open: string[] = [];
+    if (this.openRootCount > 0) for (const [key, { lastSeq }] of this.roots) if (lastSeq === undefined) open.push(key);
+    return open;
+  }
+
   /** True if no root and no intent is open: only then does a snapshot contain everything that a session needs. */
   get isQuiescent(): boolean {
     return this.intents.size === 0 && this.openRootCount === 0;

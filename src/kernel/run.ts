@@ -5,13 +5,13 @@
 
 import { Fault, LoopError, toStoreFault } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { describeEntry, type RequestedStep } from '../journal/describe-entry.js';
+import { describeEntry, equalsRecorded, type RequestedStep } from '../journal/describe-entry.js';
 import type { JournalReader } from '../journal/journal-reader.js';
 import type { JournalWriter } from '../journal/journal-writer.js';
 import type { NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import type { SessionState } from '../journal/session-state.js';
-import { cloneJson, copyAsJson, jsonEquals } from '../json/value.js';
+import { cloneJson } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -54,15 +54,6 @@ export interface Step {
   readonly recorded: RecordedStep | undefined;
   /** The nesting depth of the scope that the step belongs to; 0 for the scope of a root call. */
   readonly depth: number;
-}
-
-/** True if the requested value equals the recorded one. A requested value that is not JSON equals none. */
-function equalsRecorded(recorded: Json | undefined, requested: unknown): boolean {
-  try {
-    return jsonEquals(recorded, copyAsJson(requested, 'the requested value'));
-  } catch {
-    return false;
-  }
 }
 
 /** Returns the error of a call or group that is nested too deep. It shows only the beginning of a long key. */

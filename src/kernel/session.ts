@@ -22,7 +22,7 @@ import { type Invariant, type View, ViewStates } from '../journal/view.js';
 import type { Effect, Loop } from '../protocol/body.js';
 import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Layer, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
+import type { Layer, PendingStep, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
 import { runCall } from './call.js';
 import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
@@ -51,6 +51,11 @@ export interface SessionOptions {
    * @default false
    */
   readonly replayOnly?: boolean;
+  /**
+   * Returns when a paused run is due at the latest, in milliseconds since the epoch. Timers count without it.
+   * @default no time
+   */
+  readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
   /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
 }
@@ -67,6 +72,7 @@ const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
   maxDepth: true,
   onEntry: true,
   replayOnly: true,
+  wakeAt: true,
   context: true,
 });
 
@@ -95,11 +101,11 @@ export class Session {
   private closing: Promise<void> | undefined;
 
   private constructor(name: string, options: SessionOptions, claim: Claim, viewStates: ViewStates) {
-    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, onEntry, replayOnly = false } = options;
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, replayOnly = false } = options;
     const { sessionState, inFlight } = this;
     const reader = new JournalReader(name, store, upcasts);
     const onFault = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
-    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault, onEntry });
+    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault }, options);
     this.name = name;
     this.reader = reader;
     this.viewStates = viewStates;
@@ -164,11 +170,12 @@ export class Session {
     this.assertUsable();
     assertRootKey(root);
     if (this.activeRun !== undefined) throw this.createFault('SESSION_BUSY', `it already runs ${this.activeRun.root}`);
-    const attempt = new RunAttempt(options.timers ?? 'hold');
+    const attempt = new RunAttempt(options.timers ?? 'hold', this.runDeps.clock);
     this.activeRun = { root, attempt };
     this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
     try {
       const rootCall = this.sessionState.roots.get(root);
+      if (rootCall !== undefined && rootCall.lastSeq === undefined) this.writer.setRunning(root, false);
       const recorded = rootCall === undefined ? undefined : await this.loadRecordedRoot(root, rootCall);
       attempt.throwIfFailed();
       const cancelReason = rootCall?.cancelReason;
@@ -177,6 +184,8 @@ export class Session {
       const scope = new KernelScope(new Run(this.runDeps, attempt, root), root, attempt.lifetime, recorded, 0);
       const toOutcome = (error: LoopError): RunOutcome => this.recordFailure(root, error);
       const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
+      // guard: paused-turn-has-due-time
+      if (outcome.status === 'paused') this.writer.setPaused(root, outcome.pending);
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();
@@ -201,6 +210,8 @@ export class Session {
     // guard: signal-delivered-once
     if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, signal);
     this.sessionState.assertNotEnded(turn);
+    // guard: signal-makes-turns-due
+    this.setDueNow(this.sessionState.openRoots(turn));
     const entry = this.writer.propose(received);
     this.sessionState.apply(entry);
     const [waiter] = this.runDeps.waiters?.get(`signal ${name}`) ?? [];
@@ -226,6 +237,7 @@ export class Session {
     const value = details.value as Json;
     const { reason } = details;
     const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
+    this.setDueNow([key.slice(0, key.indexOf('/'))]);
     const resolved = this.writer.propose(entry);
     this.sessionState.apply(resolved);
     for (const waiter of this.runDeps.waiters?.get(`resolution ${retryKey}`) ?? []) waiter(resolved);
@@ -243,12 +255,18 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
+  /** Waits until everything that was written so far is durable. */
+  flush(): Promise<void> {
+    return this.writer.waitForDurability();
+  }
+
   /** Cancels a root: no further step starts. Returns false if it has not started, was cancelled before or has ended. */
   async cancel(root: string, reason: string): Promise<boolean> {
     this.assertUsable();
     const rootCall = this.sessionState.roots.get(root);
     if (rootCall === undefined || rootCall.lastSeq !== undefined || rootCall.cancelReason !== undefined) return false;
     const text = String(reason);
+    this.setDueNow([root]);
     this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: text }));
     if (this.activeRun?.root === root) this.activeRun.attempt.lifetime.end(cancellationError(root, text), false);
     await this.writer.waitForDurability();
@@ -268,9 +286,16 @@ export class Session {
   private recordFailure(root: string, failure: LoopError): RunOutcome {
     const error = failure.toErrorRecord();
     const rootCall = this.sessionState.roots.get(root);
+    if (rootCall?.lastSeq === undefined) this.writer.setDue(root, undefined);
     if (rootCall !== undefined && rootCall.lastSeq === undefined)
       this.sessionState.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
     return { status: 'error', error };
+  }
+
+  /** Makes roots due at once, except the one that runs: it continues by itself. */
+  private setDueNow(roots: readonly string[]): void {
+    const running = this.activeRun?.attempt.isOver === false ? this.activeRun.root : undefined;
+    for (const root of roots) if (root !== running) this.writer.setDue(root, 0);
   }
 
   private async shutDown(): Promise<void> {

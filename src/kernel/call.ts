@@ -99,6 +99,8 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   if (definitionDigest !== undefined) started.definitionDigest = definitionDigest;
   if (typeof bodyKind === 'string') started.bodyKind = bodyKind;
   if (refusal !== undefined) started.isInputInvalid = true;
+  // guard: started-turn-is-due
+  if (depth === 0) run.writer.setRunning(key, true);
   run.propose(lifetime, started, weight);
   scope.isCallStarted = true;
   if (depth === 0) run.applyToState(started);
@@ -118,6 +120,7 @@ function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, out
   const value = (loop.output === undefined ? candidate : loop.output(candidate)) as Json;
   const entry = new CallCompletedEntry('call.completed', key, since, isTimed ? clock.now() : 0);
   entry.value = value;
+  if (depth === 0 && !run.isOver) run.writer.setDue(key, undefined);
   const completed = run.push(lifetime, entry, weight);
   if (depth === 0) run.applyToState(completed);
   return cloneJson(completed.value);
@@ -130,6 +133,7 @@ function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, out
 function recordCallError({ run, key, lifetime, depth }: Step, thrown: unknown): LoopError {
   const error = lifetime.reason ?? toLoopError(thrown);
   if (lifetime.hasLostRace) return error;
+  if (depth === 0) run.writer.setDue(key, undefined);
   const errored = run.push(lifetime, { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() });
   if (depth === 0) run.applyToState(errored);
   return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);

@@ -26,7 +26,7 @@ async function complete(project: Project, words: readonly string[]): Promise<str
 
 verifies('cli.completion', 'bash offers verbs, flags of the verb, and ids', async () => {
   const project = new Project();
-  expect(await complete(project, ['re'])).toEqual(['resume', 'replay', 'resolve', 'remove']);
+  expect(await complete(project, ['re'])).toEqual(['resume', 'retry', 'replay', 'resolve', 'remove']);
   expect(await complete(project, ['run', '--in'])).toEqual(['--input']);
   expect(await complete(project, ['--data', '.rondo', 'run', '--wat'])).toEqual(['--watch']);
   expect(await complete(project, ['help', 'co'])).toEqual(['conformance', 'completion']);

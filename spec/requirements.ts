@@ -128,6 +128,8 @@ export const requirements = {
     'A misspelling of policy is refused; a misspelling of any other top-level member is accepted with a warning.',
   'definition.ids': 'Every id that LSR (the LSEM reference runtime) accepts is accepted, except for ambiguous ones.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
+  'definition.failed':
+    'A request for a loop whose definition failed to load reports that failure with its place, also from a caller.',
   'definition.load':
     'JSON, TOML and code of a directory load together, and a bad file does not prevent the others from loading.',
   'definition.code': 'A loop in code is equivalent to a definition, with types inferred from its schemas.',

@@ -30,6 +30,24 @@ verifies('cli.contract', 'a bad file is reported, and the other loops are listed
   expect((await project.run(['run', 'hello', '--input', '{"name": "A"}'])).code).toBe(0);
 });
 
+verifies('definition.failed', 'run, show and chat report why a definition failed to load', async () => {
+  const project = new Project();
+  project.write('loops/hello.json', { ...hello, kind: 'promt' });
+  const file = project.path('loops/hello.json');
+  const flaw = { file, path: '/kind', line: 5, column: expect.any(Number), reason: expect.any(String) };
+  for (const verb of ['run', 'show', 'chat']) {
+    const { code, stdout, stderr } = await project.run([verb, 'hello', '--json']);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`DEFINITION_INVALID: The loop "hello" could not be loaded: ${file}:5:`);
+    if (verb === 'chat') continue;
+    const { error } = JSON.parse(stdout);
+    expect(error).toMatchObject({ code: 'DEFINITION_INVALID', details: { loopId: 'hello', flaws: [flaw] } });
+    expect(error.message).toContain(`${file}:5:`);
+  }
+  const pair = await project.json<Failed>(['run', 'pair', '--input', '{"name": "A", "ms": 1}']);
+  expect(pair.error).toMatchObject({ code: 'DEFINITION_INVALID', message: expect.stringContaining(`${file}:5:`) });
+});
+
 verifies('cli.contract', 'show prints a definition, its versions, calls and callers', async () => {
   const project = new Project();
   const shown = await project.json(['show', 'hello']);
@@ -150,7 +168,7 @@ function hangingLoop(effect: string, comment: string): string {
       /* ${comment} */
       return scope.effect({ kind: 'thing', name: '${effect}', input: null, safety: 'idempotent', perform });
     };
-    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, body });`;
+    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, run: body });`;
 }
 
 verifies('cli.contract', 'check reports a change that breaks a turn in flight', async () => {

@@ -23,11 +23,11 @@ import { Subscriptions } from './subscriptions.js';
 import {
   assertTurnRequest,
   attachConflict,
-  loopNotFoundError,
   recordedIdentity,
   type SessionMessage,
   type TurnRequest,
   turnIdentityOf,
+  unknownLoopError,
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 import { TurnRunner } from './turn-runner.js';
@@ -138,7 +138,8 @@ export class Host {
     assertTurnRequest(request);
     const registered = this.findLoop(request);
     const newIdentity = turnIdentityOf(request, registered, this.options.ids.id());
-    if (registered === undefined) return this.refusedResult(newIdentity, loopNotFoundError(request)) as TurnResult<O>;
+    if (registered === undefined)
+      return this.refusedResult(newIdentity, unknownLoopError(request, this.registry)) as TurnResult<O>;
     const identity =
       request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
     const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
@@ -311,6 +312,6 @@ export class Host {
     const { loopId, loopVersion } = stored.identity;
     const registered = this.registry.find(loopId, loopVersion);
     if (registered !== undefined) return pin(linkLoop(this.registry, registered));
-    throw loopNotFoundError({ loop: loopId, version: loopVersion });
+    throw unknownLoopError({ loop: loopId, version: loopVersion }, this.registry);
   }
 }

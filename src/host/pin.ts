@@ -7,6 +7,7 @@
 import { LoopError } from '../base/errors.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
+import { failedDefinitionError } from '../loops/failed-definition.js';
 import { type LinkedLoop, linkLoop } from '../loops/link.js';
 import { type RegisteredLoop, Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
@@ -88,7 +89,7 @@ export function unpin(pinText: string, { registry, implementations, trusts }: Un
   for (const { id, version, definition, directory, file } of pinnedDefinitions) {
     const current = registry.find(id, version);
     const code = definition === undefined ? current?.definedLoop : undefined;
-    if (definition === undefined && code === undefined) throw missingLoopError(id, version);
+    if (definition === undefined && code === undefined) throw missingLoopError(id, version, registry);
     const trusted = isUnchanged(current, definition, directory) ? current.origin.trusted : trusts(directory);
     try {
       pinnedRegistry.add(definition ?? code, { directory, trusted, ...(file !== undefined && { file }) });
@@ -98,7 +99,7 @@ export function unpin(pinText: string, { registry, implementations, trusts }: Un
   }
   const [first] = pinnedDefinitions;
   const root = first && pinnedRegistry.find(first.id, first.version);
-  if (root === undefined) throw missingLoopError(first?.id ?? '', first?.version ?? '');
+  if (root === undefined) throw missingLoopError(first?.id ?? '', first?.version ?? '', registry);
   return pin(linkLoop(pinnedRegistry, root));
 }
 
@@ -133,7 +134,10 @@ export function codeChangesSince(pinText: string, registry: Registry): readonly 
   });
 }
 
-function missingLoopError(id: string, version: string): LoopError {
-  const message = `The turn needs the loop "${id}" ${version}, which is written in code; register it first.`;
+function missingLoopError(id: string, version: string, registry: Registry): LoopError {
+  const subject = `The turn needs the loop "${id}" ${version}, which`;
+  const failure = registry.failureOf(id);
+  if (failure !== undefined) return failedDefinitionError(failure, subject);
+  const message = `${subject} is written in code; register it first.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId: id, loopVersion: version });
 }

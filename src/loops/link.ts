@@ -13,11 +13,10 @@ import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
 import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import { compileSteps, compositeBody } from './composite.js';
+import type { FailedDefinition } from './failed-definition.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolBody, toolFromImplementation } from './tool.js';
-
-type FindLoop = (id: string, version?: string) => RegisteredLoop | undefined;
 
 /** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
@@ -36,7 +35,7 @@ const linkCache = new WeakMap<
 export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
   const cached = linkCache.get(root);
   if (cached?.registry === registry && cached.generation === registry.generation) return cached.linked;
-  const linked = resolveLoop(root, (id, version) => registry.find(id, version));
+  const linked = resolveLoop(root, registry);
   linkCache.set(root, { registry, generation: registry.generation, linked });
   return linked;
 }
@@ -48,6 +47,8 @@ interface UnresolvedReference {
   readonly loopId: string;
   readonly version: string | undefined;
   resolve(loop: Loop, registered: RegisteredLoop): void;
+  /** Called instead of `resolve` if the definition could not be loaded. */
+  fail(failure: FailedDefinition | undefined): void;
 }
 
 /** State of the link in progress. */
@@ -57,7 +58,7 @@ interface LinkContext {
   includesLoop(id: string): boolean;
 }
 
-function resolveLoop(root: RegisteredLoop, find: FindLoop): LinkedLoop {
+function resolveLoop(root: RegisteredLoop, registry: Registry): LinkedLoop {
   const loops = new Map<RegisteredLoop, Loop<Json, Json>>();
   const unresolved: UnresolvedReference[] = [];
   const includesLoop = (id: string): boolean => [...loops.keys()].some(({ definition }) => definition.id === id);
@@ -70,8 +71,9 @@ function resolveLoop(root: RegisteredLoop, find: FindLoop): LinkedLoop {
   };
   const loop = loopOf(root);
   for (let next = unresolved.shift(); next !== undefined; next = unresolved.shift()) {
-    const child = find(next.loopId, next.version);
+    const child = registry.find(next.loopId, next.version);
     if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
+    else next.fail(registry.failureOf(next.loopId));
   }
   return { loop, root, definitions: [...loops.keys()] };
 }
@@ -136,7 +138,10 @@ function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedRefe
     const resolve: UnresolvedReference['resolve'] = (loop) => {
       step.loop = loop;
     };
-    unresolved.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve });
+    const fail: UnresolvedReference['fail'] = (failure) => {
+      step.failure = failure;
+    };
+    unresolved.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve, fail });
   }
   return compositeBody(id, spec, steps);
 }
@@ -149,13 +154,17 @@ function createTools({ tools, handoffs = [] }: AgentSpec, unresolved: Unresolved
       modelTool: undefined,
       isReadOnly: false,
       loop: undefined,
+      failure: undefined,
     };
     const resolve: UnresolvedReference['resolve'] = (loop, { definition }) => {
       tool.loop = loop;
       tool.modelTool = toModelTool(definition);
       tool.isReadOnly = isReadOnlyLoop(definition);
     };
-    unresolved.push({ loopId: name, version: undefined, resolve });
+    const fail: UnresolvedReference['fail'] = (failure) => {
+      tool.failure = failure;
+    };
+    unresolved.push({ loopId: name, version: undefined, resolve, fail });
     return tool;
   });
 }

@@ -14,6 +14,7 @@ import type { CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js'
 import { compileSteps } from './composite.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
+import type { FailedDefinition } from './failed-definition.js';
 import type { DefinitionOrigin } from './origin.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
@@ -62,6 +63,7 @@ export class Registry {
   private readonly versionsById = new Map<string, RegisteredLoop[]>();
   /** Loops in code that are registered already. A loop object may be passed to `add` for every turn. */
   private readonly registeredByLoop = new WeakMap<object, RegisteredLoop>();
+  private readonly failedById = new Map<string, FailedDefinition>();
   private readonly implementations: ReadonlyMap<string, ToolImplementation>;
   /** Increases with every change. Loops linked in an earlier generation may be out of date. */
   generation = 0;
@@ -101,6 +103,22 @@ export class Registry {
     const versions = this.versionsById.get(id);
     if (version !== undefined) return versions?.find(({ definition }) => definition.version === version);
     return versions?.[0];
+  }
+
+  /** Records that a definition could not be loaded. Requests for its id report its problems. */
+  addFailure(failure: FailedDefinition): void {
+    this.failedById.set(failure.id, failure);
+    this.generation += 1;
+  }
+
+  /** Returns the problems of the definition with this id that could not be loaded; undefined if there is none. */
+  failureOf(id: string): FailedDefinition | undefined {
+    return this.failedById.get(id);
+  }
+
+  /** Returns the definitions that could not be loaded. */
+  failures(): readonly FailedDefinition[] {
+    return [...this.failedById.values()];
   }
 
   /** Removes one version or all versions of a loop. Returns false if there was none. Running turns are not affected. */

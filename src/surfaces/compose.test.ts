@@ -97,6 +97,36 @@ verifies('definition.load', 'a given file is loaded once, together with its dire
   expect((await loadLoops(await settingsOf({}))).badFiles).toEqual([]);
 });
 
+verifies('definition.failed', 'a run of a loop that failed to load reports the problems of its file', async () => {
+  const step = { loopId: 'broken', inputMapping: '$.input' };
+  const { tool: _, ...untyped } = echoTool;
+  const settings = await settingsOf({
+    'loops/broken.json': { ...echoTool, id: 'broken', version: 'one', kind: 'tol' },
+    'loops/syntax.json': '{\n  "id": ',
+    'loops/greeter.mjs': 'export default 1;',
+    'loops/caller.json': { ...untyped, id: 'caller', kind: 'composite', composite: { steps: [step] } },
+    'loops/agent.json': {
+      ...{ ...untyped, id: 'agent', kind: 'composite' },
+      composite: { agent: { backend: { id: 'mock' }, tools: ['broken'] } },
+    },
+  });
+  const { host, close } = await composeHost(settings);
+  const errorOf = async (loop: string) => (await host.run({ loop, input: {} })).error;
+  const file = join(settings.cwd, 'loops', 'broken.json');
+  const flaw = { file, path: '/version', line: expect.any(Number), column: expect.any(Number) };
+  const details = { loopId: 'broken', flaws: expect.arrayContaining([{ ...flaw, reason: expect.any(String) }]) };
+  const message = expect.stringContaining(`"broken" could not be loaded: ${file}:`);
+  expect(await errorOf('broken')).toMatchObject({ code: 'DEFINITION_INVALID', message, details });
+  expect(await errorOf('syntax')).toMatchObject({ code: 'DEFINITION_INVALID', details: { flaws: [{ line: 2 }] } });
+  const child = { code: 'DEFINITION_INVALID', message: expect.stringContaining(`could not be loaded: ${file}:`) };
+  expect(await errorOf('caller')).toMatchObject({ ...child, details: { ...details, stepIndex: 0 } });
+  expect(await errorOf('agent')).toMatchObject({ ...child, details });
+  expect((await errorOf('greeter'))?.message).toContain('not trusted');
+  const missing = await errorOf('unknown');
+  expect(missing).toMatchObject({ code: 'LOOP_NOT_FOUND', message: expect.stringContaining('greeter.mjs') });
+  await close();
+});
+
 verifies('turn.status', 'a composed host runs the loops of the project', async () => {
   const settings = await settingsOf({ 'loops/echo.json': echoTool }, {}, { RONDO_NOW: '2030-01-01T00:00:00Z' });
   const { host, isDurable, close } = await composeHost(settings);

@@ -11,7 +11,7 @@ import type { DefinitionOrigin } from '../../loops/origin.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import { describeError } from './document-read-error.js';
 import { importLoops } from './import-loops.js';
-import { type BadFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
+import { type BadFile, nameOfFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
 import { describeSystemError, readText } from './read-text.js';
 
 /** Options of {@link loadDefinitions} and {@link loadDefinitionFile}. */
@@ -43,7 +43,7 @@ const isDocument = (file: string): boolean => /\.(?:json|toml)$/.test(file);
 const isModule = (file: string): boolean => /\.(?:mjs|js|ts)$/.test(file);
 const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
   definitions: [],
-  badFiles: [{ file, reason }],
+  badFiles: [{ file, reason, loopId: nameOfFile(file) }],
 });
 
 /**
@@ -53,7 +53,8 @@ const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
 export async function loadDefinitions(directory: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const home = resolve(directory);
   const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
-  if (typeof items === 'string') return rejectFile(home, `the directory cannot be listed: ${items}`);
+  if (typeof items === 'string')
+    return { definitions: [], badFiles: [{ file: home, reason: `the directory cannot be listed: ${items}` }] };
   const candidates = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
   const files = candidates.map(({ name }) => join(home, name)).sort();
   const links = new Set(candidates.filter((item) => item.isSymbolicLink()).map(({ name }) => join(home, name)));

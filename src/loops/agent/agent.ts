@@ -23,6 +23,7 @@ import {
   userMessage,
 } from '../../views/messages.js';
 import { appendPointer } from '../definition/shape.js';
+import { failedDefinitionError } from '../failed-definition.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
 import type { ModelDelta } from '../model-call.js';
@@ -54,7 +55,7 @@ const INBOX_READ_TYPE = 'rondo.inbox.read';
 
 /**
  * Returns the body of an agent. Before the first round it throws LOOP_NOT_FOUND if a tool is not linked, and
- * DEFINITION_INVALID if an approval policy names a loop that is not linked.
+ * DEFINITION_INVALID if its definition could not be loaded or if an approval policy names a loop that is not linked.
  */
 export function agentBody(
   options: AgentBodyOptions,
@@ -64,7 +65,7 @@ export function agentBody(
   const table = new ToolTable(tools);
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
-    if (missing !== undefined) throw missingToolError(id, missing.loopId);
+    if (missing !== undefined) throw missingToolError(id, missing);
     const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
     const services = servicesOf(scope);
@@ -72,10 +73,10 @@ export function agentBody(
   };
 }
 
-function missingToolError(agent: string, name: string): LoopError {
-  return new LoopError('LOOP_NOT_FOUND', `The agent "${agent}" has a tool "${name}", which is not registered here.`, {
-    loopId: name,
-  });
+function missingToolError(agent: string, { loopId, failure }: LinkedTool): LoopError {
+  const subject = `The agent "${agent}" has a tool "${loopId}", which`;
+  if (failure !== undefined) return failedDefinitionError(failure, subject);
+  return new LoopError('LOOP_NOT_FOUND', `${subject} is not registered here.`, { loopId });
 }
 
 /**

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { BadFile, FoundDefinition } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
+import { ownProperty } from '../../base/own-property.js';
 import type { RegisteredLoop, Registry } from '../../loops/registry.js';
 import { trustPredicateOf } from '../authority.js';
 import type { Settings } from '../settings.js';
@@ -47,13 +48,22 @@ export async function loadLoops(settings: Settings, files: readonly string[] = [
   ]);
   const definitions = deduplicateLoops(loads.flatMap((load) => load.definitions));
   const registry = new Registry(await loadToolImplementations(settings, toolSchemesOf(definitions)));
-  const { loops, badFiles, warnings } = await registerAll(registry, definitions);
-  return {
-    registry,
-    loops,
-    badFiles: distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...badFiles]),
-    warnings,
-  };
+  const { loops, badFiles: rejected, warnings } = await registerAll(registry, definitions);
+  const badFiles = distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...rejected]);
+  addFailures(registry, badFiles);
+  return { registry, loops, badFiles, warnings };
+}
+
+/** Records the loops that could not be loaded in the registry, each with all problems of its file. */
+function addFailures(registry: Registry, badFiles: readonly BadFile[]): void {
+  const problemsById = new Map<string, BadFile[]>();
+  for (const { loopId, ...problem } of badFiles) {
+    if (loopId === undefined) continue;
+    const problems = problemsById.get(loopId) ?? [];
+    problemsById.set(loopId, problems);
+    problems.push(problem);
+  }
+  for (const [id, problems] of problemsById) registry.addFailure({ id, problems });
 }
 
 /** Removes duplicates: a given file is also found in its directory. A module may export several loops, by name. */
@@ -93,8 +103,17 @@ async function locateRejection(item: FoundDefinition, error: LoopError): Promise
   const { path = '', reason = error.message } = (error.data ?? {}) as { path?: string; reason?: string };
   // The path of a schema error begins with the file, for readers; the pointer follows it.
   const pointer = /: (\/(?:input|output)Schema.*)$/s.exec(path)?.[1] ?? path;
-  if (!('definition' in item)) return [{ file, reason: `${item.name}: ${error.message}` }];
+  if (!('definition' in item)) {
+    const loopId = idOfExport(item.code) ?? item.name;
+    return [{ file, reason: `${item.name}: ${error.message}`, loopId }];
+  }
   return locateInFile(file, [{ path: pointer, reason }]);
+}
+
+/** Returns the id of an exported definition or loop; undefined if it cannot be read. */
+function idOfExport(code: unknown): string | undefined {
+  const id = ownProperty(ownProperty(code, 'definition') ?? code, 'id');
+  return typeof id === 'string' ? id : undefined;
 }
 
 /** Returns the warnings about a definition, with line numbers if it is a document. */

@@ -63,8 +63,10 @@ function checkedFilesOf(
   const loaded = [...loops, ...badFiles].map(({ file }) => file);
   const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
-    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
-    const warnings = allWarnings.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
+    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
+    const warnings = allWarnings
+      .filter((item) => item.file === file)
+      .map(({ file: _, loopId: __, mistake: ___, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }

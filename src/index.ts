@@ -28,8 +28,9 @@ export { type BodyLoopSpec, defineLoop, type PromptLoopSpec, type ToolLoopSpec }
 export { type AgentDefinition, type AgentInput, type AgentTool, defineAgent } from './loops/define-agent.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
 export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
+export type { ModelOption, PolicyOption, RouteOption } from './loops/model-ref.js';
 export type { DefinitionOrigin } from './loops/origin.js';
-export { type MissingReference, type RegisteredLoop, Registry } from './loops/registry.js';
+export { type MissingReference, type RegisteredLoop, Registry, type RegistryOptions } from './loops/registry.js';
 export type { AnySchema, InputOf, OutputOf, StandardSchema } from './loops/standard-schema.js';
 export type { ToolCallContext, ToolFunction, ToolImplementation } from './loops/tool-implementation.js';
 export type {

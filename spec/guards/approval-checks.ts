@@ -20,7 +20,7 @@ interface HostFixture {
   /** Another host on the same store, with these loops. */
   hostOf(...loops: readonly unknown[]): Host;
   /** A tool that records its input as a payment. */
-  pay(policy?: PolicySpec, description?: string): DefinedLoop;
+  pay(policy?: Pick<PolicySpec, 'approval'>, description?: string): DefinedLoop;
   body(id: string, body: (input: Json, scope: Scope) => Promise<Json>): DefinedLoop;
 }
 

@@ -31,6 +31,7 @@ import {
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 import { TurnRunner } from './turn-runner.js';
+import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
@@ -65,6 +66,7 @@ export class Host {
   /** Reads turns, traces, approvals and events, of running turns too. */
   readonly archive: Archive;
   private readonly options: HostOptions;
+  private readonly providers: NonNullable<HostOptions['providers']>;
   private readonly turns: TurnRunner;
   private readonly subscriptions: Subscriptions;
   private readonly sessionQueues: SessionQueues;
@@ -74,6 +76,7 @@ export class Host {
   constructor(options: HostOptions) {
     const { store, registry, clock, ids } = options;
     this.options = options;
+    this.providers = options.providers ?? new Map();
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
@@ -121,8 +124,8 @@ export class Host {
    * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status
    * `error`. With a `key`, a second call attaches to the turn of the first one; if its principal, loop or input
    * differs, the result is the error KEY_CONFLICT. The promise rejects with a TypeError for an invalid request, with
-   * DEFINITION_INVALID for a loop in code that conflicts with a registered version, and with a Fault if the runtime
-   * itself fails, for example if the store cannot be written.
+   * DEFINITION_INVALID for a loop in code that conflicts with a registered version or names a model that is not
+   * configured, and with a Fault if the runtime itself fails, for example if the store cannot be written.
    *
    * @example
    * ```ts
@@ -143,7 +146,10 @@ export class Host {
     const identity =
       request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
     const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
-      const pinned = pin(linkLoop(this.registry, registered));
+      const linked = linkLoop(this.registry, registered);
+      const unknownModel = unknownModelInLinked(linked, this.providers);
+      if (unknownModel !== undefined) return this.refusedResult(identity, unknownModel);
+      const pinned = pin(linked);
       // A session that is created here has no earlier entries.
       const earlierEntries =
         request.sessionId !== undefined && this.turns.needsEarlierEntries(pinned)
@@ -265,7 +271,10 @@ export class Host {
   }
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
-    return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
+    if (typeof loop === 'string') return this.registry.find(loop, version);
+    const unknownModel = unknownModelIn(loop, this.providers);
+    if (unknownModel !== undefined) throw unknownModel;
+    return this.registry.add(loop);
   }
 
   /**

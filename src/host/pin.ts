@@ -85,7 +85,7 @@ interface UnpinDeps {
  */
 export function unpin(pinText: string, { registry, implementations, trusts }: UnpinDeps): PinnedLoop {
   const pinnedDefinitions = JSON.parse(pinText) as readonly PinnedDefinition[];
-  const pinnedRegistry = new Registry(implementations);
+  const pinnedRegistry = new Registry(implementations, { areRecorded: true });
   for (const { id, version, definition, directory, file } of pinnedDefinitions) {
     const current = registry.find(id, version);
     const code = definition === undefined ? current?.definedLoop : undefined;

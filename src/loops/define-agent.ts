@@ -6,10 +6,10 @@
 import { LoopError } from '../base/errors.js';
 import { optionKeys } from '../base/option-keys.js';
 import type { Json } from '../protocol/json.js';
-import type { AgentSpec, ApprovalPolicy, BackendRef, LoopDef, PolicySpec, StopSpec } from '../protocol/loop.js';
-import type { Model } from '../protocol/model.js';
+import type { AgentSpec, ApprovalPolicy, LoopDef, StopSpec } from '../protocol/loop.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
+import { type ModelOption, missingModelReason, type PolicyOption, resolveModels } from './model-ref.js';
 import {
   type AnySchema,
   compileIoSchema,
@@ -43,8 +43,8 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   readonly name?: string;
   /** What the agent does. A model that has this agent as a tool reads it. */
   readonly description?: string;
-  /** A model of the AI SDK, the id of a backend, or a backend with a model and options. */
-  readonly model: Model | BackendRef | string;
+  /** The model that the agent calls: a model object of the AI SDK, `'PROVIDER'`, `'PROVIDER:MODEL'`, or a reference. */
+  readonly model: ModelOption;
   /** The system prompt. */
   readonly instructions?: string;
   /**
@@ -89,7 +89,7 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
    */
   readonly toolTimeoutMs?: number;
   /** The policy of the model calls: retries, fallbacks, caching, rate limits, timeouts. */
-  readonly policy?: PolicySpec;
+  readonly policy?: PolicyOption;
   /** Arbitrary data that is stored with the definition. */
   readonly metadata?: { readonly [name: string]: Json };
 }
@@ -172,12 +172,14 @@ export function defineAgent<
   if (unknown.length > 0)
     throw invalidAgentError(spec.id, `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}`);
   const { id } = spec;
+  if (spec.model === undefined) throw invalidAgentError(id, missingModelReason());
+  const models = resolveModels(`defineAgent("${id}")`, spec.model, spec.policy);
   const input = compileIoSchema(spec.input ?? DEFAULT_INPUT_SCHEMA, 'INPUT_VALIDATION_FAILED', id);
   const output = compileIoSchema(spec.output ?? DEFAULT_OUTPUT_SCHEMA, 'OUTPUT_VALIDATION_FAILED', id);
   const callees = [...toolListOf(spec.tools ?? []), ...(spec.handoffs ?? [])];
   const innerLoops = callees.flatMap((tool) => innerLoopsOf(tool, id));
   const validators = { input: input.validator, output: output.validator };
-  const definition = definitionOf(spec, validators);
+  const definition = definitionOf(spec, models, validators);
   return {
     name: id,
     version: definition.version,
@@ -189,18 +191,22 @@ export function defineAgent<
     validators,
     source: '',
     innerLoops,
-    model: isModel(spec.model) ? spec.model : undefined,
+    modelObjects: models.modelObjects,
   };
 }
 
 /** Builds the definition that an equivalent JSON document would contain. */
-function definitionOf(spec: AgentDefinition<AnySchema, AnySchema>, validators: DefinedLoop['validators']): LoopDef {
-  const { id, version = '1.0.0', name = id, description, policy, metadata, tools = [], handoffs } = spec;
+function definitionOf(
+  spec: AgentDefinition<AnySchema, AnySchema>,
+  { backend, policy }: ReturnType<typeof resolveModels>,
+  validators: DefinedLoop['validators'],
+): LoopDef {
+  const { id, version = '1.0.0', name = id, description, metadata, tools = [], handoffs } = spec;
   const options = Object.entries(spec).filter(
     ([key, value]) => AGENT_SPEC_KEYS.has(key) && key !== 'handoffs' && value !== undefined,
   );
-  const agent: AgentSpec = {
-    backend: backendRefOf(spec.model, id),
+  const agent = {
+    backend,
     tools: toolListOf(tools).map((tool) => toolIdOf(tool, id)),
     ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => toolIdOf(tool, id)) }),
     ...Object.fromEntries(options),
@@ -235,21 +241,6 @@ function innerLoopsOf(tool: AgentTool, agent: string): readonly DefinedLoop[] {
 function toolIdOf(tool: AgentTool, agent: string): string {
   if (typeof tool === 'string') return tool;
   return innerLoopsOf(tool, agent)[0]?.name ?? '';
-}
-
-function isModel(model: unknown): model is Model {
-  const { doStream, doGenerate } = (model ?? {}) as Partial<Model>;
-  return typeof doStream === 'function' && typeof doGenerate === 'function';
-}
-
-function backendRefOf(model: Model | BackendRef | string, agent: string): BackendRef {
-  if (typeof model === 'string') return { id: model };
-  if (isModel(model)) return { id: model.provider, model: model.modelId };
-  if (typeof model === 'object' && model !== null && typeof model.id === 'string') return model;
-  throw invalidAgentError(
-    agent,
-    'its model must be a model of the AI SDK, or a backend: an id, or {id, model?, options?}',
-  );
 }
 
 /** Returns the body of an agent that no host has linked. It always throws EXECUTION_FAILED. */

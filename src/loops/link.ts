@@ -7,7 +7,7 @@
 import { createSchemaCheck } from '../json/schema.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
+import type { AgentSpec, BackendRef, LoopDef, StepsSpec } from '../protocol/loop.js';
 import { agentBody } from './agent/agent.js';
 import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
 import { withApprovalGate } from './approval-gate.js';
@@ -25,6 +25,12 @@ export interface LinkedLoop {
   /** All definitions that it consists of, the root first. */
   readonly definitions: readonly RegisteredLoop[];
 }
+
+/**
+ * The model of a prompt without one in a journal of an earlier version, whose turns ran it with `mock`. Registration
+ * refuses every other prompt without a model.
+ */
+const RECORDED_DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
 const linkCache = new WeakMap<
   RegisteredLoop,
@@ -102,8 +108,9 @@ function createBody(
   const { output, origin, digest, definedLoop } = registered;
   const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) {
-    const options = { id, spec: prompt, output, backend, policy, origin, definitionFingerprint: digest };
-    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, promptBody(options));
+    const options = { id, spec: prompt, output, policy, origin, definitionFingerprint: digest };
+    const body = promptBody({ ...options, backend: backend ?? RECORDED_DEFAULT_BACKEND });
+    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, body);
   }
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
@@ -126,7 +133,7 @@ function createBody(
     policy,
     origin,
     definitionFingerprint: digest,
-    model: definedLoop?.model,
+    modelObjects: definedLoop?.modelObjects,
     includesLoop,
   };
   return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: true }, agentBody(options, tools));

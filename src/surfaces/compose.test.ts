@@ -5,6 +5,7 @@ import { expect, onTestFinished } from 'vitest';
 import { codeOf } from '../../spec/support/code-of.js';
 import { verifies } from '../../spec/verifies.js';
 import { trustPredicateOf } from './authority.js';
+import { loadProviders, providerIdsOf } from './compose/adapters.js';
 import { composeHost, loadLoops, loadSettings } from './compose.js';
 import { type Environment, type Flags, UsageError } from './settings.js';
 
@@ -125,6 +126,27 @@ verifies('definition.failed', 'a run of a loop that failed to load reports the p
   const missing = await errorOf('unknown');
   expect(missing).toMatchObject({ code: 'LOOP_NOT_FOUND', message: expect.stringContaining('greeter.mjs') });
   await close();
+});
+
+verifies('model.required', 'the config may name the model of prompts that name none', async () => {
+  const files = { 'loops/asks.json': promptLoop };
+  const without = await loadLoops(await settingsOf(files));
+  const reason = expect.stringMatching(/is required: a prompt needs a model\..*rondo\.toml.*anthropic.*"mock"/);
+  expect(without.badFiles).toMatchObject([{ path: '/backend', line: 1, loopId: 'asks', reason }]);
+  const settings = await settingsOf({ ...files, 'rondo.toml': 'model = "mock:mock-7"' });
+  const { host, registry, close } = await composeHost(settings);
+  expect(registry.find('asks')?.definition.backend).toEqual({ id: 'mock', model: 'mock-7' });
+  expect(await host.run({ loop: 'asks', input: {} })).toMatchObject({ status: 'ok' });
+  await close();
+  const misspelt = await settingsOf({ ...files, 'rondo.toml': 'model = "antropic:x"' });
+  await expect(loadLoops(misspelt)).rejects.toThrow('"antropic" is not configured; did you mean "anthropic"?');
+});
+
+verifies('policy.backend', 'the providers that are loaded are those that definitions may name', async () => {
+  const backend = { kind: 'openai-compatible', baseURL: 'http://127.0.0.1:9/v1' } as const;
+  const settings = await settingsOf({});
+  const config = { ...settings.config, backends: new Map([['lab', backend]]) };
+  expect([...(await loadProviders({ ...settings, config })).keys()]).toEqual(providerIdsOf(config));
 });
 
 verifies('turn.status', 'a composed host runs the loops of the project', async () => {

@@ -39,6 +39,8 @@ export interface ProjectConfig {
   readonly store?: string;
   /** The name of the engine that runs turns. It is not validated here. */
   readonly engine?: string;
+  /** The model of prompts that name none: `PROVIDER` or `PROVIDER:MODEL`. */
+  readonly model?: string;
   /** Keyed by `backend/model`. */
   readonly prices: ReadonlyMap<string, Price>;
   /** Keyed by provider id. */
@@ -139,7 +141,7 @@ const TRUST_KEY_REFUSED =
 
 function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }: ConfigOptions): ProjectConfig {
   const home = dirname(file);
-  const keys = ['data', 'loops', 'store', 'engine', 'prices', 'backends'];
+  const keys = ['data', 'loops', 'store', 'engine', 'model', 'prices', 'backends'];
   if (toTable(value, []).members.has('trust')) throw new ConfigKeyError(['trust'], TRUST_KEY_REFUSED);
   const root = toTable(value, [], keys);
   const [data, loops] = [optionalString(root, 'data'), optionalString(root, 'loops')];
@@ -150,6 +152,7 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
       loops: loops === undefined ? undefined : resolve(home, loops),
       store: resolveStoreUrl(home, optionalString(root, 'store')),
       engine: optionalString(root, 'engine'),
+      model: optionalString(root, 'model', /^[^:\s][^:]*(?::\S.*)?$/s, '"PROVIDER" or "PROVIDER:MODEL"'),
     }),
     prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrice(entry, path)])),
     backends: new Map(

@@ -10,7 +10,6 @@ import type { Validator } from '../../json/schema.js';
 import type { Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
-import type { Model } from '../../protocol/model.js';
 import { ROUND_BEGUN } from '../../views/history.js';
 import {
   assistantMessage,
@@ -27,6 +26,7 @@ import { failedDefinitionError } from '../failed-definition.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
 import type { ModelDelta } from '../model-call.js';
+import type { ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, servicesOf, type TurnContext, turnIdOf } from '../services.js';
 import { MessageLog } from './message-log.js';
@@ -42,8 +42,8 @@ interface AgentBodyOptions {
   readonly origin: DefinitionOrigin;
   /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
-  /** The model object of an agent in code, which replaces the backend. */
-  readonly model: Model | undefined;
+  /** The model objects of an agent in code. */
+  readonly modelObjects: readonly ModelObject[] | undefined;
   /** True if a loop with this id is part of the linked loop. */
   includesLoop(id: string): boolean;
 }
@@ -216,7 +216,7 @@ class AgentRun {
 
   private callModel(): Promise<ModelReply> {
     const { services, scope } = this;
-    const { policy, origin, definitionFingerprint, model } = this.options;
+    const { policy, origin, definitionFingerprint, modelObjects } = this.options;
     const { onLiveDelta } = this.turnContext;
     const generationId = scope.key;
     const effect = modelEffect(this.buildRequest(), {
@@ -226,7 +226,7 @@ class AgentRun {
       policy: withNamedFallbacks(policy, services),
       definitionFingerprint,
       replyCountScope: 'session',
-      model,
+      modelObjects,
       conversation: this.conversation,
       annotateReply: (reply) => this.toolTable.withLoopIds(reply),
       onDelta:
@@ -242,12 +242,9 @@ class AgentRun {
   }
 
   private buildRequest(): ModelRequest {
-    const { spec, model, policy } = this.options;
+    const { spec, policy } = this.options;
     const { messages, lengthChars } = this.messageLog;
-    const ref =
-      model === undefined
-        ? this.services.toModelRef(spec.backend)
-        : { id: spec.backend.id, model: model.modelId, options: undefined };
+    const ref = this.services.toModelRef(spec.backend);
     const request: { -readonly [K in keyof ModelRequest]: ModelRequest[K] } = {
       backendId: ref.id,
       model: ref.model,

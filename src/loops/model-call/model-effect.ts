@@ -5,6 +5,7 @@ import type { Model } from '../../protocol/model.js';
 import { isThenable } from '../../protocol/thenable.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { callModel, type ModelDelta } from '../model-call.js';
+import { findModelObject, type ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, turnIdOf } from '../services.js';
 import { toOpenError } from './backend-error.js';
@@ -21,8 +22,8 @@ interface ModelEffectOptions {
    * A scripted model continues its script at this count.
    */
   readonly replyCountScope: 'turn' | 'session';
-  /** Replaces the model of the request's backend. It does not apply once a layer has chosen another backend. */
-  readonly model?: Model | undefined;
+  /** The model objects of a loop in code. Other models are opened by their providers. */
+  readonly modelObjects: readonly ModelObject[] | undefined;
   readonly conversation?: ModelConversation;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   /** Adds information about the called tools to the reply. */
@@ -58,7 +59,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
     let model: Model | PromiseLike<Model>;
     // guard: backend-open-error-caught
     try {
-      model = openModel(current, request, options);
+      model = openModel(current, options);
       if (isThenable(model))
         return Promise.resolve(model as PromiseLike<Model>).then(call, /* guard: backend-open-rejection-caught */ fail);
     } catch (thrown) {
@@ -72,12 +73,11 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
 }
 
 function openModel(
-  current: ModelRequest,
-  original: ModelRequest,
-  { services, scope, origin, model: modelObject, replyCountScope }: ModelEffectOptions,
+  { backendId: id, model, options }: ModelRequest,
+  { services, scope, origin, modelObjects, replyCountScope }: ModelEffectOptions,
 ): Model | PromiseLike<Model> {
-  const { backendId: id, model, options } = current;
-  if (modelObject !== undefined && id === original.backendId && model === original.model) return modelObject;
+  const object = findModelObject(modelObjects, id, model);
+  if (object !== undefined) return object;
   const ref = options === undefined ? { id, model } : { id, model, options };
   const turnId = turnIdOf(scope);
   const provider = services.provider(id);

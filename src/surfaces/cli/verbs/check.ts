@@ -3,14 +3,7 @@
  */
 import { resolve } from 'node:path';
 import type { InFlightTurn } from '../../../host/host.js';
-import {
-  type BadFile,
-  type Definitions,
-  findUnknownBackends,
-  loadLoops,
-  loadSettings,
-  type ProjectSettings,
-} from '../../compose.js';
+import { type BadFile, type Definitions, loadLoops, loadSettings, type ProjectSettings } from '../../compose.js';
 import { describeBadFile } from '../definitions.js';
 import { openHost } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
@@ -45,8 +38,7 @@ export const check: VerbHandler = async ({ args, settingsInput, terminal, json }
   const settings = await loadSettings(settingsInput);
   const paths = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
   const definitions = await loadLoops(settings, paths);
-  const unknownBackends = await findUnknownBackends(settings, definitions);
-  const files = checkedFilesOf({ ...definitions, badFiles: [...definitions.badFiles, ...unknownBackends] }, paths);
+  const files = checkedFilesOf(definitions, paths);
   const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
   const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);

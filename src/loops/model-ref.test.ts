@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { composite, hostOf, prompt, textProvider } from '../../spec/support/host-fixture.js';
 import { partsOf, wholeOf } from '../../spec/support/scripted-agents.js';
+import { errorOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import type { Model } from '../protocol/model.js';
@@ -124,9 +125,10 @@ verifies('policy.backend', 'a run is refused if something that the loop calls na
   const unknown = prompt('p', 'Hi', { backend: { id: 'mock:mock-1' } });
   const host = hostOf([unknown, composite('c', [{ loopId: 'p', inputMapping: '$.input' }])]);
   for (const loop of ['p', 'c']) {
-    const { error, trace } = await host.run({ loop, input: {} });
+    const result = await host.run({ loop, input: {} });
+    const error = errorOf(result);
     expect(error).toMatchObject({ code: 'DEFINITION_INVALID', details: { path: '/backend/id' } });
     expect(error?.message).toContain('did you mean the id "mock" with the model "mock-1"?');
-    expect(trace).toEqual([]);
+    expect(result.trace).toEqual([]);
   }
 });

@@ -113,18 +113,18 @@ verifies('definition.failed', 'a run of a loop that failed to load reports the p
     },
   });
   const { host, close } = await composeHost(settings);
-  const errorOf = async (loop: string) => (await host.run({ loop, input: {} })).error;
+  const failureOf = async (loop: string) => errorOf(await host.run({ loop, input: {} }));
   const file = join(settings.cwd, 'loops', 'broken.json');
   const flaw = { file, path: '/version', line: expect.any(Number), column: expect.any(Number) };
   const details = { loopId: 'broken', flaws: expect.arrayContaining([{ ...flaw, reason: expect.any(String) }]) };
   const message = expect.stringContaining(`"broken" could not be loaded: ${file}:`);
-  expect(await errorOf('broken')).toMatchObject({ code: 'DEFINITION_INVALID', message, details });
-  expect(await errorOf('syntax')).toMatchObject({ code: 'DEFINITION_INVALID', details: { flaws: [{ line: 2 }] } });
+  expect(await failureOf('broken')).toMatchObject({ code: 'DEFINITION_INVALID', message, details });
+  expect(await failureOf('syntax')).toMatchObject({ code: 'DEFINITION_INVALID', details: { flaws: [{ line: 2 }] } });
   const child = { code: 'DEFINITION_INVALID', message: expect.stringContaining(`could not be loaded: ${file}:`) };
-  expect(await errorOf('caller')).toMatchObject({ ...child, details: { ...details, stepIndex: 0 } });
-  expect(await errorOf('agent')).toMatchObject({ ...child, details });
-  expect((await errorOf('greeter'))?.message).toContain('not trusted');
-  const missing = await errorOf('unknown');
+  expect(await failureOf('caller')).toMatchObject({ ...child, details: { ...details, stepIndex: 0 } });
+  expect(await failureOf('agent')).toMatchObject({ ...child, details });
+  expect((await failureOf('greeter'))?.message).toContain('not trusted');
+  const missing = await failureOf('unknown');
   expect(missing).toMatchObject({ code: 'LOOP_NOT_FOUND', message: expect.stringContaining('greeter.mjs') });
   await close();
 });

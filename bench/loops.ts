@@ -1,6 +1,7 @@
 // Typed loops as users write them: a host, a registry, definitions with schemas and mappings, and the complete trace.
 
-import { defineLoop, Host, memoryStore, Registry, type Scope, systemClock, systemIds } from '../src/index.js';
+import { Host, memoryStore, Registry, systemClock, systemIds } from '../src/host-entry.js';
+import { defineLoop, type Scope } from '../src/index.js';
 import type { Json } from '../src/protocol/index.js';
 import type { Count } from './work.js';
 

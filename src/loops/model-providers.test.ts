@@ -18,7 +18,13 @@ verifies('model.option', 'an id may stand for a provider, a model object or a mo
     },
   };
   const languageModel = (modelId: string) => ({ ...object, modelId });
-  const models = { own: textProvider([]), sdk: { languageModel }, object, fast: 'base:b-2', base: { id: 'base' } };
+  const models = {
+    own: textProvider([], 'own'),
+    sdk: { languageModel },
+    object,
+    fast: 'base:b-2',
+    base: { id: 'base' },
+  };
   const providers = createProviders(models, new Map([['base', base]]));
   expect([...providers.keys()].sort()).toEqual(['base', 'fast', 'object', 'own', 'sdk']);
   expect([...providers].every(([id, provider]) => provider.id === id)).toBe(true);

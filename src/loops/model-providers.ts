@@ -36,8 +36,8 @@ export function createProviders(
 
 function createProvider(id: string, option: unknown, known: ReadonlyMap<string, ModelProvider>): ModelProvider {
   if (isModel(option)) return { id, defaultModel: option.modelId, open: async () => option };
-  const { open, languageModel, defaultModel = '' } = (option ?? {}) as Partial<ModelProvider & AiSdkProvider>;
-  if (typeof open === 'function') return { id, defaultModel, open: open.bind(option) };
+  const { open, languageModel } = (option ?? {}) as Partial<ModelProvider & AiSdkProvider>;
+  if (typeof open === 'function') return option as ModelProvider;
   if (typeof languageModel === 'function') return openedByName(id, languageModel.bind(option));
   const ref = typeof option === 'string' ? parseModelText(option) : option;
   if (!isObject(ref) || typeof ref.id !== 'string')

@@ -17,13 +17,13 @@ function isDefinition(value: unknown): boolean {
 }
 
 /**
- * Returns true for a definition, and for an object whose member `definition` is one, as in the result of `defineLoop`.
+ * Returns true for a definition, and for an object or function whose member `definition` is one, as in the result of
+ * `defineLoop`.
  */
 function looksLikeLoop(value: unknown): boolean {
-  return (
-    isDefinition(value) ||
-    (typeof value === 'object' && value !== null && isDefinition((value as UnknownRecord).definition))
-  );
+  if (isDefinition(value)) return true;
+  const canHaveMembers = typeof value === 'function' || (typeof value === 'object' && value !== null);
+  return canHaveMembers && isDefinition((value as UnknownRecord).definition);
 }
 
 function importFailureReason(file: string, thrown: unknown): string {

@@ -134,7 +134,8 @@ async function locateRejection(item: FoundDefinition, error: LoopError): Promise
 
 /** Returns the id of an exported definition or loop; undefined if it cannot be read. */
 function idOfExport(code: unknown): string | undefined {
-  const id = ownProperty(ownProperty(code, 'definition') ?? code, 'id');
+  const { definition } = (code ?? {}) as { readonly definition?: unknown };
+  const id = ownProperty(definition ?? code, 'id');
   return typeof id === 'string' ? id : undefined;
 }
 

@@ -7,7 +7,7 @@ import type { Count } from './work.js';
 const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
 const schemas = { input: schema, output: schema };
 
-const increment = defineLoop({ id: 'increment', ...schemas, body: async (input) => ({ n: (input as Count).n + 1 }) });
+const increment = defineLoop({ id: 'increment', ...schemas, run: async (input) => ({ n: (input as Count).n + 1 }) });
 
 /** A composite of `steps` steps, each with the output of the previous one as input. */
 function chain(steps: number): Json {
@@ -27,7 +27,7 @@ const inCode = (steps: number) =>
   defineLoop({
     id: 'in-code',
     ...schemas,
-    body: async (input, scope) => {
+    run: async (input, scope) => {
       let value = input;
       for (let i = 0; i < steps; i++) value = await scope.call(increment, value);
       return value;
@@ -37,7 +37,7 @@ const inCode = (steps: number) =>
 const nested = defineLoop({
   id: 'nested',
   ...schemas,
-  body: async (input, scope): Promise<unknown> =>
+  run: async (input, scope): Promise<unknown> =>
     (input as Count).n === 0 ? input : scope.call(nested as never, { n: (input as Count).n - 1 } as never),
 });
 
@@ -45,7 +45,7 @@ const sideBySide = (branches: number) =>
   defineLoop({
     id: 'side-by-side',
     ...schemas,
-    body: async (_, scope) => {
+    run: async (_, scope) => {
       const each = Array.from({ length: branches }, (__, n) => (branch: Scope) => branch.call(increment, { n }));
       return { n: (await scope.all(each)).length };
     },

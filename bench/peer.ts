@@ -21,7 +21,7 @@ const effects = defineLoop({
   id: 'effects',
   input: schema,
   output: schema,
-  body: async (input, scope) => {
+  run: async (input, scope) => {
     const onceEffect = effect('once');
     for (let i = 0; i < (input as Job).steps; i++) {
       await scope.effect(onceEffect);

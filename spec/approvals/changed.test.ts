@@ -173,7 +173,7 @@ verifies('approval.bound', 'a second protocol tool of the same name and other co
 
 /** A host with an agent in JSON whose tool is a loop with a code body. */
 function bodyHost(body: () => unknown, more: object = {}) {
-  const code = defineLoop({ id: 'job', input: true, output: true, body: body as never, ...more });
+  const code = defineLoop({ id: 'job', input: true, output: true, run: body as never, ...more });
   const boss = agentDef('boss', { tools: ['job'], approvals: { job: 'ask' } });
   const providers = [replyProvider([{ calls: [['job', {}]] }, { text: 'done' }])];
   return (store: ReturnType<typeof memoryStore>) => hostOf([code, boss], { store, providers, seed: ran + 1 });

@@ -122,7 +122,7 @@ verifies('approval.depth', 'the list of approvers also applies where code calls 
   const act = (input: unknown) => actions.act(input as never, undefined as never) as never;
   const inner = defineLoop({ id: 'pay', input: true, output: true, policy: { approval: 'ask' }, tool: act });
   const body = (input: unknown, scope: Scope) => scope.call(inner, input as never) as never;
-  const outer = defineLoop({ id: 'root', input: true, output: true, body });
+  const outer = defineLoop({ id: 'root', input: true, output: true, run: body });
   const host = hostOf([outer]);
   const { turnId } = await host.run({ loop: 'root', input: {}, approvers: ['ada'], principal: 'eve' });
   const approval = await onlyPending(host);
@@ -136,7 +136,7 @@ verifies('approval.depth', 'an approval where code calls the tool expires', asyn
   const clock = new ManualClock(1_000_000);
   const inner = defineLoop({ id: 'pay', input: true, output: true, policy: { approval: 'ask' }, tool: () => 1 });
   const body = (input: unknown, scope: Scope) => scope.call(inner, input as never) as never;
-  const host = hostOf([defineLoop({ id: 'root', input: true, output: true, body })], { clock });
+  const host = hostOf([defineLoop({ id: 'root', input: true, output: true, run: body })], { clock });
   const { turnId } = await host.run({ loop: 'root', input: {} });
   await clock.advance(31 * 86_400_000);
   expect(await host.resume(turnId)).toMatchObject({ status: 'error', error: { code: 'APPROVAL_DENIED' } });
@@ -181,7 +181,7 @@ verifies(
       await scope.race([paying, (other) => other.sleep(1000)]);
       return scope.wait('later') as never;
     };
-    const host = hostOf([defineLoop({ id: 'root', input: true, output: true, body })], { clock });
+    const host = hostOf([defineLoop({ id: 'root', input: true, output: true, run: body })], { clock });
     const running = host.run({ loop: 'root', input: {}, sessionId: 's' });
     await ticks();
     await clock.advance(1000);

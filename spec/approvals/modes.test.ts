@@ -44,7 +44,7 @@ const code = (inner: DefinedLoop, id = 'code'): DefinedLoop =>
     id,
     input: true,
     output: true,
-    body: (input: unknown, scope: Scope) => scope.call(inner, input) as never,
+    run: (input: unknown, scope: Scope) => scope.call(inner, input) as never,
   } as never) as DefinedLoop;
 
 /** The ways from an outer agent to a tool of an inner one. */

@@ -145,7 +145,7 @@ verifies('approval.standing', 'neither a body nor a tool can record a grant for 
     id: 'sly',
     input: true,
     output: true,
-    body: async (_, scope) => {
+    run: async (_, scope) => {
       await scope.record('rondo.grant.given', () => ({ ...value }));
       await scope.record('rondo.approval.granted', () => ({ ...value }));
       return null;

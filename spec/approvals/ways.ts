@@ -201,7 +201,7 @@ export const WAYS: readonly Way[] = [
     setUp: (actions, guard) => {
       const inner = inCode(actions, guard, 'tool');
       const body = (input: unknown, scope: Scope) => scope.call(inner, input);
-      return { definitions: [defineLoop({ id: 'root', input: true, output: true, body } as never)], root: 'root' };
+      return { definitions: [defineLoop({ id: 'root', input: true, output: true, run: body } as never)], root: 'root' };
     },
   },
   ...(['tool', 'body'] as const).map((kind) => ({
@@ -210,7 +210,7 @@ export const WAYS: readonly Way[] = [
     setUp: (actions: RecordedActions, guard: Guard) => {
       const inner = inCode(actions, guard, kind);
       const body = (input: unknown, scope: Scope) => scope.call(inner, input);
-      const code = defineLoop({ id: 'code', input: true, output: true, body } as never);
+      const code = defineLoop({ id: 'code', input: true, output: true, run: body } as never);
       return { definitions: [code, inner, boss(guard, ['code', 'pay'])], root: 'boss', replies: calling('code') };
     },
   })),

@@ -87,6 +87,6 @@ export function loopsOf(perform) {
     for (const item of steps) results.push(await runStep(item, turn, scope));
     return results;
   };
-  const plans = Object.keys(STEP_KINDS).map((id) => defineLoop({ id, input: anySchema, output: anySchema, body }));
+  const plans = Object.keys(STEP_KINDS).map((id) => defineLoop({ id, input: anySchema, output: anySchema, run: body }));
   return [ask, ...plans];
 }

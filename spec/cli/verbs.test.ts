@@ -146,7 +146,7 @@ function loopInCode(value: string): string {
   const library = new URL('../../dist/index.js', import.meta.url);
   return `import { defineLoop } from ${JSON.stringify(library)};
     const anything = {};
-    export const coded = defineLoop({ id: 'coded', input: anything, output: anything, body: async () => ({ value: ${value} }) });`;
+    export const coded = defineLoop({ id: 'coded', input: anything, output: anything, run: async () => ({ value: ${value} }) });`;
 }
 
 verifies('cli.contract', 'diff compares two turns', async () => {

@@ -32,7 +32,7 @@ verifies(
     const loop = defineLoop({
       id: 'write',
       ...any,
-      body: async (_, scope) => [await scope.effect(effect('tool')), await scope.effect(effect('model'))],
+      run: async (_, scope) => [await scope.effect(effect('tool')), await scope.effect(effect('model'))],
     });
     const live: TraceEvent[] = [];
     const result = await host.run({ loop, input: null }, { onEvent: (event) => live.push(event) });
@@ -60,7 +60,7 @@ verifies(
   'durationMs measures only the validation, even after a slow body',
   async () => {
     const slow = defineLoop({ id: 'slow', ...any, tool: async () => setTimeout(120, null), safety: 'idempotent' });
-    const outer = defineLoop({ id: 'outer', ...any, body: (_, scope) => scope.call(slow, null) });
+    const outer = defineLoop({ id: 'outer', ...any, run: (_, scope) => scope.call(slow, null) });
     const { trace, turnId } = await hostOf().run({ loop: outer, input: null });
     for (const callId of [turnId, `${turnId}/0`]) {
       expect(payloadOf(trace, 'call.output.validated', callId)).toEqual({ durationMs: expect.closeTo(0, -2) });

@@ -66,7 +66,7 @@ function hostFixture(library: HostLibrary, replies: readonly Scripted[] = []): H
         description,
         tool: recordPayment,
       }) as DefinedLoop,
-    body: (id, body) => library.defineLoop({ ...ANY, id, body: body as never }) as DefinedLoop,
+    body: (id, body) => library.defineLoop({ ...ANY, id, run: body as never }) as DefinedLoop,
   };
 }
 

@@ -101,7 +101,7 @@ async function checkFallback(library: ClockLibrary, open: () => Promise<never>):
     },
   };
   const policy = { fallback: [{ id: 'good' }] };
-  const loop = library.defineLoop({ id: 'p', input: true, output: true, prompt: 'hi', backend: { id: 'bad' }, policy });
+  const loop = library.defineLoop({ id: 'p', input: true, output: true, prompt: 'hi', model: { id: 'bad' }, policy });
   const { error } = await hostOf(library, loop, [unavailable, fallback]).run({ loop: 'p', input: {} });
   deepStrictEqual([fallbackOpens, error?.code], [1, 'BACKEND_FAILED']);
 }
@@ -128,7 +128,7 @@ export const clockChecks = {
   },
   'a policy without effect is refused for a loop in code': async (library: ClockLibrary): Promise<void> => {
     const policy = { fallback: [{ id: 'mock' }] };
-    throws(() => library.defineLoop({ id: 'x', input: true, output: true, body: () => 1, policy }), /has no effect/);
+    throws(() => library.defineLoop({ id: 'x', input: true, output: true, run: () => 1, policy }), /has no effect/);
   },
   'a backend whose open throws is replaced by the fallback': (library: ClockLibrary): Promise<void> =>
     checkFallback(library, () => {

@@ -21,7 +21,7 @@ const loop = (i: number): string =>
     ? `export const loop0 = defineLoop({ id: 'loop-0', input: in0, output: out0, safety: 'pure',
   tool: ({ id, n, tags }) => ({ id, total: n, parts: tags.map((name) => ({ name, n })) }) });`
     : `export const loop${i} = defineLoop({ id: 'loop-${i}', input: in${i}, output: out${i},
-  body: async ({ id, n, tags, kind }, scope) => {
+  run: async ({ id, n, tags, kind }, scope) => {
     const before = await scope.call(loop${i - 1}, { id, n: n + 1, tags, ...(kind && { kind }) });
     const [one, two] = await scope.all([
       async () => before.total,
@@ -79,7 +79,7 @@ verifies('types.budget', 'the compiler rejects an input that the schema of a loo
   const folder = mkdtempSync(absolute('node_modules/.types-budget-'));
   try {
     const head = `import { z } from 'zod';\nimport { defineLoop } from 'rondo';\n${schemas(0)}\n${loop(0)}`;
-    const wrong = `\nexport const bad = defineLoop({ id: 'bad', input: in0, output: out0, body: (_, scope) => scope.call(loop0, { id: 1 }) });`;
+    const wrong = `\nexport const bad = defineLoop({ id: 'bad', input: in0, output: out0, run: (_, scope) => scope.call(loop0, { id: 1 }) });`;
     expect(() => costOf(folder, 'right', head)).not.toThrow();
     expect(() => costOf(folder, 'wrong', head + wrong)).toThrow();
   } finally {

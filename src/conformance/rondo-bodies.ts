@@ -34,7 +34,7 @@ export function codeCompositeLoop({ id, body }: CodeComposite, registry: Registr
     id,
     input: true,
     output: true,
-    body: async (input, scope) =>
+    run: async (input, scope) =>
       (await body(input, {
         call: (loopId, childInput) => call(scope, loopId, childInput),
         all: (calls) => scope.all(calls.map((each) => (branch) => call(branch, each.loopId, each.input))),

@@ -76,7 +76,7 @@ const ANYTHING = true as const;
 verifies('definition.pin', 'a change of code that breaks an open turn is reported before it is resumed', async () => {
   const store = memoryStore();
   const make = (body: (input: unknown, scope: Scope) => Promise<unknown>) =>
-    defineLoop({ id: 'code', input: ANYTHING, output: ANYTHING, body });
+    defineLoop({ id: 'code', input: ANYTHING, output: ANYTHING, run: body });
   const before = make(async (_, scope) => {
     await scope.record('acme.first', () => 1);
     return scope.wait('go');
@@ -105,7 +105,7 @@ verifies('turn.replay', 'a replay performs no effect and detects changed code', 
     id: 'sum',
     input: ANYTHING,
     output: ANYTHING,
-    body: async (input, scope) => ((await scope.call(effect, input)) as number) + add,
+    run: async (input, scope) => ((await scope.call(effect, input)) as number) + add,
   });
   const effect = defineLoop({ id: 'effect', input: ANYTHING, output: ANYTHING, safety: 'pure', tool: () => ++runs });
   const host = hostOf([sum, effect], { store });
@@ -136,7 +136,7 @@ verifies('turn.status', 'the status of a turn is ok, error or paused, and a canc
   await expect(host.archive.status('s-missing.1')).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
 });
 
-const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, body: (_, scope) => scope.wait('go') });
+const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, run: (_, scope) => scope.wait('go') });
 
 verifies('turn.trace', 'the streamed events equal the trace of the result and of the store', async () => {
   const host = hostOf([tool('t'), prompt('p', 'x'), composite('c', [step('t'), step('p', {})])]);
@@ -153,7 +153,7 @@ verifies('turn.trace', 'a branch that lost a race is closed in the trace', async
     id: 'racing',
     input: ANYTHING,
     output: ANYTHING,
-    body: (_, scope) => scope.race([(a) => a.call(waits, {}), (b) => b.record('acme.won', () => 'won')]),
+    run: (_, scope) => scope.race([(a) => a.call(waits, {}), (b) => b.record('acme.won', () => 'won')]),
   });
   const result = await hostOf([racing]).run({ loop: 'racing', input: {} });
   expect(result).toMatchObject({ status: 'ok', output: 'won' });
@@ -236,12 +236,12 @@ verifies('turn.replay', 'the replay of a cancelled turn matches unchanged code a
     await scope.call(same, 1);
     return scope.wait('go');
   };
-  const same = defineLoop({ id: 'same', input: ANYTHING, output: ANYTHING, body: (input) => input });
-  const host = hostOf([defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, body })], { store });
+  const same = defineLoop({ id: 'same', input: ANYTHING, output: ANYTHING, run: (input) => input });
+  const host = hostOf([defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, run: body })], { store });
   const { turnId } = await host.run({ loop: 'w', input: {} });
   expect(await host.cancel(turnId, 'enough')).toBe(true);
   expect(await host.replay(turnId)).toMatchObject({ matches: true, calls: 1 });
-  const changed = defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, body: (_, scope) => scope.wait('go') });
+  const changed = defineLoop({ id: 'w', input: ANYTHING, output: ANYTHING, run: (_, scope) => scope.wait('go') });
   expect(await hostOf([changed], { store }).replay(turnId, 'now')).toMatchObject({ matches: false });
 });
 
@@ -272,13 +272,13 @@ verifies(
       id: 'inner',
       input: ANYTHING,
       output: ANYTHING,
-      body: (_, scope) => scope.sleep(1).then(() => 1),
+      run: (_, scope) => scope.sleep(1).then(() => 1),
     });
     const concurrent = defineLoop({
       id: 'concurrent',
       input: ANYTHING,
       output: ANYTHING,
-      body: async (_, scope) => {
+      run: async (_, scope) => {
         const first = scope.call(inner, 1);
         void scope.call(inner, 2);
         void scope.record('acme.third', () => 3);
@@ -298,7 +298,7 @@ verifies('lsem.6.event', 'the times of a trace never decrease, even if the clock
     id: 'back',
     input: ANYTHING,
     output: ANYTHING,
-    body: async (_, scope) => {
+    run: async (_, scope) => {
       await scope.log('info', 'before');
       now = 4_000;
       await scope.log('info', 'after');

@@ -7,7 +7,7 @@ import { defineLoop } from '../loops/define.js';
 import { type SessionActionDeps, SessionActions } from './session-actions.js';
 
 const ANYTHING = {} as const;
-const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, body: (_, scope) => scope.wait('go') });
+const waits = defineLoop({ id: 'waits', input: ANYTHING, output: ANYTHING, run: (_, scope) => scope.wait('go') });
 
 verifies(
   'sqlite.repeat',

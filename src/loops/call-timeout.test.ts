@@ -13,7 +13,7 @@ const step = (loopId: string) => ({ loopId, inputMapping: '$.input' });
 
 const never = (): Promise<never> => new Promise(() => {});
 const code = (id: string, body: (input: unknown, scope: Scope) => unknown, more: object = {}) =>
-  defineLoop({ id, input: true, output: true, body: body as () => never, ...more });
+  defineLoop({ id, input: true, output: true, run: body as () => never, ...more });
 
 /** Calls that are still running when they time out, by what they are waiting for. */
 const stuck: readonly [blocker: string, definitions: readonly unknown[]][] = [

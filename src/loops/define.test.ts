@@ -20,7 +20,7 @@ const twice = defineLoop({
   version: '2.1.0',
   input: z.object({ n: z.number() }),
   output: z.number(),
-  body: async ({ n }, scope) => {
+  run: async ({ n }, scope) => {
     await scope.log('info', 'starting');
     const { n: once } = await scope.call(double, { n });
     await scope.record('acme.halfway', () => once);
@@ -58,7 +58,7 @@ verifies('lsem.6.vendor', 'a record of a custom type becomes an event, and a cor
     id: 'forging-body',
     input: true,
     output: true,
-    body: (_, scope) => scope.record('child.started', () => 1),
+    run: (_, scope) => scope.record('child.started', () => 1),
   });
   const host = hostOf([]);
   const result = await host.run({ loop: twice, input: { n: 1 } });
@@ -79,7 +79,7 @@ verifies(
     const bad = await host.run({ loop: double, input: { n: 'two' as unknown as number } });
     expect(bad.error).toMatchObject({ code: 'INPUT_VALIDATION_FAILED', details: { errors: [{ path: '/n' }] } });
     expect(typesOf(bad.trace, bad.callId)).toEqual(['call.started', 'call.errored']);
-    const wrong = defineLoop({ id: 'wrong', input: true, output: z.string(), body: () => 5 as unknown as string });
+    const wrong = defineLoop({ id: 'wrong', input: true, output: z.string(), run: () => 5 as unknown as string });
     expect((await host.run({ loop: wrong, input: 1 })).error?.code).toBe('OUTPUT_VALIDATION_FAILED');
   },
 );
@@ -100,12 +100,12 @@ verifies('definition.code', 'a prompt in code behaves like the same prompt in JS
 verifies('definition.code', 'defineLoop refuses invalid options', () => {
   const schemas = { input: true, output: true } as const;
   const make = (spec: object) => () => defineLoop(spec as Parameters<typeof defineLoop>[0]);
-  expect(make({ id: 'x', ...schemas })).toThrow(/exactly one of body, tool and prompt/);
-  expect(make({ id: 'x', ...schemas, body: () => 1, tool: () => 1 })).toThrow(/exactly one/);
+  expect(make({ id: 'x', ...schemas })).toThrow(/exactly one of run, tool and prompt/);
+  expect(make({ id: 'x', ...schemas, run: () => 1, tool: () => 1 })).toThrow(/exactly one/);
   expect(make({ id: 'x', ...schemas, boddy: () => 1 })).toThrow(/unknown option "boddy"/);
-  expect(make({ id: 'a\nb', ...schemas, body: () => 1 })).toThrow(/id/);
-  expect(make({ id: 'x', version: 'latest', ...schemas, body: () => 1 })).toThrow(/version/);
-  expect(make({ id: 'x', input: { type: 'strng' }, output: true, body: () => 1 })).toThrow(/inputSchema|strng|input/);
+  expect(make({ id: 'a\nb', ...schemas, run: () => 1 })).toThrow(/id/);
+  expect(make({ id: 'x', version: 'latest', ...schemas, run: () => 1 })).toThrow(/version/);
+  expect(make({ id: 'x', input: { type: 'strng' }, output: true, run: () => 1 })).toThrow(/inputSchema|strng|input/);
 });
 
 verifies('lsem.4.input', 'an asynchronous schema never accepts a value', async () => {
@@ -113,7 +113,7 @@ verifies('lsem.4.input', 'an asynchronous schema never accepts a value', async (
     id: 'asynchronous',
     input: z.string().refine(async () => false),
     output: true,
-    body: () => 'reached',
+    run: () => 'reached',
   });
   const result = await hostOf([]).run({ loop: asynchronous, input: 'x' });
   expect(result.status).toBe('error');
@@ -131,7 +131,7 @@ verifies(
     const thenable = Object.fromEntries([['then', then]]);
     for (const validate of [() => thenable, () => Promise.reject(new Error('late'))]) {
       const input = { '~standard': { version: 1, vendor: 'x', validate: validate as () => Promise<never> } } as const;
-      const loop = defineLoop({ id: 'late', input, output: true, body: () => 'reached' });
+      const loop = defineLoop({ id: 'late', input, output: true, run: () => 'reached' });
       expect((await hostOf([]).run({ loop, input: 1 })).error?.message).toContain('asynchronous');
     }
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,6 +1,6 @@
 /**
  * `defineLoop`: defines a loop in code. It infers the types of input and output from any Standard Schema and returns a
- * loop that is registered and run like a JSON definition. Exactly one of `body`, `tool` and `prompt` is its
+ * loop that is registered and run like a JSON definition. Exactly one of `run`, `tool` and `prompt` is its
  * implementation.
  */
 
@@ -52,7 +52,7 @@ interface LoopSpecBase<I extends AnySchema, O extends AnySchema> {
 /** A loop whose implementation is a function over its scope. The function is replayed, so it must be deterministic. */
 export interface BodyLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
   /** Does all its work through the scope: calls, effects, waits, timers and records. */
-  readonly body: (input: OutputOf<I>, scope: Scope) => Promise<InputOf<O>> | InputOf<O>;
+  readonly run: (input: OutputOf<I>, scope: Scope) => Promise<InputOf<O>> | InputOf<O>;
   readonly tool?: never;
   readonly prompt?: never;
 }
@@ -66,7 +66,7 @@ export interface ToolLoopSpec<I extends AnySchema, O extends AnySchema> extends 
    * @default 'once'
    */
   readonly safety?: Safety;
-  readonly body?: never;
+  readonly run?: never;
   readonly prompt?: never;
 }
 
@@ -75,11 +75,11 @@ export interface PromptLoopSpec<I extends AnySchema, O extends AnySchema> extend
   /** The prompt, or its template with `{{name}}` placeholders. */
   readonly prompt: PromptSpec | string;
   /**
-   * The backend that answers the prompt.
+   * The model that answers the prompt.
    * @default { id: 'mock' }
    */
-  readonly backend?: BackendRef;
-  readonly body?: never;
+  readonly model?: BackendRef;
+  readonly run?: never;
   readonly tool?: never;
 }
 
@@ -99,16 +99,16 @@ const LOOP_SPEC_KEYS = optionKeys<Record<KeyOf<LoopSpec<AnySchema, AnySchema>>, 
   output: true,
   policy: true,
   metadata: true,
-  body: true,
+  run: true,
   tool: true,
   safety: true,
   prompt: true,
-  backend: true,
+  model: true,
 });
 const CODE_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: true };
 
 /**
- * Defines a loop with a body, a tool function or a prompt. Throws DEFINITION_INVALID if an option is invalid.
+ * Defines a loop with a function, a tool function or a prompt. Throws DEFINITION_INVALID if an option is invalid.
  *
  * @example
  * ```ts
@@ -123,7 +123,7 @@ const CODE_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: true };
  *   id: 'total',
  *   input: z.object({ skus: z.array(z.string()) }),
  *   output: z.object({ cents: z.number() }),
- *   body: async ({ skus }, scope) => {
+ *   run: async ({ skus }, scope) => {
  *     const prices = await scope.all(skus.map((sku) => (branch) => branch.call(price, { sku })));
  *     return { cents: prices.reduce((sum, { cents }) => sum + cents, 0) };
  *   },
@@ -141,26 +141,26 @@ export function defineLoop<const I extends AnySchema, const O extends AnySchema>
   return {
     name: id,
     version: definition.version,
-    bodyKind: spec.body !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
+    bodyKind: spec.run !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
     body: createBody(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
     hasFastValidation: input.isFast && output.isFast,
     definition,
     validators: { input: input.validator, output: output.validator },
-    source: String(spec.body ?? spec.tool ?? ''),
+    source: String(spec.run ?? spec.tool ?? ''),
   };
 }
 
 function assertSpec(spec: LoopSpec<AnySchema, AnySchema>): void {
   const unknown = Object.keys(spec).filter((key) => !LOOP_SPEC_KEYS.has(key));
-  const kinds = [spec.body, spec.tool, spec.prompt].filter((kind) => kind !== undefined).length;
+  const kinds = [spec.run, spec.tool, spec.prompt].filter((kind) => kind !== undefined).length;
   const options = [...LOOP_SPEC_KEYS].join(', ');
   const reason =
     unknown.length > 0
       ? `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}; the options are ${options}`
       : kinds !== 1
-        ? 'it needs exactly one of body, tool and prompt'
+        ? 'it needs exactly one of run, tool and prompt'
         : undefined;
   if (reason === undefined) return;
   throw new LoopError('DEFINITION_INVALID', `defineLoop("${spec.id}"): ${reason}.`, { reason });
@@ -185,7 +185,7 @@ function definitionOf(spec: LoopSpec<AnySchema, AnySchema>, input: Validator, ou
   const where = `defineLoop("${id}")`;
   if (spec.prompt !== undefined) {
     const prompt = typeof spec.prompt === 'string' ? { template: spec.prompt } : spec.prompt;
-    return parseDefinition({ ...base, kind: 'prompt', prompt, ...(spec.backend && { backend: spec.backend }) }, where);
+    return parseDefinition({ ...base, kind: 'prompt', prompt, ...(spec.model && { backend: spec.model }) }, where);
   }
   const tool = { implementation: 'code:tool', ...(spec.tool !== undefined && spec.safety && { safety: spec.safety }) };
   const parsed = parseDefinition(
@@ -205,9 +205,9 @@ function createBody(
   output: Validator,
 ): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
-  const { tool, body } = spec;
+  const { tool, run } = spec;
   // The approvals of the gate and of a tool are bound to the whole definition and to the source of the code.
-  const fingerprint = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? body ?? '')}`;
+  const fingerprint = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? run ?? '')}`;
   if (prompt !== undefined) {
     const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };
     return withApprovalGate(
@@ -216,7 +216,7 @@ function createBody(
     );
   }
   if (tool === undefined) {
-    const bounded = withCallTimeout(id, policy?.timeoutMs, body as unknown as Loop<Json, Json>['body']);
+    const bounded = withCallTimeout(id, policy?.timeoutMs, run as unknown as Loop<Json, Json>['body']);
     return withApprovalGate({ name: id, definitionFingerprint: fingerprint, exactNameOnly: false }, bounded);
   }
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCallContext);

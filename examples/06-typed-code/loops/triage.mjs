@@ -15,7 +15,7 @@ export const classify = defineLoop({
   output: z.object({ topic, urgent: z.boolean() }),
   prompt: 'Which topic is this message about, and is it urgent?\n\n{{message}}',
   // The path is absolute, because a loop in code has no directory of its own for relative paths.
-  backend: { id: 'scripted', model: fileURLToPath(new URL('triage.script.json', import.meta.url)) },
+  model: { id: 'scripted', model: fileURLToPath(new URL('triage.script.json', import.meta.url)) },
 });
 
 /** A tool: one recorded effect with a declared safety. */
@@ -38,7 +38,7 @@ export const triage = defineLoop({
   description: 'Assigns a message to a team.',
   input: z.object({ message: z.string().min(1), from: z.string().default('a customer') }),
   output: z.object({ team: z.string(), topic, note: z.string() }),
-  body: async ({ message, from }, scope) => {
+  run: async ({ message, from }, scope) => {
     const { topic: about, urgent } = await scope.call(classify, { message });
     const { team } = await scope.call(onDuty, { topic: about });
     if (urgent) await scope.log('warn', `${team} must look at this today`);

@@ -342,7 +342,7 @@ function bodyCases() {
           race: (_, scope) =>
             scope.race([(branch) => branch.effect(effect), (branch) => branch.effect({ ...effect, name: 'w2' })]),
         }[kind];
-        const code = rondo.defineLoop({ id: 'code', input: true, output: true, body });
+        const code = rondo.defineLoop({ id: 'code', input: true, output: true, run: body });
         plans.set('root', [0]);
         const root = rondo.defineAgent({
           id: 'root',

@@ -326,7 +326,7 @@ function forgedGrantCases() {
         await scope.record(type, () => value);
         return {};
       };
-      const forger = rondo.defineLoop({ id: 'forger', input: true, output: true, body });
+      const forger = rondo.defineLoop({ id: 'forger', input: true, output: true, run: body });
       await outcome(host.run({ loop: forger, input: {}, sessionId: 's' }));
       const result = await host.run({ loop, input: CALL, sessionId: 's' });
       expect(result.status === 'paused' && ran.length === 0, 'an approval request', { status: result.status, ran });

@@ -81,7 +81,7 @@ const kinds = {
   },
   'code waits for a time': async (victim, clone) => {
     const body = `async (_, scope) => { await scope.sleep(3_600_000); return {}; }`;
-    const exported = `export const sleeper = defineLoop({ id: 'sleeper', version: '1.0.0', input: {}, output: {}, body: ${body} });\n`;
+    const exported = `export const sleeper = defineLoop({ id: 'sleeper', version: '1.0.0', input: {}, output: {}, run: ${body} });\n`;
     const code = `import { defineLoop } from ${JSON.stringify(library)};\n${hostileCode(victim, 'code of a journal')}${exported}`;
     mkdirSync(join(victim.project, 'loops'), { recursive: true });
     writeFileSync(join(victim.project, 'loops', 'sleeper.mjs'), code);

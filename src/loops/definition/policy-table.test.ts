@@ -39,7 +39,7 @@ const makers: { readonly [form in LoopForm]: readonly ((policy: PolicySpec) => u
     (policy) => defineAgent({ id: 'x', model: 'mock', policy }),
   ],
   steps: [(policy) => ({ ...base, kind: 'composite', composite: { steps }, policy })],
-  code: [(policy) => defineLoop({ id: 'x', input: true, output: true, body: () => 1, policy })],
+  code: [(policy) => defineLoop({ id: 'x', input: true, output: true, run: () => 1, policy })],
 };
 
 function refusalOf(register: () => unknown): LoopError | undefined {

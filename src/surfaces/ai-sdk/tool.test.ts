@@ -171,7 +171,7 @@ verifies('aisdk.tool', 'a loop in code keeps its types and schema as a tool', as
     id: 'double',
     input: z.object({ number: z.number() }),
     output: z.object({ number: z.number() }),
-    body: ({ number }) => ({ number: number * 2 }),
+    run: ({ number }) => ({ number: number * 2 }),
   });
   const host = hostOf([]);
   const doubling = toAISDKTool(double, { host });

@@ -200,6 +200,7 @@ export const requirements = {
   'cli.input': 'Bad input is a typed error with its location, and nothing is written in part.',
   'example.runs': 'Every example runs without a key and verifies itself.',
   'docs.errors': 'The page of errors is generated from the table of codes.',
+  'types.schema': 'A JSON Schema literal has the type of the values that it accepts, and never a narrower one.',
   'types.budget': 'The type checker stays within a budget for a project of fifty loops.',
   'looops.export.events': 'rondo/events contains types and one list: no AI SDK, nothing at run time but the list.',
   'looops.export.tools': 'rondo/tools exports LoopsTool, LoopsToolSet, ApprovalRequiredError and loopsTool().',

@@ -103,8 +103,9 @@ const ourDeltas = (model: MockLanguageModelV3, deltaCount: number) => {
       deltas += 1;
       text += delta;
     };
-    const { output } = await turn('go', memoryStore(), { onDelta });
-    assertResult(deltas === deltaCount && text === DELTA.repeat(deltaCount) && output?.text === text, { deltas, text });
+    const result = await turn('go', memoryStore(), { onDelta });
+    const answer = result.status === 'ok' ? result.output.text : undefined;
+    assertResult(deltas === deltaCount && text === DELTA.repeat(deltaCount) && answer === text, { deltas, text });
   };
 };
 

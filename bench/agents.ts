@@ -52,8 +52,8 @@ async function bytesAfter(folder: string, turns: number): Promise<number> {
   const store = await openSqlite(join(folder, 'session.db'));
   for (let n = 0; n < turns; n++) {
     const answer = randomText();
-    const { output } = await agentOf(answersWith(answer))(randomText(), store, { sessionId: 'long' });
-    if (output?.text !== answer) throw new Error('A turn did not end with its answer.');
+    const result = await agentOf(answersWith(answer))(randomText(), store, { sessionId: 'long' });
+    if (result.status !== 'ok' || result.output.text !== answer) throw new Error('A turn did not end with its answer.');
   }
   await store.close();
   return readdirSync(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0);

@@ -12,6 +12,7 @@ import { RecordedActions, ticks, within } from '../support/approval-fixture.js';
 import { codeOf } from '../support/code-of.js';
 import { hostOf, tool } from '../support/host-fixture.js';
 import { agentDef, modelOf, replyProvider, wholeOf } from '../support/scripted-agents.js';
+import { errorOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
 const REQUEST: ModelRequest = { backendId: 'x', model: 'x', promptLength: 1, prompt: 'x' };
@@ -127,7 +128,11 @@ verifies(
         });
         const result = await host.run({ loop: 'boss', input: { prompt: 'go' }, sessionId: 's' });
         const later = await host.run({ loop: 'boss', input: { prompt: 'and?' }, sessionId: 's' });
-        expect([result.status, later.status, later.error?.code], `${name} ${depth}`).toEqual(['ok', 'ok', undefined]);
+        expect([result.status, later.status, errorOf(later)?.code], `${name} ${depth}`).toEqual([
+          'ok',
+          'ok',
+          undefined,
+        ]);
         expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
       }
     }
@@ -146,7 +151,7 @@ async function inTime(definitions: readonly unknown[], providers: readonly Model
   const result = await within(1000, running);
   if (result === 'timed out') return result;
   expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
-  return result.error?.code ?? result.status;
+  return errorOf(result)?.code ?? result.status;
 }
 
 const silentProvider = (): ModelProvider => providerOf(modelWith(() => new ReadableStream({})));

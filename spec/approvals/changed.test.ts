@@ -12,6 +12,7 @@ import { loopsTool } from '../../src/protocol/tool.js';
 import { ASK, answerOutcome, onlyPending } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
 import { agentDef, modelOf, replyProvider } from '../support/scripted-agents.js';
+import { errorOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 import { asks, CHANGES, changed, PAY } from './changes.js';
 
@@ -85,7 +86,7 @@ async function changeWhilePending(
   const { id } = await onlyPending(host);
   await host.answer({ id, approved: true, by: 'ada' });
   const end = await host.resume(turnId).then(
-    ({ status, error }) => error?.code ?? status,
+    (result) => errorOf(result)?.code ?? result.status,
     (thrown: unknown) => (thrown as { readonly code?: string }).code ?? String(thrown),
   );
   const isPending = (await host.archive.approvals()).map((one) => one.id).includes(id);

@@ -6,6 +6,7 @@ import type { TurnResult } from '../../src/protocol/trace.js';
 import { answerOutcome, type RandomSource, randomFrom, SEED, within } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
 import { agentDef } from '../support/scripted-agents.js';
+import { errorOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 import { type HostileReply, hostileModel, hostileReply } from './hostility.js';
 
@@ -97,11 +98,12 @@ verifies(
       const result = await within(20_000, runToEnd(agent, where, options));
       if (result === 'timed out') throw new Error(`${where}: the turn hangs`);
       expect(STATUSES, where).toContain(result.status);
-      if (result.error !== undefined) {
-        expect(Object.keys(errorCodes), `${where}: ${result.error.message}`).toContain(result.error.code);
-        expect(result.error.code, `${where}: ${result.error.message}`).toMatch(/^(BACKEND_FAILED|VALUE_INVALID)$/);
+      const error = errorOf(result);
+      if (error !== undefined) {
+        expect(Object.keys(errorCodes), `${where}: ${error.message}`).toContain(error.code);
+        expect(error.code, `${where}: ${error.message}`).toMatch(/^(BACKEND_FAILED|VALUE_INVALID)$/);
       }
-      outcomes.add(result.error?.code ?? result.status);
+      outcomes.add(error?.code ?? result.status);
       expect(agent.ran.others, where).toEqual([]);
       expect(agent.ran.safe.splice(0).every(isValidInput), where).toBe(true);
       const replay = await agent.host.replay(result.turnId);

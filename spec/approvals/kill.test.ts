@@ -11,6 +11,7 @@ import { ManualClock } from '../../src/testing/manual-clock.js';
 import { ASK, answerOutcome, ofType, ticks } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
 import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
+import { outputOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
 /** An external system, shared by all processes: the idempotency keys of each action. */
@@ -151,7 +152,7 @@ async function assertOnce(
     expect([safety, result.pending?.[0]?.kind], where).toEqual(['once', 'doubt']);
     return 'in doubt';
   }
-  expect([result.status, result.output], where).toEqual([expected.status, expected.output]);
+  expect([result.status, outputOf(result)], where).toEqual([expected.status, outputOf(expected)]);
   return 'ended';
 }
 

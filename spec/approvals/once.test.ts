@@ -196,7 +196,7 @@ verifies('approval.once', 'a concurrent cancel always wins over an answer', asyn
     const { id } = await onlyPending(host, sessionId);
     const works = [() => answerOutcome(host, { id, approved: true, by: 'ada' }), () => host.cancel(turnId, 'stop')];
     await Promise.all(random.shuffle(works).map((work) => work()));
-    expect(await host.resume(turnId)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+    expect(await host.resume(turnId)).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
     expect(actions.count).toBe(0);
     expect(await host.replay(turnId)).toMatchObject({ matches: true });
   }

@@ -19,6 +19,7 @@ import {
 } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
 import { agentDef, type Reply, replyProvider } from '../support/scripted-agents.js';
+import { pendingOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
 const RANDOM = 500;
@@ -107,7 +108,7 @@ async function answerPaused(fixture: OrderFixture, plan: Plan, random: RandomSou
     result = await host.resume(paused.turnId);
     const answered = order.slice(0, count + 1);
     expect(actions.count, where).toBe(answered.filter((one) => !plan.denied.has(one)).length);
-    expect(result.pending ?? [], where).toHaveLength(order.length - count - 1);
+    expect(pendingOf(result) ?? [], where).toHaveLength(order.length - count - 1);
   }
   assertRouted(fixture, plan, result, where);
 }
@@ -176,11 +177,12 @@ verifies(
       execute: () => null,
     });
     const host = hostOf([loopFromTool(pay), boss], { providers });
-    const { turnId, status, pending } = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
+    const paused = await host.run({ loop: 'boss', input: { prompt: 'pay' } });
+    const { turnId, status } = paused;
     const listed = await host.archive.approvals();
     const ids = listed.map(({ id }) => id);
     expect([status, listed.map(indexOf)]).toEqual(['paused', [0, 1, 2, 3]]);
-    expect(pending?.map(({ id }) => id)).toEqual(ids);
+    expect(pendingOf(paused).map(({ id }) => id)).toEqual(ids);
     expect((await host.archive.status(turnId))[0]?.pending?.map(({ id }) => id)).toEqual(ids);
   },
 );

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { renderApproval } from '../../src/surfaces/cli/render-approval.js';
 import { createColors } from '../../src/surfaces/cli/terminal-text.js';
+import { outputOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 import { approved, asking, type Project, projectOf, waiting } from './projects.js';
 
@@ -101,14 +102,14 @@ verifies('approval.target', 'the approved bytes run, whatever Node has cached', 
     const free = { ...asking(implementation), id: 'free', policy: {} };
     const project = projectWith(program, { 'free.json': free });
     await project.inProcess(async (host) => {
-      expect((await host.run({ loop: 'free', input: {} })).output).toBe('first');
+      expect(outputOf(await host.run({ loop: 'free', input: {} }))).toBe('first');
       for (const mark of ['first', 'second', 'third']) {
         project.write(file, text(mark));
         const { turnId } = await host.run({ loop: 'act', input: {} });
         const { target } = await waiting(host);
         expect(target?.sha256).toBe(createHash('sha256').update(text(mark)).digest('hex'));
         expect(await approved(host, turnId), `${file}: ${mark}`).toBe('ok');
-        expect((await host.resume(turnId)).output).toBe(mark);
+        expect(outputOf(await host.resume(turnId))).toBe(mark);
       }
     });
     expect(project.read('trace'), file).toBe('first\nfirst\nsecond\nthird\n');
@@ -121,11 +122,11 @@ verifies('approval.target', 'a module keeps its state between approved and other
   const free = { ...asking(implementation), id: 'free', policy: {} };
   const project = projectOf({ 'act.json': asking(implementation), 'free.json': free, 'act.mjs': count });
   await project.inProcess(async (host) => {
-    expect((await host.run({ loop: 'free', input: {} })).output).toBe(1);
+    expect(outputOf(await host.run({ loop: 'free', input: {} }))).toBe(1);
     const { turnId } = await host.run({ loop: 'act', input: {} });
     expect(await approved(host, turnId)).toBe('ok');
-    expect((await host.resume(turnId)).output).toBe(2);
-    expect((await host.run({ loop: 'free', input: {} })).output).toBe(3);
+    expect(outputOf(await host.resume(turnId))).toBe(2);
+    expect(outputOf(await host.run({ loop: 'free', input: {} }))).toBe(3);
   });
 });
 

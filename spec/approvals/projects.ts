@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest';
 import type { Host } from '../../src/host/host.js';
 import type { Approval } from '../../src/protocol/approval.js';
 import { composeHost, loadSettings } from '../../src/surfaces/compose.js';
+import { errorOf } from '../support/turn-results.js';
 
 /** A trusted project in a temporary directory. */
 export interface Project {
@@ -72,6 +73,6 @@ export async function waiting(host: Host): Promise<Approval> {
 /** Approves the pending approval and resumes the turn. Returns the status or the error code. */
 export async function approved(host: Host, turnId: string, more: object = {}): Promise<string> {
   await host.answer({ id: (await waiting(host)).id, approved: true, by: 'ada', ...more });
-  const { status, error } = await host.resume(turnId);
-  return error?.code ?? status;
+  const result = await host.resume(turnId);
+  return errorOf(result)?.code ?? result.status;
 }

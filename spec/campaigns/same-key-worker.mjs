@@ -23,8 +23,8 @@ async function runTurn() {
   });
   const store = await openSqlite(file);
   const host = new Host({ store, clock: systemClock, ids: systemIds, registry });
-  const { turnId, status, output, error } = await host.run({ loop: 'once-steps', input, key: turn });
-  printReport({ turnId, status, output, error });
+  const { trace: _, ...result } = await host.run({ loop: 'once-steps', input, key: turn });
+  printReport(result);
   await store.close();
 }
 

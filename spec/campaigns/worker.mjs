@@ -37,8 +37,8 @@ const host = new Host({ store, clock: systemClock, ids: systemIds, registry });
 /** Returns the fields of a result for a report. @param {import('rondo/protocol').TurnResult | undefined} result */
 const resultFields = (result) => {
   if (result === undefined) return undefined;
-  const { turnId, sessionId, status, output, error, pending, reason } = result;
-  return { turnId, sessionId, status, output, error, pending, reason };
+  const { trace: _, ...fields } = result;
+  return fields;
 };
 
 /** @typedef {{ id: number, op: string } & Record<string, string>} Command */

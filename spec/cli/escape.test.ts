@@ -3,6 +3,7 @@
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
 import { Project, tool } from '../support/cli-project.js';
+import { outputOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 import { attacks, HARMFUL, withoutStyles } from './attacks.js';
 import { hasScript, Pty } from './pty.js';
@@ -36,8 +37,8 @@ verifies('cli.escape', 'JSON output contains no control characters and keeps its
     const { stdout } = await project.run(args);
     expect(stdout, args.join(' ')).not.toMatch(HIDDEN_IN_JSON);
   }
-  const { output } = await project.json<TurnResult>(['run', 'echo', '--input', '@in.json']);
-  expect(output).toEqual({ text: hostile, [hostile]: 1 });
+  const result = await project.json<TurnResult>(['run', 'echo', '--input', '@in.json']);
+  expect(outputOf(result)).toEqual({ text: hostile, [hostile]: 1 });
   const { definition } = await project.json<{ definition: { description: string } }>(['show', 'echo']);
   expect(definition.description).toBe(hostile);
 });

@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
 import { Project, tool } from '../support/cli-project.js';
+import { outputOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
 interface Case {
@@ -79,9 +80,9 @@ verifies('cli.input', 'ten megabytes of input are accepted', async () => {
   const text = JSON.stringify(value);
   project.write('big.json', text);
   const fromFile = await project.json<TurnResult>(run('--input', '@big.json'));
-  expect(fromFile.output).toEqual(value);
+  expect(outputOf(fromFile)).toEqual(value);
   const piped = await project.json<TurnResult>(run('--input', '-'), { input: text });
-  expect(piped.output).toEqual(value);
+  expect(outputOf(piped)).toEqual(value);
 });
 
 verifies('cli.input', 'input over 64 MiB is refused', async () => {

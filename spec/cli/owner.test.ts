@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
 import type { TurnResult, TurnStatus } from '../../src/protocol/index.js';
 import { Project, tool, until } from '../support/cli-project.js';
+import { pendingOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
 const DATABASE = '.rondo/journal.db';
@@ -34,7 +35,7 @@ verifies('cli.owner', 'a running turn can be listed, inspected and cancelled fro
   expect(JSON.parse(cancelled.stdout)).toMatchObject({ turnId: turn, cancelled: true });
   const runner = await ended;
   expect(runner.code).toBe(1);
-  expect(JSON.parse(runner.stdout)).toMatchObject({ turnId: turn, status: 'error', error: { code: 'CANCELLED' } });
+  expect(JSON.parse(runner.stdout)).toMatchObject({ turnId: turn, status: 'cancelled', error: { code: 'CANCELLED' } });
   expect(project.has(RECORD)).toBe(false);
   expect((await project.run(['cancel', turn])).code).toBe(1);
 });
@@ -191,9 +192,9 @@ verifies('cli.owner', 'an effect in doubt is not repeated before it is resolved'
   const turn = await killedTurn(project, 'one');
   const paused = await project.run(['resume', turn, '--json']);
   expect(paused.code).toBe(2);
-  const { pending } = JSON.parse(paused.stdout) as TurnResult;
+  const pending = pendingOf(JSON.parse(paused.stdout) as TurnResult);
   expect(pending).toMatchObject([{ kind: 'doubt', key: expect.stringContaining(`${turn}/`) }]);
-  expect(paused.stderr).toContain(`rondo resolve ${pending?.[0]?.key} --retry`);
+  expect(paused.stderr).toContain(`rondo resolve ${pending[0]?.key} --retry`);
   expect(await project.json(['status', turn])).toMatchObject({ status: 'paused', pending: [{ kind: 'doubt' }] });
   expect((await project.run(['resume', '--all'])).code).toBe(2);
 });

@@ -60,7 +60,7 @@ verifies('cli.chat', 'Ctrl-C stops a running turn, and the chat continues', asyn
   await pty.waitFor('■ Stopped.');
   await pty.waitFor(PROMPT);
   const { turns } = await project.json<{ turns: TurnStatus[] }>(['status', 's']);
-  expect(turns).toMatchObject([{ status: 'error', error: { code: 'CANCELLED' } }]);
+  expect(turns).toMatchObject([{ status: 'cancelled', error: { code: 'CANCELLED' } }]);
   pty.type('once more');
   await pty.waitFor('│ Quick.');
   await pty.waitFor(PROMPT);

@@ -3,6 +3,7 @@
 import { expect } from 'vitest';
 import type { TraceEvent, TurnResult, TurnStatus } from '../../src/protocol/index.js';
 import { hello, Project } from '../support/cli-project.js';
+import { outputOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
 interface Failed {
@@ -56,7 +57,7 @@ verifies('cli.contract', 'the same key runs once, and other content under it is 
   const args = ['run', 'hello', '--key', 'order-17', '--input', '{"name": "Ada"}'];
   const [first, second] = [await project.json<TurnResult>(args), await project.json<TurnResult>(args)];
   expect(second.turnId).toBe(first.turnId);
-  expect(second.output).toEqual(first.output);
+  expect(outputOf(second)).toEqual(outputOf(first));
   const { runs } = await project.json<{ runs: TurnStatus[] }>(['runs']);
   expect(runs).toHaveLength(1);
   const other = await project.run(['run', 'hello', '--key', 'order-17', '--input', '{"name": "Bob"}', '--json']);

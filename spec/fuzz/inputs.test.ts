@@ -3,8 +3,9 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { errorCodes } from '../../src/base/errors.js';
-import type { TurnResult } from '../../src/protocol/trace.js';
+import type { ResultError, TurnResult } from '../../src/protocol/trace.js';
 import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
+import { errorOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
 const seed = Number(process.env.RONDO_SEED ?? 7);
@@ -88,7 +89,9 @@ const inputs = fc.oneof(
   fc.anything(),
 );
 
-function problemOf({ status, error, trace, output }: TurnResult): string | undefined {
+function problemOf(result: TurnResult): string | undefined {
+  const { status, trace } = result;
+  const { output, error } = result as { output?: unknown; error?: ResultError };
   if (status === 'ok') return error === undefined ? undefined : 'ok with an error';
   if (status !== 'error' || output !== undefined) return `a status of ${status}`;
   if (error === undefined || !(error.code in errorCodes)) return `the code ${error?.code}`;
@@ -107,7 +110,7 @@ verifies(
     for (const [index, input] of [...hostileInputs.flatMap((one) => [one, one, one, one]), ...samples].entries()) {
       const result = await host.run({ loop: names[index % names.length] ?? '', input });
       expect(problemOf(result), `seed ${seed}, input ${index}`).toBeUndefined();
-      const kind = result.error?.code ?? 'ok';
+      const kind = errorOf(result)?.code ?? 'ok';
       counts.set(kind, (counts.get(kind) ?? 0) + 1);
     }
     expect([...counts.keys()]).toEqual(

@@ -8,6 +8,7 @@ import type { ApprovalAnswer } from '../../src/protocol/approval.js';
 import type { Json, PolicySpec } from '../../src/protocol/index.js';
 import { agentDef, replyProvider, type Scripted } from '../support/scripted-agents.js';
 import { run } from '../support/session-fixture.js';
+import { errorOf } from '../support/turn-results.js';
 import type { HostLibrary } from './library.js';
 
 type GateCheck = (library: HostLibrary) => Promise<void>;
@@ -91,8 +92,8 @@ async function sendAnswer(host: Host, answer: ApprovalAnswer): Promise<string> {
 /** Approves everything that is pending, and resumes. */
 async function approveAll(host: Host, turnId: string): Promise<string> {
   for (const { id } of await host.archive.approvals()) await host.answer({ id, ...YES });
-  const { status, error } = await host.resume(turnId);
-  return error?.code ?? status;
+  const result = await host.resume(turnId);
+  return errorOf(result)?.code ?? result.status;
 }
 
 /** Runs a turn of `pay` until its approval is pending. */
@@ -202,13 +203,13 @@ export const approvalChecks = {
   'an expired approval that bypasses the host is refused': async (library) => {
     const fixture = await pendingTurn(library);
     await recordAnswer(library, fixture, fixture.approval.id, { ...YES, at: fixture.clock.now() + HOUR + 1 });
-    strictEqual((await fixture.host.resume(fixture.turnId)).error?.code, 'TOOL_NOT_ADMITTED');
+    strictEqual(errorOf(await fixture.host.resume(fixture.turnId))?.code, 'TOOL_NOT_ADMITTED');
     deepStrictEqual(fixture.payments, []);
   },
   'a denied tool does not run': async (library) => {
     const fixture = await pendingTurn(library);
     await fixture.host.answer({ id: fixture.approval.id, approved: false, by: 'ada' });
-    strictEqual((await fixture.host.resume(fixture.turnId)).error?.code, 'APPROVAL_DENIED');
+    strictEqual(errorOf(await fixture.host.resume(fixture.turnId))?.code, 'APPROVAL_DENIED');
     deepStrictEqual(fixture.payments, []);
   },
   'a second answer is refused': async (library) => {

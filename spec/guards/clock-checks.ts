@@ -3,6 +3,7 @@
 import { deepStrictEqual, strictEqual, throws } from 'node:assert/strict';
 import type { ModelProvider } from '../../src/loops/model.js';
 import type { Scope } from '../../src/protocol/body.js';
+import { errorOf } from '../support/turn-results.js';
 import type { LibraryParts } from './library.js';
 
 export const clockParts: LibraryParts = [
@@ -102,8 +103,8 @@ async function checkFallback(library: ClockLibrary, open: () => Promise<never>):
   };
   const policy = { fallback: [{ id: 'good' }] };
   const loop = library.defineLoop({ id: 'p', input: true, output: true, prompt: 'hi', model: { id: 'bad' }, policy });
-  const { error } = await hostOf(library, loop, [unavailable, fallback]).run({ loop: 'p', input: {} });
-  deepStrictEqual([fallbackOpens, error?.code], [1, 'BACKEND_FAILED']);
+  const result = await hostOf(library, loop, [unavailable, fallback]).run({ loop: 'p', input: {} });
+  deepStrictEqual([fallbackOpens, errorOf(result)?.code], [1, 'BACKEND_FAILED']);
 }
 
 export const clockChecks = {

@@ -5,6 +5,7 @@ import type { Host, TurnRequest } from '../../src/host/host.js';
 import type { DefinedLoop } from '../../src/loops/defined-loop.js';
 import type { Json } from '../../src/protocol/index.js';
 import type { ChatOptions } from '../../src/surfaces/ai-sdk/index.js';
+import { errorOf, outputOf } from '../support/turn-results.js';
 import type { LibraryParts } from './library.js';
 
 /** Everything that a chat passes through. */
@@ -108,8 +109,8 @@ export const identityChecks = {
   'a turn that was recorded under its key alone is returned only to its principal': async (library: ChatLibrary) => {
     const fixture = chatFixture(library);
     await recordLegacyTurn(library, fixture);
-    strictEqual((await fixture.run({})).error?.code, 'KEY_CONFLICT');
-    strictEqual((await fixture.run({ principal: 'eve' })).output, 1);
+    strictEqual(errorOf(await fixture.run({}))?.code, 'KEY_CONFLICT');
+    strictEqual(outputOf(await fixture.run({ principal: 'eve' })), 1);
   },
   'a turn that was recorded under its key alone does not run again': async (library: ChatLibrary) => {
     const fixture = chatFixture(library);

@@ -23,6 +23,7 @@ import type { Json } from '../../src/protocol/json.js';
 import type { AgentSpec } from '../../src/protocol/loop.js';
 import type { LoopsTool } from '../../src/protocol/tool.js';
 import { agentDef, replyProvider } from '../support/scripted-agents.js';
+import { errorOf, outputOf } from '../support/turn-results.js';
 import type { LibraryParts } from './library.js';
 
 /** Everything that an approved call passes through, with all kinds of tools. */
@@ -99,8 +100,8 @@ function hostOf(
 /** Approves what is pending, and resumes. */
 async function approve(host: Host, turnId: string, options: object = {}): Promise<string> {
   for (const { id } of await host.archive.approvals()) await host.answer({ id, approved: true, by: 'ada', ...options });
-  const { status, error } = await host.resume(turnId);
-  return error?.code ?? status;
+  const result = await host.resume(turnId);
+  return errorOf(result)?.code ?? result.status;
 }
 
 const script = (mark: string, directory: string): string =>
@@ -210,7 +211,7 @@ export const targetChecks = {
         writeFileSync(file, moduleText(mark));
         const { turnId } = await host.run({ loop: 'act', input: {} });
         strictEqual(await approve(host, turnId), 'ok');
-        strictEqual((await host.resume(turnId)).output, mark);
+        strictEqual(outputOf(await host.resume(turnId)), mark);
       }
     }),
   'a CommonJS module runs with the approved bytes': (library) =>
@@ -220,7 +221,7 @@ export const targetChecks = {
         writeFileSync(join(directory, 'act.cjs'), `exports.act = () => '${mark}';\n`);
         const { turnId } = await host.run({ loop: 'act', input: {} });
         strictEqual(await approve(host, turnId), 'ok');
-        strictEqual((await host.resume(turnId)).output, mark);
+        strictEqual(outputOf(await host.resume(turnId)), mark);
       }
     }),
   'a program whose file changes during its start never counts as approved': (library) =>

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { composite, hostOf, prompt, tool } from '../../spec/support/host-fixture.js';
+import { errorOf, outputOf, pendingOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { LoopError } from '../base/errors.js';
@@ -21,9 +22,9 @@ verifies(
     const ask = (loop: string, input: unknown) => host.run({ loop, input, key: 'order-7' });
     const [first, second] = await Promise.all([ask('count', { a: 1 }), ask('count', { a: 1 })]);
     expect(second.turnId).toBe(first.turnId);
-    expect([first.output, second.output, runs]).toEqual([1, 1, 1]);
-    expect((await ask('count', { a: 2 })).error?.code).toBe('KEY_CONFLICT');
-    expect((await ask('other', { a: 1 })).error?.code).toBe('KEY_CONFLICT');
+    expect([outputOf(first), outputOf(second), runs]).toEqual([1, 1, 1]);
+    expect(errorOf(await ask('count', { a: 2 }))?.code).toBe('KEY_CONFLICT');
+    expect(errorOf(await ask('other', { a: 1 }))?.code).toBe('KEY_CONFLICT');
     expect(runs).toBe(1);
   },
 );
@@ -109,8 +110,9 @@ verifies('turn.replay', 'a replay performs no effect and detects changed code', 
   });
   const effect = defineLoop({ id: 'effect', input: ANYTHING, output: ANYTHING, safety: 'pure', tool: () => ++runs });
   const host = hostOf([sum, effect], { store });
-  const { turnId, output } = await host.run({ loop: 'sum', input: {} });
-  expect([output, runs]).toEqual([2, 1]);
+  const summed = await host.run({ loop: 'sum', input: {} });
+  const { turnId } = summed;
+  expect([outputOf(summed), runs]).toEqual([2, 1]);
   expect(await host.replay(turnId)).toEqual({ matches: true, calls: 2 });
   add = 2;
   const changed = await host.replay(turnId);
@@ -131,7 +133,7 @@ verifies('turn.status', 'the status of a turn is ok, error or paused, and a canc
     'paused',
   ]);
   expect(await host.cancel(paused.turnId, 'changed our mind')).toBe(true);
-  expect(await host.archive.result(paused.turnId)).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  expect(await host.archive.result(paused.turnId)).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
   expect(await host.cancel(paused.turnId, 'again')).toBe(false);
   await expect(host.archive.status('s-missing.1')).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
 });
@@ -191,7 +193,7 @@ verifies('turn.status', 'a supplied result of a tool in doubt becomes the output
   const [turn] = await second.archive.turns();
   const paused = await second.resume(turn?.turnId ?? '');
   expect(paused).toMatchObject({ status: 'paused', pending: [{ kind: 'doubt', name: 'pay', input: { n: 1 } }] });
-  await second.resolveEffect(paused.pending?.[0]?.key ?? '', 'supply', 'ada', { receipt: 7 });
+  await second.resolveEffect(pendingOf(paused)?.[0]?.key ?? '', 'supply', 'ada', { receipt: 7 });
   expect(await second.resume(paused.turnId)).toMatchObject({ status: 'ok', output: { receipt: 7 } });
 });
 
@@ -207,7 +209,7 @@ verifies('turn.resume', 'resuming or resolving a running turn neither interrupts
   await new Promise((resolve) => setTimeout(resolve, 20));
   const others = [host.resume(turnId), host.resume(turnId)];
   await expect(host.resolveEffect(`${turnId}/0`, 'retry', 'ada')).rejects.toMatchObject({ code: 'ANSWER_REFUSED' });
-  for (const result of [await first, ...(await Promise.all(others))]) expect(result.output).toBe(1);
+  for (const result of [await first, ...(await Promise.all(others))]) expect(outputOf(result)).toBe(1);
   expect(runs).toBe(1);
 });
 
@@ -260,7 +262,7 @@ verifies('policy.cache', 'versions of a tool have separate cache entries', async
   );
   const host = hostOf(versions);
   const ask = async (version: string): Promise<unknown> =>
-    (await host.run({ loop: 'price', version, input: { n: 1 } })).output;
+    outputOf(await host.run({ loop: 'price', version, input: { n: 1 } }));
   expect([await ask('1.0.0'), await ask('2.0.0'), await ask('1.0.0')]).toEqual(['1.0.0', '2.0.0', '1.0.0']);
 });
 

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { hostOf, tool } from '../../spec/support/host-fixture.js';
+import { errorOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
@@ -132,7 +133,7 @@ verifies('identity.principal', 'a turn that was recorded without a principal kee
 verifies('identity.principal', 'the same key of the same principal with another input is refused', async () => {
   const { run, runs } = countingHost();
   await run({ principal: 'ada' });
-  expect((await run({ principal: 'ada', input: { a: 2 } })).error?.code).toBe('KEY_CONFLICT');
+  expect(errorOf(await run({ principal: 'ada', input: { a: 2 } }))?.code).toBe('KEY_CONFLICT');
   expect((await run({ principal: 'eve', input: { a: 2 } })).status).toBe('ok');
   expect(runs()).toBe(2);
 });

@@ -177,7 +177,7 @@ verifies(
     await provider.release(5);
     const [turn] = await host.archive.turns('s');
     expect(await host.cancel(turn?.turnId ?? '', 'enough')).toBe(true);
-    expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+    expect(await running).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
     expect(provider.aborted).toHaveLength(1);
     expect((await host.archive.events('s')).map(({ type }) => type)).toEqual(['user-message', 'user-abort']);
   },
@@ -237,7 +237,7 @@ verifies(
       );
     };
     const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' }, { onEnvelope });
-    expect(result).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+    expect(result).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
     await Promise.all(stops);
     expect(await host.replay(result.turnId)).toMatchObject({ matches: true });
   },

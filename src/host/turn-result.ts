@@ -6,7 +6,7 @@ import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protoc
 import { compareByStep } from '../views/conversation/open-calls.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { pendingSignalOf, stopReasonOf } from '../views/turns.js';
+import { cancelReasonOf, pendingSignalOf, stopReasonOf } from '../views/turns.js';
 
 /** Identifies a turn and its loop. */
 export interface TurnIdentity {
@@ -52,6 +52,10 @@ const TRACE_EVENTS = Symbol('events');
 
 /** A result under construction; the `trace` property is defined last. */
 type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResult[K] } & {
+  output?: unknown;
+  error?: ResultError;
+  pending?: readonly PendingItem[];
+  reason?: string;
   readonly [TRACE_ENTRIES]: readonly Entry[];
   [TRACE_EVENTS]: readonly TraceEvent[] | undefined;
 };
@@ -94,17 +98,22 @@ export function turnResultOf(
   if (outcome.status === 'ok') result.output = outcome.output ?? null;
   else if (outcome.status === 'error') setError(result, outcome.error);
   else result.pending = outcome.pending.map(pendingItemOf).sort((a, b) => compareByStep(a.key, b.key));
-  return Object.defineProperty(result, 'trace', traceProperty) as ResultDraft & TurnResult;
+  return Object.defineProperty(result, 'trace', traceProperty) as unknown as TurnResult;
 }
 
 /**
  * Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an
- * error.
+ * error; a cancellation as `cancelled` with a reason and the error.
  */
 function setError(result: ResultDraft, error: ErrorRecord): void {
   const reason = stopReasonOf(error);
-  if (reason === undefined) result.error = resultErrorOf(error);
-  else Object.assign(result, { status: 'stopped', reason });
+  if (reason !== undefined) {
+    Object.assign(result, { status: 'stopped', reason });
+    return;
+  }
+  result.error = resultErrorOf(error);
+  const cancelReason = cancelReasonOf(error);
+  if (cancelReason !== undefined) Object.assign(result, { status: 'cancelled', reason: cancelReason });
 }
 
 /**

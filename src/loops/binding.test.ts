@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { composite, hostOf, prompt, textProvider, tool } from '../../spec/support/host-fixture.js';
+import { errorOf, outputOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import type { Json } from '../protocol/json.js';
@@ -41,8 +42,8 @@ verifies('lsem.7.binding.result', 'a binding, and steps[i], are the complete Loo
     clock: new TickingClock(1_000_000),
   });
   const result = await host.run({ loop: 'c', input: {} });
-  expect(result.error).toBeUndefined();
-  const { bound, byIndex } = result.output as { readonly bound: Bound; readonly byIndex: Bound };
+  expect(errorOf(result)).toBeUndefined();
+  const { bound, byIndex } = outputOf(result) as { readonly bound: Bound; readonly byIndex: Bound };
   const callId = `${result.turnId}/0`;
   const events = eventsBelow(result, callId);
   expect(bound).toEqual({
@@ -71,7 +72,7 @@ verifies(
     const host = hostOf([tool('echo'), composite('c', [step('echo', '$.input', 'first'), step('echo', mapping)])]);
     const result = await host.run({ loop: 'c', input: {} });
     const time = '1970-01-01T00:16:40.000Z';
-    expect(result.output).toEqual({ t: 'call.started', d: 0, s: time, e: time, list: [0] });
+    expect(outputOf(result)).toEqual({ t: 'call.started', d: 0, s: time, e: time, list: [0] });
   },
 );
 
@@ -93,7 +94,7 @@ verifies('lsem.7.binding.result', 'a turn that crashed at any append resumes wit
       const second = hostOf(definitions, { store, providers: answers(), clock: later, seed: 2 });
       const result = await second.run(request);
       expect(result, `crash ${when} append ${append}`).toMatchObject({ status: 'ok' });
-      const { output } = result.output as { readonly output: Bound };
+      const { output } = outputOf(result) as { readonly output: Bound };
       expect(output.t).toEqual(eventsBelow(result, `${result.turnId}/0`));
       expect(await second.replay(result.turnId)).toMatchObject({ matches: true });
     }

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { composite, hostOf, tool, typesOf } from '../../spec/support/host-fixture.js';
 import { tick, ticks, within } from '../../spec/support/kernel-probe.js';
+import { errorOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import type { Scope } from '../protocol/body.js';
@@ -51,7 +52,7 @@ for (const [blocker, definitions] of stuck) {
         expect(hasEnded, 'the call ended before its timeout').toBe(false);
         await clock.advance(1);
         const result = await within(2000, running);
-        expect(result.error).toMatchObject({ code: 'TIMEOUT', details: { timeoutMs: 1000, retryable: true } });
+        expect(errorOf(result)).toMatchObject({ code: 'TIMEOUT', details: { timeoutMs: 1000, retryable: true } });
         expect(typesOf(result.trace, result.callId).at(-1)).toBe('call.errored');
         expect([result.durationMs, Date.parse(result.endedAt) >= Date.parse(result.startedAt)]).toEqual(
           jump > 0 ? [1000 + jump, true] : [1000, true],
@@ -79,9 +80,9 @@ verifies('policy.call', 'a failed step fails a call with a timeout exactly as on
   ];
   const host = hostOf(definitions);
   const [bounded, unbounded] = [await host.run({ loop: 'x', input: {} }), await host.run({ loop: 'z', input: {} })];
-  expect(bounded.error?.code).toBe(unbounded.error?.code);
-  expect(bounded.error?.message).toBe(unbounded.error?.message);
-  const { failedStep } = (bounded.error?.details ?? {}) as { failedStep?: { callId: string } };
+  expect(errorOf(bounded)?.code).toBe(errorOf(unbounded)?.code);
+  expect(errorOf(bounded)?.message).toBe(errorOf(unbounded)?.message);
+  const { failedStep } = (errorOf(bounded)?.details ?? {}) as { failedStep?: { callId: string } };
   expect(bounded.trace.some(({ callId }) => callId === failedStep?.callId)).toBe(true);
 });
 
@@ -105,6 +106,6 @@ verifies('policy.call', 'the timeout of a call continues across a restart, by th
     await ticks(20);
     expect(clock.nextWakeAt === undefined ? 0 : clock.nextWakeAt - clock.now()).toBe(remainingMs);
     await clock.advance(remainingMs);
-    expect((await within(2000, resumed)).error?.code).toBe('TIMEOUT');
+    expect(errorOf(await within(2000, resumed))?.code).toBe('TIMEOUT');
   }
 });

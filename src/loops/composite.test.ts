@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { composite, hostOf, prompt, tool, typesOf } from '../../spec/support/host-fixture.js';
+import { errorOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 
 const echo = tool('echo');
@@ -9,7 +10,7 @@ const step = (loopId: string, inputMapping: unknown, outputBinding?: string): ob
 async function outputOf(steps: readonly object[], input: unknown, more: object = {}): Promise<unknown> {
   const host = hostOf([echo, composite('c', steps, more)]);
   const result = await host.run({ loop: 'c', input });
-  return result.status === 'ok' ? result.output : result.error;
+  return result.status === 'ok' ? result.output : errorOf(result);
 }
 
 const asMember = (input: string): unknown => ({ v: input });
@@ -28,7 +29,7 @@ verifies('lsem.7.mapping', 'a path that matches nothing is MAPPING_FAILED, and t
   const host = hostOf([echo, composite('c', [step('echo', asMember('$.input.gone'))])]);
   const result = await host.run({ loop: 'c', input: {} });
   expect(result).toMatchObject({ status: 'error', error: { code: 'MAPPING_FAILED' } });
-  expect(result.error?.message).toContain('$.input.gone');
+  expect(errorOf(result)?.message).toContain('$.input.gone');
   expect(typesOf(result.trace, result.callId)).toEqual(['call.started', 'call.input.validated', 'call.errored']);
 });
 
@@ -61,7 +62,7 @@ verifies('lsem.7.order', 'no step starts after one that failed, and the error id
     composite('outer', [step('echo', '$.input'), step('inner', '$.input')]),
   ]);
   const result = await host.run({ loop: 'outer', input: {} });
-  expect(result.error).toMatchObject({
+  expect(errorOf(result)).toMatchObject({
     code: 'TOOL_FAILED',
     message: 'Step 0 (bad) failed: no luck',
     details: { failedStep: { loopId: 'bad', stepIndex: 0, callId: `${result.callId}/1/0` } },
@@ -77,25 +78,25 @@ verifies(
     const strict = tool('strict', 'builtin:echo', { inputSchema: { type: 'string' } });
     const host = hostOf([strict, composite('c', [step('strict', { a: 'literal:b' })])]);
     const result = await host.run({ loop: 'c', input: {} });
-    expect(result.error).toMatchObject({ code: 'EXECUTION_FAILED' });
-    expect(result.error?.details).toMatchObject({ failedStep: { error: { code: 'INPUT_VALIDATION_FAILED' } } });
+    expect(errorOf(result)).toMatchObject({ code: 'EXECUTION_FAILED' });
+    expect(errorOf(result)?.details).toMatchObject({ failedStep: { error: { code: 'INPUT_VALIDATION_FAILED' } } });
   },
 );
 
 verifies('lsem.5.failure', 'a composite that calls itself ends with DEPTH_EXCEEDED', async () => {
   const host = hostOf([composite('self', [step('self', '$.input')])], { maxDepth: 500 });
   const result = await host.run({ loop: 'self', input: {} });
-  expect(result.error?.code).toBe('DEPTH_EXCEEDED');
+  expect(errorOf(result)?.code).toBe('DEPTH_EXCEEDED');
   const started = result.trace.filter(({ type }) => type === 'call.started').length;
   expect(started).toBe(501);
   expect(result.trace.filter(({ type }) => type === 'call.errored')).toHaveLength(started);
-  expect(JSON.stringify(result.error).length).toBeLessThan(10_000);
+  expect(JSON.stringify(errorOf(result)).length).toBeLessThan(10_000);
 });
 
 verifies('lsem.5.failure', 'a step that calls a missing loop ends the call with LOOP_NOT_FOUND', async () => {
   const host = hostOf([composite('c', [step('ghost', '$.input')])]);
   const result = await host.run({ loop: 'c', input: {} });
-  expect(result.error).toMatchObject({ code: 'LOOP_NOT_FOUND', details: { loopId: 'ghost', stepIndex: 0 } });
+  expect(errorOf(result)).toMatchObject({ code: 'LOOP_NOT_FOUND', details: { loopId: 'ghost', stepIndex: 0 } });
   expect(result.trace.at(-1)?.type).toBe('call.errored');
   expect(host.registry.missingReferences()).toEqual([{ loop: 'c@1.0.0', stepIndex: 0, missing: 'ghost' }]);
 });

@@ -1,6 +1,7 @@
 import { expect, expectTypeOf } from 'vitest';
 import { z } from 'zod';
 import { hostOf, prompt, typesOf } from '../../spec/support/host-fixture.js';
+import { errorOf, outputOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { defineLoop } from './define.js';
 
@@ -75,12 +76,12 @@ verifies(
   'input and output of a loop in code are validated, and the body gets the parsed input',
   async () => {
     const host = hostOf([]);
-    expect((await host.run({ loop: double, input: { n: 2 } })).output).toEqual({ n: 4, unit: 'm' });
+    expect(outputOf(await host.run({ loop: double, input: { n: 2 } }))).toEqual({ n: 4, unit: 'm' });
     const bad = await host.run({ loop: double, input: { n: 'two' as unknown as number } });
-    expect(bad.error).toMatchObject({ code: 'INPUT_VALIDATION_FAILED', details: { errors: [{ path: '/n' }] } });
+    expect(errorOf(bad)).toMatchObject({ code: 'INPUT_VALIDATION_FAILED', details: { errors: [{ path: '/n' }] } });
     expect(typesOf(bad.trace, bad.callId)).toEqual(['call.started', 'call.errored']);
     const wrong = defineLoop({ id: 'wrong', input: true, output: z.string(), run: () => 5 as unknown as string });
-    expect((await host.run({ loop: wrong, input: 1 })).error?.code).toBe('OUTPUT_VALIDATION_FAILED');
+    expect(errorOf(await host.run({ loop: wrong, input: 1 }))?.code).toBe('OUTPUT_VALIDATION_FAILED');
   },
 );
 
@@ -93,7 +94,7 @@ verifies('definition.code', 'a prompt in code behaves like the same prompt in JS
     await hostOf([json]).run({ loop: 'ask', input: { q: 'why?' } }),
   ];
   expect(inCode.status).toBe('ok');
-  expect(inCode.output).toEqual(inJson.output);
+  expect(outputOf(inCode)).toEqual(outputOf(inJson));
   expect(typesOf(inCode.trace, inCode.callId)).toEqual(typesOf(inJson.trace, inJson.callId));
 });
 
@@ -117,7 +118,7 @@ verifies('lsem.4.input', 'an asynchronous schema never accepts a value', async (
   });
   const result = await hostOf([]).run({ loop: asynchronous, input: 'x' });
   expect(result.status).toBe('error');
-  expect(result.output).toBeUndefined();
+  expect(outputOf(result)).toBeUndefined();
 });
 
 verifies(
@@ -132,7 +133,7 @@ verifies(
     for (const validate of [() => thenable, () => Promise.reject(new Error('late'))]) {
       const input = { '~standard': { version: 1, vendor: 'x', validate: validate as () => Promise<never> } } as const;
       const loop = defineLoop({ id: 'late', input, output: true, run: () => 'reached' });
-      expect((await hostOf([]).run({ loop, input: 1 })).error?.message).toContain('asynchronous');
+      expect(errorOf(await hostOf([]).run({ loop, input: 1 }))?.message).toContain('asynchronous');
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
     process.off('unhandledRejection', onRejection);

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { hostOf, prompt, textProvider, typesOf } from '../../spec/support/host-fixture.js';
+import { errorOf, outputOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 
 const object = (name: string): object => ({
@@ -41,7 +42,7 @@ for (const [name, input] of [
     async () => {
       const { result, requests } = await run('{{a.constructor}}', input, ['ok']);
       expect(result).toMatchObject({ status: 'error', error: { code: 'TEMPLATE_FAILED' } });
-      expect(result.error?.message).toContain('{{a.constructor}}');
+      expect(errorOf(result)?.message).toContain('{{a.constructor}}');
       expect(requests).toEqual([]);
       expect(typesOf(result.trace, result.callId)).toEqual(['call.started', 'call.input.validated', 'call.errored']);
     },
@@ -97,7 +98,7 @@ verifies('policy.order', 'the first route whose conditions hold selects the back
     ],
   };
   const host = hostOf([prompt('p', '{{text}}', { ...scripted, policy })], { providers });
-  const ask = async (input: object): Promise<unknown> => (await host.run({ loop: 'p', input })).output;
+  const ask = async (input: object): Promise<unknown> => outputOf(await host.run({ loop: 'p', input }));
   expect(await ask({ text: 'a text that is far too long', lang: 'de' })).toEqual({ text: 'long' });
   expect(await ask({ text: 'kurz', lang: 'de' })).toEqual({ text: 'german' });
   expect(await ask({ text: 'short', lang: 'en' })).toEqual({ text: 'own' });

@@ -99,7 +99,12 @@ export type {
   ResultError,
   TraceEvent,
   TracePayloads,
+  TurnCancelled,
+  TurnError,
+  TurnOk,
+  TurnPaused,
   TurnResult,
   TurnStatus,
+  TurnStopped,
   VendorPayloads,
 } from './trace.js';

@@ -104,16 +104,56 @@ export interface PendingItem {
   readonly until?: string;
 }
 
-/** The result of a turn: the result of its root call, or the steps that wait if the turn is paused. */
-export interface TurnResult<O = unknown> extends Omit<LoopResult<O>, 'status'> {
-  readonly status: 'ok' | 'error' | 'paused' | 'stopped';
+/** What the results of all turns have. */
+interface TurnResultBase extends Omit<LoopResult, 'status' | 'output' | 'error'> {
   readonly sessionId: string;
   readonly turnId: string;
-  /** Present if the status is `paused`. */
-  readonly pending?: readonly PendingItem[];
-  /** Why the turn stopped, if the status is `stopped`. */
-  readonly reason?: string;
 }
+
+/** The result of a turn that completed. */
+export interface TurnOk<O = unknown> extends TurnResultBase {
+  readonly status: 'ok';
+  readonly output: O;
+}
+
+/** The result of a turn that failed. */
+export interface TurnError extends TurnResultBase {
+  readonly status: 'error';
+  readonly error: ResultError;
+}
+
+/** The result of a turn that waits: for approvals, signals, resolutions of effects in doubt, or points in time. */
+export interface TurnPaused extends TurnResultBase {
+  readonly status: 'paused';
+  /** The steps that wait. */
+  readonly pending: readonly PendingItem[];
+}
+
+/** The result of a turn that reached a stop condition, such as a limit of its budget. */
+export interface TurnStopped extends TurnResultBase {
+  readonly status: 'stopped';
+  /** Which condition was reached. */
+  readonly reason: string;
+}
+
+/** The result of a turn that was cancelled. */
+export interface TurnCancelled extends TurnResultBase {
+  readonly status: 'cancelled';
+  /** The reason that the caller of the cancellation gave. */
+  readonly reason: string;
+  /** The error that the cancellation caused in the turn; its code is CANCELLED. */
+  readonly error: ResultError;
+}
+
+/**
+ * The result of a turn, narrowed by `status`.
+ *
+ * @example
+ * const result = await rondo.run(greet, { name: 'Ada' });
+ * if (result.status === 'ok') console.log(result.output.text);
+ * else if (result.status === 'paused') console.log(result.pending);
+ */
+export type TurnResult<O = unknown> = TurnOk<O> | TurnError | TurnPaused | TurnStopped | TurnCancelled;
 
 /** The status of a turn, read from the store without running the turn. */
 export interface TurnStatus {
@@ -122,14 +162,14 @@ export interface TurnStatus {
   readonly loopId: string;
   readonly loopVersion: string;
   /** `running`: a live process runs the turn; `interrupted`: the turn has not ended and no process runs it. */
-  readonly status: 'ok' | 'error' | 'stopped' | 'paused' | 'running' | 'interrupted';
+  readonly status: 'ok' | 'error' | 'stopped' | 'cancelled' | 'paused' | 'running' | 'interrupted';
   /** The principal on whose behalf the turn runs. */
   readonly principal?: string;
   readonly startedAt: string;
   readonly endedAt?: string;
   readonly durationMs?: number;
   readonly error?: ResultError;
-  /** Why the turn stopped. */
+  /** Why the turn stopped or was cancelled. */
   readonly reason?: string;
   readonly pending?: readonly PendingItem[];
   /** The id of the process that runs the turn. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { codeOf } from '../../spec/support/code-of.js';
+import { errorOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { trustPredicateOf } from './authority.js';
 import { composeHost, loadLoops, loadSettings } from './compose.js';
@@ -121,7 +122,7 @@ verifies('model.secret', "a definition cannot redirect the key of the config's b
   const { host, close } = await composeHost(settings);
   const result = await host.run({ loop: 'asks', input: {} });
   expect(result).toMatchObject({ status: 'error', error: { code: 'BACKEND_FAILED' } });
-  expect(result.error?.message).toContain('takes no options');
+  expect(errorOf(result)?.message).toContain('takes no options');
   await close();
 });
 
@@ -130,7 +131,7 @@ verifies('authority.send', "a project's config cannot send a variable without th
   const errorMessageOf = async (flags: Flags, env: Environment = {}, toml = TOML): Promise<string> => {
     const files = { 'loops/asks.json': ours, 'rondo.toml': toml };
     const { host, close } = await composeHost(await settingsOf(files, flags, { OUR_KEY: 'secret', ...env }));
-    const { error } = await host.run({ loop: 'asks', input: {} });
+    const error = errorOf(await host.run({ loop: 'asks', input: {} }));
     await close();
     expect(error?.code).toBe('BACKEND_FAILED');
     return error?.message ?? '';

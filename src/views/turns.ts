@@ -121,6 +121,13 @@ export function stopReasonOf({ code, message, data }: ErrorRecord): string | und
   return typeof reason === 'string' ? `${reason}: ${message}` : message;
 }
 
+/** Returns why a turn was cancelled, from the error of a cancellation; undefined for other errors. */
+export function cancelReasonOf({ code, data }: ErrorRecord): string | undefined {
+  if (code !== 'CANCELLED') return undefined;
+  const { reason } = (data ?? {}) as { readonly reason?: unknown };
+  return typeof reason === 'string' ? reason : undefined;
+}
+
 function inDoubtItem(key: string, name: string | undefined, input: PendingItem['input']): PendingItem {
   const item = { kind: 'doubt', key, name: name ?? '' } as const;
   return input === undefined ? item : { ...item, input };
@@ -146,8 +153,9 @@ export function turnStatusOf(
   const startedAt = startedEntry.at - (startedEntry.validationMs ?? 0);
   const status =
     endedEntry === undefined ? statusOfOpenTurn(pending, runner !== undefined) : statusOfEndedTurn(endedEntry);
-  const reason = status === 'stopped' && endedEntry?.error !== undefined ? stopReasonOf(endedEntry.error) : undefined;
-  const { code, message, data } = reason === undefined ? (endedEntry?.error ?? {}) : {};
+  const { error } = endedEntry ?? {};
+  const reason = error && (stopReasonOf(error) ?? cancelReasonOf(error));
+  const { code, message, data } = status === 'stopped' ? {} : (error ?? {});
   return {
     turnId,
     sessionId,
@@ -179,5 +187,6 @@ function statusOfOpenTurn(pending: readonly PendingItem[], isRunning: boolean): 
 
 function statusOfEndedTurn({ type, error }: Entry): TurnStatus['status'] {
   if (type === 'call.completed') return 'ok';
-  return error === undefined || stopReasonOf(error) === undefined ? 'error' : 'stopped';
+  if (error === undefined) return 'error';
+  return stopReasonOf(error) !== undefined ? 'stopped' : cancelReasonOf(error) !== undefined ? 'cancelled' : 'error';
 }

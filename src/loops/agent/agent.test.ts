@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
+import { errorOf } from '../../../spec/support/turn-results.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { ToolFunction } from '../tool-implementation.js';
@@ -133,7 +134,7 @@ verifies('agent.stop', 'an agent that reaches a limit stops with a reason: neith
   };
   const rounds = await stopped({ maxRounds: 3 });
   expect(rounds).toMatchObject({ status: 'stopped', reason: expect.stringContaining('rounds') });
-  expect(rounds.error).toBeUndefined();
+  expect(errorOf(rounds)).toBeUndefined();
   expect(rounds.trace.filter(({ type }) => /backend.requested$/.test(type))).toHaveLength(3);
   expect(await stopped({})).toMatchObject({ status: 'stopped', reason: expect.stringContaining('20 times') });
   const tokens = await stopped({ stop: { outputTokens: 7 } });

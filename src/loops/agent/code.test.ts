@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, modelOf, partsOf, replyProvider } from '../../../spec/support/scripted-agents.js';
+import { outputOf } from '../../../spec/support/turn-results.js';
 import { verifies } from '../../../spec/verifies.js';
 import { parseToml } from '../../adapters/files/parse-toml.js';
 import { memoryStore } from '../../adapters/memory/index.js';
@@ -148,7 +149,7 @@ verifies(
       output: z.object({ n: z.number() }),
     });
     const result = await hostOf([agent]).run({ loop: agent, input: { prompt: 'n' } });
-    const n: number | undefined = result.output?.n;
+    const n: number | undefined = outputOf(result)?.n;
     expect(n).toBe(1);
     const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
     expect(refusal({ aprovals: {} })).toThrow('unknown option "aprovals"');
@@ -187,7 +188,7 @@ verifies('agent.abort', 'a cancelled turn ends even if its tool ignores the sign
   expect(await host.cancel(turnId, 'enough')).toBe(true);
   for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
   await clock.advance(1001);
-  expect(await running).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+  expect(await running).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
 });
 
 verifies('agent.abort', 'the abort signal of a model call that has ended is never aborted', async () => {
@@ -276,7 +277,7 @@ verifies(
         await crashing.run(request).catch(() => undefined);
         const second = hostOf([agent, count], { store, providers: replies(), seed: 2 });
         const result = await second.run(request);
-        expect(result, `crash ${when} ${append}`).toMatchObject({ status: 'ok', output: clean.output });
+        expect(result, `crash ${when} ${append}`).toMatchObject({ status: 'ok', output: outputOf(clean) });
         expect(await second.archive.events('s')).toHaveLength(8);
         expect(runs).toBeLessThanOrEqual(3);
         expect(await second.replay(result.turnId)).toMatchObject({ matches: true });

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
+import { errorOf } from '../../../spec/support/turn-results.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import type { LoopError } from '../../base/errors.js';
@@ -149,8 +150,8 @@ verifies(
       [agentDef('agent', { tools: ['summarize/v1'], approvals: { [NAME]: 'blocked' } }), tool('summarize/v1')],
       { providers: [replyProvider([{ text: 'ok' }])] },
     );
-    const { error } = await host.run({ loop: 'agent', input: { prompt: 'go' } });
-    expect(error).toMatchObject({
+    const result = await host.run({ loop: 'agent', input: { prompt: 'go' } });
+    expect(errorOf(result)).toMatchObject({
       code: 'DEFINITION_INVALID',
       details: { path: `/composite/agent/approvals/${NAME}` },
     });

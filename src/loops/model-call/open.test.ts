@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { hostOf, prompt, textProvider } from '../../../spec/support/host-fixture.js';
+import { errorOf } from '../../../spec/support/turn-results.js';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
 import { ManualClock } from '../../testing/manual-clock.js';
@@ -71,9 +72,9 @@ for (const [description, backend] of broken) {
     verifies('policy.backend', `${description} is BACKEND_FAILED without a fallback${named}`, async () => {
       const agent = defineAgent({ id: 'agent', model: ref });
       const host = hostOf([prompt('p', 'hi', { backend: ref }), agent], { providers });
-      expect((await host.run({ loop: 'p', input: {} })).error).toMatchObject({ code: 'BACKEND_FAILED' });
+      expect(errorOf(await host.run({ loop: 'p', input: {} }))).toMatchObject({ code: 'BACKEND_FAILED' });
       const result = await host.run({ loop: 'agent', input: { prompt: 'hi' } });
-      expect(result.error).toMatchObject({ code: 'BACKEND_FAILED' });
+      expect(errorOf(result)).toMatchObject({ code: 'BACKEND_FAILED' });
     });
 
     verifies('policy.backend', `${description} among the fallbacks is skipped${named}`, async () => {
@@ -112,7 +113,7 @@ verifies('policy.backend', 'an open that never settles times out and causes a fa
 verifies('policy.backend', 'the error of a backend that cannot be opened contains no secrets', async () => {
   const providers = [throwing(new Error('cannot log in with api_key=sk-abcdefghijklmnop'))];
   const host = hostOf([prompt('p', 'hi', { backend: { id: 'bad' } })], { providers });
-  const { error } = await host.run({ loop: 'p', input: {} });
+  const error = errorOf(await host.run({ loop: 'p', input: {} }));
   expect(error?.message).toContain('cannot log in');
   expect(error?.message).not.toContain('abcdefgh');
 });

@@ -99,7 +99,7 @@ verifies(
     expect(await host.archive.turns('chat')).toMatchObject([{ status: 'running' }]);
     await other?.cancel();
     const [turn] = await host.archive.turns('chat');
-    expect(await host.resume(turn?.turnId ?? '')).toMatchObject({ status: 'error', error: { code: 'CANCELLED' } });
+    expect(await host.resume(turn?.turnId ?? '')).toMatchObject({ status: 'cancelled', error: { code: 'CANCELLED' } });
   },
 );
 
@@ -112,7 +112,7 @@ verifies('aisdk.chat', 'the user can stop a running turn', async () => {
   const chunks = await streamed;
   expect(chunks.at(-1)).toEqual({ type: 'abort' });
   expect(firstChunkOf(chunks, 'tool-output-error')).toMatchObject({ toolCallId: 'c1' });
-  expect(await host.archive.turns('chat')).toMatchObject([{ status: 'error', error: { code: 'CANCELLED' } }]);
+  expect(await host.archive.turns('chat')).toMatchObject([{ status: 'cancelled', error: { code: 'CANCELLED' } }]);
 });
 
 verifies('aisdk.chat', 'a slow reader receives the whole text in a bounded number of chunks', async () => {

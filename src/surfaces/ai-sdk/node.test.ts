@@ -90,7 +90,7 @@ verifies('aisdk.chat', 'a disconnect is detected while nothing is written', asyn
     while ((await host.archive.turns('chat'))[0]?.status === 'running') {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    expect(await host.archive.turns('chat')).toMatchObject([{ status: 'error', error: { code: 'CANCELLED' } }]);
+    expect(await host.archive.turns('chat')).toMatchObject([{ status: 'cancelled', error: { code: 'CANCELLED' } }]);
   });
 });
 

@@ -232,14 +232,15 @@ async function runTurn(bound: BoundTool, input: unknown, call: AISDKCall): Promi
 
 /** Returns the output of a successful turn. Throws ApprovalRequiredError or a LoopError for any other result. */
 async function outputOf(host: ToolHost, result: TurnResult, toolCallId: string): Promise<unknown> {
-  const { status, output, error, reason, turnId, sessionId, loopId, pending = [] } = result;
-  if (status === 'ok') return output;
-  if (status === 'error') throw new LoopError(error?.code ?? 'EXECUTION_FAILED', error?.message ?? '', error?.details);
-  if (status === 'stopped') {
-    throw new LoopError('BUDGET_EXHAUSTED', `"${loopId}" stopped early: ${reason ?? 'a limit was reached'}.`, {
-      turnId,
-    });
+  const { turnId, sessionId, loopId } = result;
+  if (result.status === 'ok') return result.output;
+  if (result.status === 'error' || result.status === 'cancelled') {
+    const { code, message, details } = result.error;
+    throw new LoopError(code, message, details);
   }
+  if (result.status === 'stopped')
+    throw new LoopError('BUDGET_EXHAUSTED', `"${loopId}" stopped early: ${result.reason}.`, { turnId });
+  const { pending } = result;
   const pendingIds = new Set(pending.flatMap(({ kind, id }) => (kind === 'approval' && id !== undefined ? [id] : [])));
   const approval = (await host.archive.approvals(sessionId)).find(({ id }) => pendingIds.has(id));
   if (approval !== undefined) {

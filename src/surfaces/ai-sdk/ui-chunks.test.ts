@@ -247,7 +247,7 @@ verifies('aisdk.chat', 'the open tool calls of a stopped turn are settled', asyn
     writer.addEnvelope(make.of('user-message', { text: 'hi' }));
     writer.addEnvelope(make.of('tool-call', { toolCallId: 'c1', toolName: 'slow', args: {} }));
     writer.addEnvelope(make.of('user-abort', { generationId: TURN_ID }));
-    writer.end(turnResultOf('error', { error: { code: 'CANCELLED', message: 'The user stopped it.' } }));
+    writer.end(turnResultOf('cancelled', { error: { code: 'CANCELLED', message: 'The user stopped it.' } }));
   });
   expect(chunks.at(-1)).toEqual({ type: 'abort' });
   expect((await readMessage(chunks))?.parts.at(-1)).toMatchObject({ type: 'tool-slow', state: 'output-error' });

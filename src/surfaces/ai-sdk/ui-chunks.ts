@@ -104,14 +104,17 @@ export class UiChunks {
   /** Adds the result of a turn that ended or paused, and finishes the message. */
   end(result: TurnResult): void {
     this.acceptsTurnOf(result.turnId);
-    const { status, output, error, pending = [] } = result;
-    if (status === 'ok' && (this.calls.isStepDone || !this.text.hasText))
-      this.emitAnswer((output as { text?: unknown } | null)?.text);
-    if (status === 'ok' || status === 'error') this.calls.settleOpenCalls(status === 'ok');
+    const { status } = result;
+    const pending = result.status === 'paused' ? result.pending : [];
+    if (result.status === 'ok' && (this.calls.isStepDone || !this.text.hasText))
+      this.emitAnswer((result.output as { text?: unknown } | null)?.text);
+    const hasError = status === 'error' || status === 'cancelled';
+    if (status === 'ok' || hasError) this.calls.settleOpenCalls(status === 'ok');
     for (const item of pending) this.emitPendingItem(item);
     this.closeStep();
     const needsApproval = pending.some(({ kind }) => kind === 'approval');
-    if (status === 'error') this.emitError(error ?? { code: '', message: '' });
+    if (result.status === 'error') this.emit({ type: 'error', errorText: this.errorText(result.error) });
+    else if (result.status === 'cancelled') this.emit({ type: 'abort' });
     else this.emit({ type: 'finish', finishReason: status === 'ok' ? 'stop' : needsApproval ? 'tool-calls' : 'other' });
   }
 
@@ -212,11 +215,6 @@ export class UiChunks {
   private emitPendingItem({ kind, name }: PendingItem): void {
     if (kind === 'approval') return;
     this.emit({ type: 'data-rondo-waiting', data: { kind, ...(name !== undefined && { name }) }, transient: true });
-  }
-
-  private emitError(error: { readonly code: string; readonly message: string }): void {
-    if (error.code === 'CANCELLED') this.emit({ type: 'abort' });
-    else this.emit({ type: 'error', errorText: this.errorText(error) });
   }
 
   /** Returns true if a generation belongs to this turn. The first generation determines the turn. */

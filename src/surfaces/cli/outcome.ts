@@ -5,10 +5,10 @@ import { formatDuration, sanitizeMessage, sanitizeText } from './terminal-text.j
 import { exitCodes } from './verb.js';
 
 /** Returns the exit code of a turn's result. */
-export function exitCodeOf({ status, error }: Pick<TurnResult, 'status' | 'error'>): number {
-  if (status === 'ok') return exitCodes.ok;
-  if (status === 'paused') return exitCodes.paused;
-  return error === undefined ? exitCodes.failed : exitCodeOfError(error.code);
+export function exitCodeOf(result: TurnResult): number {
+  if (result.status === 'ok') return exitCodes.ok;
+  if (result.status === 'paused') return exitCodes.paused;
+  return result.status === 'error' ? exitCodeOfError(result.error.code) : exitCodes.failed;
 }
 
 /** Returns status, duration, turn and tokens in one line. */
@@ -35,10 +35,12 @@ function tokenTotalsOf(trace: readonly TraceEvent[]): { input: number; output: n
 
 /** Returns the lines that explain a result: the error with its location, or the pending items, and the next command. */
 export function outcomeLines(result: TurnResult): readonly string[] {
-  const { status, error, pending = [], turnId, reason } = result;
-  if (status === 'paused') return [...pending.flatMap(pendingLines), ...nextStepLines(pending, turnId)];
-  if (status === 'stopped') return [`Stopped: ${sanitizeText(reason ?? 'no reason given')}`];
-  if (error === undefined) return [];
+  if (result.status === 'ok') return [];
+  if (result.status === 'paused')
+    return [...result.pending.flatMap(pendingLines), ...nextStepLines(result.pending, result.turnId)];
+  if (result.status === 'stopped') return [`Stopped: ${sanitizeText(result.reason)}`];
+  if (result.status === 'cancelled') return [`Cancelled: ${sanitizeText(result.reason)}`];
+  const { error } = result;
   return [
     `${sanitizeText(error.code)}: ${sanitizeMessage(error.message)}`,
     ...failedStepLines(error.details),

@@ -109,7 +109,7 @@ export const verbs: readonly Verb[] = [
     arguments: '',
     description: 'List the turns of the store, the newest first.',
     options: [
-      ['--status <status>', 'only turns that are ok, error, stopped, paused, running or interrupted'],
+      ['--status <status>', 'only turns that are ok, error, stopped, cancelled, paused, running or interrupted'],
       ['--limit <n>', 'the maximum number of turns'],
       JSON_FLAG,
     ],

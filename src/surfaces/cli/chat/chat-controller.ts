@@ -279,11 +279,12 @@ export class ChatController {
 
   private printConclusion(result: TurnResult): void {
     const { screen, colors } = this.deps;
-    const { status, error, turnId } = result;
+    const { turnId } = result;
     // The transcript shows the cancellation.
-    if (error?.code === 'CANCELLED') return void screen.printLines('');
+    if (result.status === 'cancelled') return void screen.printLines('');
+    const error = result.status === 'error' ? result.error : undefined;
     if (error !== undefined && !this.isFailureExplained) this.explainFailure(error.code, error.message);
-    const lines = status === 'error' ? [`Next: rondo trace ${turnId}`] : outcomeLines(result);
+    const lines = error !== undefined ? [`Next: rondo trace ${turnId}`] : outcomeLines(result);
     screen.printLines(...lines, colors.dim(summaryLineOf(result)), '');
   }
 }

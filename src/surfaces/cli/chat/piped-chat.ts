@@ -84,12 +84,12 @@ class TextOutput {
   }
 
   /** Prints the answer of a turn without an assistant message: after a handoff, only the result has the answer. */
-  endTurn({ status, output }: TurnResult): void {
+  endTurn(result: TurnResult): void {
     const { hasAnswer } = this;
     this.hasAnswer = false;
-    if (status !== 'ok' || hasAnswer) return;
-    const { text } = (output ?? {}) as { readonly text?: unknown };
-    this.printAnswer(typeof text === 'string' ? text : JSON.stringify(output ?? null));
+    if (result.status !== 'ok' || hasAnswer) return;
+    const { text } = (result.output ?? {}) as { readonly text?: unknown };
+    this.printAnswer(typeof text === 'string' ? text : JSON.stringify(result.output ?? null));
   }
 
   private printAnswer(text: string): void {

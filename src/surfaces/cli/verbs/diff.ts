@@ -35,11 +35,11 @@ export const diff: VerbHandler = async ({ args, settingsInput, terminal, json })
 async function loadSide(host: Host, reference: string): Promise<DiffSide> {
   const { turnId, status } = await findTurn(host, reference);
   const events = await host.archive.trace(turnId);
-  const { output, error } = (await host.archive.result(turnId)) ?? {};
+  const result = await host.archive.result(turnId);
   const end = {
     status,
-    ...(output !== undefined && { output: output as Json }),
-    ...(error !== undefined && { error }),
+    ...(result?.status === 'ok' && { output: result.output as Json }),
+    ...((result?.status === 'error' || result?.status === 'cancelled') && { error: result.error }),
   };
   return { turnId, events, end };
 }

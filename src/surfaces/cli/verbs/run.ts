@@ -25,7 +25,8 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
     const request = { loop: wanted.id, input, ...turnRequestOptions(wanted, options) };
     const live = { terminal, price: pricingOf(settings.config), watch: options.watch === true };
     const result = await runWithLiveOutput(live, (turnOptions) => host.run(request, turnOptions));
-    if (result.error?.code === 'LOOP_NOT_FOUND' && !isRegistered) printMissingLoopHints(wanted, definitions, terminal);
+    if (result.status === 'error' && result.error.code === 'LOOP_NOT_FOUND' && !isRegistered)
+      printMissingLoopHints(wanted, definitions, terminal);
     return await printResult(result, terminal, json);
   } finally {
     await close();

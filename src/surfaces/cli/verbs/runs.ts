@@ -6,7 +6,7 @@ import { openHostForReading } from '../open-host.js';
 import { formatDuration } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
-const STATUSES: readonly string[] = ['ok', 'error', 'stopped', 'paused', 'running', 'interrupted'];
+const STATUSES: readonly string[] = ['ok', 'error', 'stopped', 'cancelled', 'paused', 'running', 'interrupted'];
 /** The default limit of the table. JSON output has none. */
 const DEFAULT_LIMIT = 50;
 

@@ -81,7 +81,7 @@ for (const compiler of compilers) {
     `the types are clean with ${compiler}`,
     async () => {
       const { default: ts } = (await import(compiler)) as { default: typeof TypeScript };
-      const text = `${readText('spec/types/consumer.ts')}\n${allEntryPoints()}`;
+      const text = `${readText('spec/support/package-consumer.ts')}\n${allEntryPoints()}`;
       const cache = new Map();
       for (const resolution of resolutions) {
         for (const exactOptionalPropertyTypes of optionalProperties) {
@@ -96,7 +96,7 @@ for (const compiler of compilers) {
 
 verifies('types.matrix', 'the compiler rejects a consumer that contradicts a schema', async () => {
   const { default: ts } = await import('typescript');
-  const text = readText('spec/types/consumer.ts');
+  const text = readText('spec/support/package-consumer.ts');
   const wrong = text
     .replace('run: async ({ name, mood, tags }, scope) => {', '$& name.toFixed();')
     .replace('return { text: `', 'return { texts: `');

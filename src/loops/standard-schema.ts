@@ -9,7 +9,7 @@ import { compileSchema, createSchemaCheck, type SchemaIssue, type Validator } fr
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 import { isThenable } from '../protocol/thenable.js';
-import type { JsonSchemaType } from './json-schema-type.js';
+import type { JsonSchemaType } from './json-schema-inference.js';
 
 interface StandardIssue {
   readonly message: string;

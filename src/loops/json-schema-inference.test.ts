@@ -4,7 +4,7 @@ import { compileSchema } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 import { defineLoop } from './define.js';
-import type { JsonSchemaType } from './json-schema-type.js';
+import type { JsonSchemaType } from './json-schema-inference.js';
 import type { InputOf, OutputOf } from './standard-schema.js';
 
 /** Infers the type of a literal the way `defineLoop` does. */

@@ -6,7 +6,8 @@ import type { LanguageModelV3Prompt, LanguageModelV3ToolCall } from '@ai-sdk/pro
 import { generateText, stepCountIs, streamText } from 'ai';
 import type { MockLanguageModelV3 } from 'ai/test';
 import { z } from 'zod';
-import { defineAgent, Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/index.js';
+import { Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/host-entry.js';
+import { defineAgent } from '../src/index.js';
 import { loopsTool } from '../src/protocol/tool.js';
 import { answersInDeltas, callsAtOnce, callsInRounds, DELTA, DONE } from './agent-models.js';
 import type { Case } from './measure.js';

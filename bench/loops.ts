@@ -1,15 +1,7 @@
 // Typed loops as users write them: a host, a registry, definitions with schemas and mappings, and the complete trace.
 
-import {
-  type DefinedLoop,
-  defineLoop,
-  Host,
-  memoryStore,
-  Registry,
-  type Scope,
-  systemClock,
-  systemIds,
-} from '../src/index.js';
+import { Host, memoryStore, Registry, systemClock, systemIds } from '../src/host-entry.js';
+import { type DefinedLoop, defineLoop, type Scope } from '../src/index.js';
 import type { Json } from '../src/protocol/index.js';
 import type { Count } from './work.js';
 

@@ -2,7 +2,8 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { openSqlite } from '../src/adapters/sqlite/index.js';
-import { defineLoop, Host, Registry, systemClock, systemIds } from '../src/index.js';
+import { Host, Registry, systemClock, systemIds } from '../src/host-entry.js';
+import { defineLoop } from '../src/index.js';
 import { effect } from './work.js';
 
 /** Parallel turns that are repeated until the time is over; a turn performs `steps` `once` effects in sequence. */

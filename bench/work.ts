@@ -1,8 +1,9 @@
 // The measured work: typed steps, as plain async functions with a compiled validator and as loops.
 
 import { Ajv } from 'ajv';
-import type { Effect, Loop, Scope, Store } from '../src/index.js';
-import { memoryStore, Session, systemClock, systemIds } from '../src/index.js';
+import type { Store } from '../src/host-entry.js';
+import { memoryStore, Session, systemClock, systemIds } from '../src/host-entry.js';
+import type { Effect, Loop, Scope } from '../src/index.js';
 import type { Safety } from '../src/protocol/index.js';
 
 /** The value of every step. */

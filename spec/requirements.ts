@@ -17,6 +17,13 @@ export const requirements = {
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
+  'rondo.run':
+    'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',
+  'rondo.options': 'An unknown option or store is refused with a message that names the known ones.',
+  'rondo.direct': 'A loop called like a function runs in memory, and throws inside of another loop.',
+  'rondo.turn':
+    'A handle reaches its turn from any process: it returns results and events, answers approvals and continues the turn.',
+  'rondo.close': 'Closing interrupts running turns after their effects; a later runtime continues them.',
   'kernel.once':
     'A keyed entry is written to the journal of a session once; a second request returns the recorded one.',
   'kernel.ack': 'Nothing is reported before every entry that it depends on is durable.',

@@ -1,37 +1,17 @@
 /**
- * `rondo`: defines loops and agents, and runs them on a host with a store. Wire types are in `rondo/protocol`, the
- * SQLite store in `rondo/sqlite`, `loopsTool` in `rondo/tools`, the tools of a coding agent in `rondo/toolbox`, the AI
- * SDK integration in `rondo/ai-sdk`, and helpers for tests in `rondo/testing`.
+ * `rondo`: defines loops, agents and tools, and runs them. `createRondo` opens a runtime with a default for everything.
+ * Its parts (host, stores, clocks, registries, providers) are in `rondo/host`, wire types in `rondo/protocol`, the SQLite
+ * store in `rondo/sqlite`, the tools of a coding agent in `rondo/toolbox`, the AI SDK integration in `rondo/ai-sdk`, and
+ * helpers for tests in `rondo/testing`.
  */
-export { memoryStore } from './adapters/memory/index.js';
-export {
-  anthropicProvider,
-  mockProvider,
-  openaiCompatibleProvider,
-  openaiProvider,
-  type ProviderSettings,
-  type ScriptedProvider,
-  scriptedProvider,
-} from './adapters/models/index.js';
-export { systemClock, systemIds } from './adapters/system/index.js';
-export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
 export { type ErrorCode, errorCodes, Fault, LoopError } from './base/errors.js';
-export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
-export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
-export type { ReplayReport } from './host/replay.js';
-export type { Clock, Ids } from './journal/clock.js';
-export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
-export type { Upcasts } from './journal/upcast.js';
-export type { Invariant, View, Violation } from './journal/view.js';
-export { Session, type SessionOptions } from './kernel/session.js';
-export { type BodyLoopSpec, defineLoop, type PromptLoopSpec, type ToolLoopSpec } from './loops/define.js';
-export { type AgentDefinition, type AgentInput, type AgentTool, defineAgent } from './loops/define-agent.js';
+export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
+export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
 export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
-export type { DefinitionOrigin } from './loops/origin.js';
-export { type MissingReference, type RegisteredLoop, Registry } from './loops/registry.js';
 export type { AnySchema, InputOf, OutputOf, StandardSchema } from './loops/standard-schema.js';
-export type { ToolCallContext, ToolFunction, ToolImplementation } from './loops/tool-implementation.js';
+export type { ToolCallContext } from './loops/tool-implementation.js';
+export type { Approval } from './protocol/approval.js';
 export type {
   Branch,
   BranchResults,
@@ -43,12 +23,22 @@ export type {
   TargetBinding,
   Validate,
 } from './protocol/body.js';
+export type { EventEnvelope } from './protocol/events.js';
+export type { LiveDelta } from './protocol/live.js';
+export { ApprovalRequiredError, loopsTool as tool } from './protocol/tool.js';
 export type {
-  Layer,
-  PendingStep,
-  ResolutionDetails,
-  RunOptions,
-  RunOutcome,
-  Signal,
-  TimerMode,
-} from './protocol/session.js';
+  CancelledResult,
+  ErrorResult,
+  OkResult,
+  PausedResult,
+  PendingItem,
+  ResultError,
+  StoppedResult,
+  TurnResult,
+  TurnStatus,
+} from './protocol/trace.js';
+export { type CallableLoop, defineAgent, defineLoop } from './surfaces/rondo/callable-loop.js';
+export { createRondo, type RondoOptions } from './surfaces/rondo/create-rondo.js';
+export type { EffectResolution, LoopRef, Rondo, RunOptions, TurnInput } from './surfaces/rondo/rondo.js';
+export type { AnswerOptions, ApproveOptions, PendingApproval, Turn } from './surfaces/rondo/turn.js';
+export { TurnPaused, TurnStopped } from './surfaces/rondo/turn-outcome.js';

@@ -2,7 +2,7 @@
  * Runs the scenario from the parent: kills process 1, reads its journal, waits for process 2 and runs the checks.
  * Nothing depends on timing: the kill happens when bank and printer have acted and neither has answered.
  */
-/** @import { RunOutcome } from 'rondo' */
+/** @import { RunOutcome } from 'rondo/host' */
 /** @import { Entry, Safety } from 'rondo/protocol' */
 /** @import { ReportedEffect, EffectSink } from 'rondo/testing' */
 /** @import { ResolutionMessage } from './worker.mjs' */

@@ -4,7 +4,7 @@
  */
 /** @import { Resolution, Json } from 'rondo/protocol' */
 import { once } from 'node:events';
-import { Session, systemClock, systemIds } from 'rondo';
+import { Session, systemClock, systemIds } from 'rondo/host';
 import { openSqlite } from 'rondo/sqlite';
 import { fulfil, order } from './order.mjs';
 

@@ -1,6 +1,6 @@
 // Runs loops in code with a host in this process, then from the command line.
 
-import { Host, memoryStore, Registry, scriptedProvider, systemClock, systemIds } from 'rondo';
+import { Host, memoryStore, Registry, scriptedProvider, systemClock, systemIds } from 'rondo/host';
 import { runExample } from '../run-example.mjs';
 import { triage } from './loops/triage.mjs';
 

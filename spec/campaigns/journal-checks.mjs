@@ -2,7 +2,7 @@
 // reports of the workers.
 
 import { isDeepStrictEqual } from 'node:util';
-import { Host, Registry, systemClock, systemIds } from 'rondo';
+import { Host, Registry, systemClock, systemIds } from 'rondo/host';
 import { openSqlite } from 'rondo/sqlite';
 import { checkCommandTurn } from './commands.mjs';
 import { isExternal, outputOf } from './plans.mjs';

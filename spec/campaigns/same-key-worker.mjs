@@ -1,7 +1,7 @@
 // One of the processes that start the same key. It connects to the sink, waits for a line on stdin, opens the store and
 // runs the turn.
 
-import { Host, Registry, systemClock, systemIds } from 'rondo';
+import { Host, Registry, systemClock, systemIds } from 'rondo/host';
 import { openSqlite } from 'rondo/sqlite';
 import { eachLine } from './json-lines.mjs';
 import { loopsOf } from './plans.mjs';

@@ -5,7 +5,7 @@ import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Host, Registry, systemClock, systemIds } from 'rondo';
+import { Host, Registry, systemClock, systemIds } from 'rondo/host';
 import { openSqlite } from 'rondo/sqlite';
 import { loopsOf } from './plans.mjs';
 import { connectSink } from './sink-client.mjs';
@@ -22,7 +22,7 @@ function errorFields(error) {
 }
 
 const perform = await connectSink(sink);
-/** @type {import('rondo').Store} */
+/** @type {import('rondo/host').Store} */
 let store;
 try {
   store = await openSqlite(file);

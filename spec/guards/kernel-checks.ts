@@ -1,7 +1,8 @@
 // Checks of the kernel: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from 'node:assert';
-import type { Batch, Scope } from '../../src/index.js';
+import type { Batch } from '../../src/host-entry.js';
+import type { Scope } from '../../src/index.js';
 import { codeOf, crash, run, sessionFixture, tick } from '../support/session-fixture.js';
 import type { Library } from './library.js';
 

@@ -1,7 +1,8 @@
 // Checks of values, views and versions; see kernel-checks.ts.
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
-import type { RunOutcome, Scope, Store } from '../../src/index.js';
+import type { RunOutcome, Store } from '../../src/host-entry.js';
+import type { Scope } from '../../src/index.js';
 import { codeOf, loop, run, sessionFixture } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
 

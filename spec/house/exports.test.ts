@@ -7,16 +7,23 @@ import { absolute, isTest, readText, sources } from './tree.js';
 
 const pinned: Readonly<Record<string, readonly string[]>> = {
   '.': [
+    'ApprovalRequiredError',
     'Fault',
-    'Host',
     'LoopError',
+    'TurnPaused',
+    'TurnStopped',
+    'createRondo',
+    'defineAgent',
+    'defineLoop',
+    'errorCodes',
+    'tool',
+  ],
+  './host': [
+    'Host',
     'Registry',
     'Session',
     'anthropicProvider',
     'builtinTools',
-    'errorCodes',
-    'defineAgent',
-    'defineLoop',
     'execTools',
     'httpTools',
     'httpsTools',

@@ -86,10 +86,15 @@ function refusal(file: string, item: Import, declared: Declared): string | undef
   return refusalOfPackage(file, item.specifier, declared.root);
 }
 
+/** The entry points of the package that export from every ring. */
+function isEntryPoint(file: string): boolean {
+  return file === 'src/index.ts' || file === 'src/host-entry.ts';
+}
+
 function refusalOfFile(file: string, item: Import): string | undefined {
   const target = targetOf(file, item.specifier);
   if (!target.startsWith('src/')) return 'a source file may not import anything outside of src/';
-  if (file === 'src/index.ts') return undefined;
+  if (isEntryPoint(file)) return undefined;
   const [from, to] = [ringOf(file), ringOf(target)];
   const ring = table[from];
   if (!ring) return `'${from}' is not in the import table`;
@@ -114,7 +119,7 @@ function refusalOfAdapter(file: string, target: string): string | undefined {
 }
 
 function refusalOfPackage(file: string, specifier: string, declared: readonly string[]): string | undefined {
-  const ring = file === 'src/index.ts' ? table.surfaces : table[ringOf(file)];
+  const ring = isEntryPoint(file) ? table.surfaces : table[ringOf(file)];
   if (!ring) return `'${ringOf(file)}' is not in the import table`;
   if (specifier === COMPUTED)
     return ring.builtins === 'all' ? undefined : `${ringOf(file)} must import by a literal name`;

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Session, systemClock, systemIds } from 'rondo';
+import { Session, systemClock, systemIds } from 'rondo/host';
 import { openSqlite } from 'rondo/sqlite';
 import {
   programEffectResult,
@@ -19,7 +19,7 @@ const SPEED = 50_000;
 const start = 1_700_000_000_000;
 
 /** A clock that runs faster than real time and continues across restarts, because programs sleep for minutes.
- *  @type {import('rondo').Clock} */
+ *  @type {import('rondo/host').Clock} */
 const clock = {
   now: () => (systemClock.now() - start) * SPEED,
   elapsed: () => systemClock.elapsed() * SPEED,
@@ -42,7 +42,7 @@ function sizeOf(steps, name) {
   return 0;
 }
 
-/** @param {Session} session @param {import('rondo').PendingStep} item @param {readonly import('rondo/testing').ProgramStep[]} steps */
+/** @param {Session} session @param {import('rondo/host').PendingStep} item @param {readonly import('rondo/testing').ProgramStep[]} steps */
 async function settle(session, item, steps) {
   if (item.kind === 'signal') await session.signal({ id: `for ${item.name}`, name: item.name, value: item.name });
   if (item.kind !== 'doubt') return;

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds, seededRandom } from '../../src/adapters/system/seeded-ids.js';
 import { Fault, LoopError } from '../../src/base/errors.js';
-import type { Layer, PendingStep, RunOutcome } from '../../src/index.js';
+import type { Layer, PendingStep, RunOutcome } from '../../src/host-entry.js';
 import type { Store } from '../../src/journal/store.js';
 import { Session } from '../../src/kernel/session.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';

@@ -1,7 +1,7 @@
 // Random programs for a session, and their bodies, which report every violation of an effect's guarantees.
 
 import { LoopError } from '../../src/base/errors.js';
-import type { Layer } from '../../src/index.js';
+import type { Layer } from '../../src/host-entry.js';
 import type { Batch, Store } from '../../src/journal/store.js';
 import type { Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';

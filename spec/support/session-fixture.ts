@@ -1,6 +1,7 @@
 // A session on a store, with a manual clock and a record of the effects that were performed.
 
-import type { Effect, Loop, RunOutcome, Scope, Session, SessionOptions, Store } from '../../src/index.js';
+import type { RunOutcome, Session, SessionOptions, Store } from '../../src/host-entry.js';
+import type { Effect, Loop, Scope } from '../../src/index.js';
 import type { Entry, Json, Safety } from '../../src/protocol/index.js';
 import type { CrashPoint, ManualClock } from '../../src/testing/index.js';
 import type { Library } from '../guards/library.js';

@@ -51,7 +51,7 @@ const NO_PERMITS: PermitLists = { send: new Map(), destinations: [] };
  * permitted.
  *
  * @example
- * import { permitsOf } from 'rondo';
+ * import { permitsOf } from 'rondo/host';
  *
  * const permits = permitsOf(process.env, {
  *   send: new Map([['SHOP_TOKEN', ['api.shop.example']]]),

@@ -119,6 +119,19 @@ export class Archive {
   }
 
   /**
+   * Returns the result of a turn that has ended or waits for something; undefined for one that was interrupted. The turn
+   * must not be running. Throws TURN_NOT_FOUND.
+   */
+  async restingResult(turnId: string): Promise<TurnResult | undefined> {
+    const ended = await this.result(turnId);
+    if (ended !== undefined) return ended;
+    const { identity, turn, entries } = await this.get(turnId);
+    if (turn.pending.length === 0) return undefined;
+    const paused = turnResultOf(identity, { status: 'paused', pending: [] }, entries, entries.at(-1)?.at ?? 0);
+    return Object.defineProperty(paused, 'pending', { value: turn.pending, enumerable: true });
+  }
+
+  /**
    * Returns the pending approvals of all sessions or of one. A damaged session is skipped, or throws STORE_DAMAGED if
    * it is requested by name.
    */

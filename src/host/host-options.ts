@@ -6,6 +6,7 @@ import type { Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
 import type { EventEnvelope } from '../protocol/events.js';
 import type { LiveDelta } from '../protocol/live.js';
+import type { TimerMode } from '../protocol/session.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent } from '../protocol/trace.js';
 
@@ -52,6 +53,13 @@ export interface HostOptions {
 export interface TurnOptions {
   /** Receives the id of the turn before the turn starts or continues. */
   readonly onTurn?: (turnId: string) => void;
+  /** Receives the id of the turn once its start is durable. Not called while another process runs the turn. */
+  readonly onStarted?: (turnId: string) => void;
+  /**
+   * What the turn does when only timers can continue it: wait for them, or pause.
+   * @default 'hold'
+   */
+  readonly timers?: TimerMode;
   /** Receives every event of the trace in order. A resumed turn delivers its trace from the start. */
   readonly onEvent?: (event: TraceEvent) => void;
   /** Receives each envelope (event with an id) of the session when it is created, and again when it is replaced. */

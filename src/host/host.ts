@@ -31,10 +31,14 @@ import {
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 import { TurnRunner } from './turn-runner.js';
+import { TurnWaiter } from './turn-waiter.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
+
+/** How long `Host.close` waits for effects by default, in milliseconds. */
+const DEFAULT_CLOSE_MS = 10_000;
 
 /** A turn that has not ended, and the loops defined in code whose code has changed since it started. */
 export interface InFlightTurn {
@@ -70,6 +74,7 @@ export class Host {
   private readonly sessionQueues: SessionQueues;
   private readonly peers: PeerHosts;
   private readonly actions: SessionActions;
+  private readonly waiter: TurnWaiter;
 
   constructor(options: HostOptions) {
     const { store, registry, clock, ids } = options;
@@ -104,6 +109,13 @@ export class Host {
       runningTurn: (turnId) => turns.get(turnId),
       runningTurnIn: (sessionId) => turns.runningIn(sessionId),
       resume: (turnId) => this.resume(turnId),
+    });
+    this.waiter = new TurnWaiter({
+      clock,
+      status: async (turnId) => (await this.archive.status(turnId))[0] as TurnStatus,
+      result: (turnId) => this.archive.restingResult(turnId),
+      followTurn: (sessionId, turnId) =>
+        this.peers.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {}),
     });
   }
 
@@ -182,6 +194,32 @@ export class Host {
     return this.runInSession({ sessionId: sessionIdOf(turnId), turnId }, options, work).catch((thrown) => {
       throw faultWithTurn(thrown, turnId);
     });
+  }
+
+  /**
+   * Waits while another process runs the turn, then returns its result if it has ended or paused; undefined if it was
+   * interrupted. Throws TURN_NOT_FOUND if the store has no such turn.
+   */
+  restingResult(turnId: string): Promise<TurnResult | undefined> {
+    return this.waiter.restingResult(turnId);
+  }
+
+  /** Waits until some process has ended or paused the turn, and returns its result. Throws TURN_NOT_FOUND. */
+  waitForResult(turnId: string): Promise<TurnResult> {
+    return this.waiter.waitForResult(turnId);
+  }
+
+  /**
+   * Interrupts all turns of this host, each after its current effects, and accepts no further ones. The turns stay open:
+   * a later `resume`, in any process, continues them. Waits at most `timeoutMs` for effects.
+   */
+  async close({ timeoutMs = DEFAULT_CLOSE_MS }: { readonly timeoutMs?: number } = {}): Promise<void> {
+    const timeout = new AbortController();
+    await Promise.race([
+      this.turns.close(),
+      this.options.clock.sleep(timeoutMs, timeout.signal).catch(() => undefined),
+    ]);
+    timeout.abort();
   }
 
   /**

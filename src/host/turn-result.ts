@@ -1,7 +1,7 @@
 /** The results of turns. The trace of a result is computed on first access. */
 import { Fault } from '../base/errors.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
-import type { RunOutcome } from '../protocol/session.js';
+import type { PendingStep, RunOutcome } from '../protocol/session.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
 import { compareByStep } from '../views/conversation/open-calls.js';
 import { isoTime } from '../views/iso-time.js';
@@ -135,7 +135,7 @@ function endEntryOf(entries: readonly Entry[], turnId: string): Entry | undefine
   return undefined;
 }
 
-function pendingItemOf(item: Extract<RunOutcome, { status: 'paused' }>['pending'][number]): PendingItem {
+function pendingItemOf(item: PendingStep): PendingItem {
   if (item.kind === 'signal') return pendingSignalOf(item.key, item.name);
   if (item.kind === 'doubt') return item;
   return { kind: 'timer', key: item.key, until: isoTime(item.until) };

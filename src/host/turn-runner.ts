@@ -3,6 +3,7 @@
  * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
+import { Fault } from '../base/errors.js';
 import { Session } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
@@ -22,7 +23,7 @@ import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
 import { principalsOf, RunningTurn } from './running-turn.js';
-import { hasLiveCallbacks, type SessionFeed, subscribeCallbacks } from './session-feed.js';
+import { hasLiveCallbacks, ignoringErrors, type SessionFeed, subscribeCallbacks } from './session-feed.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { TurnRequest } from './turn-request.js';
 import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
@@ -52,6 +53,7 @@ export class TurnRunner {
   private readonly layersFor: (effect: Effect, key: string) => readonly Layer[];
   private readonly running = new Map<string, RunningTurn>();
   private readonly restrictionFlag = new RestrictionFlag();
+  private isClosed = false;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
     const { clock, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
@@ -89,6 +91,15 @@ export class TurnRunner {
     return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
   }
 
+  /**
+   * Interrupts all turns and refuses further ones. Each turn ends its current effects, records their results, and stays
+   * open. Resolves when all have been interrupted.
+   */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await Promise.allSettled([...this.running.values()].map((turn) => turn.session?.close()));
+  }
+
   /** Returns true if a turn of this loop needs the earlier entries of its session. */
   needsEarlierEntries(pinned: PinnedLoop): boolean {
     return this.loopInspector.hasAgentsOrApprovals(pinned);
@@ -114,6 +125,7 @@ export class TurnRunner {
     const { store, clock } = this.options;
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
+    if (this.isClosed) throw new Fault('SESSION_CLOSED', 'The host was closed.');
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
     const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
     turn.session = session;
@@ -126,7 +138,10 @@ export class TurnRunner {
       const principals = principalsOf(request);
       if (principals !== undefined) await session.recordFact(TURN_OPENED, turnId, principals);
       if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
-      const outcome = await session.run(turnId, loop, request.input as Json);
+      const { timers = 'hold', onStarted } = options;
+      const running = session.run(turnId, loop, request.input as Json, { timers });
+      if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
+      const outcome = await running;
       return turnResultOf(identity, outcome, turn.entries, clock.now());
     } catch (thrown) {
       return turnResultOf(identity, mismatchOutcome(thrown, turnId), turn.entries, clock.now());
@@ -170,4 +185,12 @@ export class TurnRunner {
     const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag });
     return policyLayers(() => ({ clock, cache: memoryCache(CACHE_LIMITS), rateLimiter: new RateLimiter() }), gate);
   }
+}
+
+/** Calls `notify` when everything that the session has written so far is durable. A failure ends the turn itself. */
+function notifyWhenDurable(session: Session, notify: () => void): void {
+  session.flush().then(
+    () => ignoringErrors(notify),
+    () => undefined,
+  );
 }

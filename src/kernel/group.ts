@@ -35,30 +35,27 @@ async function openGroup(step: Step, opening: NewEntry): Promise<boolean> {
   return step.run.openStep(step, opening);
 }
 
-/** Starts one branch and calls `onSettled` at its end. A branch that lost the race before it started fails at once. */
-function runBranch<O>(branches: Branches<O>, index: number, lifetime: Lifetime, onSettled: OnBranchSettled<O>): void {
+/**
+ * Runs one branch and calls `onSettled` at its end. A branch that lost the race before it started fails at once. After a
+ * replay mismatch it is not called: the attempt has ended.
+ */
+export async function runBranch<O>(
+  branches: Branches<O>,
+  index: number,
+  lifetime: Lifetime,
+  onSettled: OnBranchSettled<O>,
+): Promise<void> {
   const scope = branches.openScope(index, lifetime);
-  const onFailed = (error: unknown): void => onSettled(index, undefined, { error });
-  const onReturned = (value: O): void => {
-    let mismatch: Promise<never> | undefined;
-    try {
-      mismatch = scope.close();
-    } catch (error) {
-      onFailed(error);
-      return;
-    }
-    if (mismatch === undefined) onSettled(index, value);
-  };
-  startBranch(branches, index, scope).then(onReturned, onFailed);
-}
-
-function startBranch<O>({ bodies }: Branches<O>, index: number, scope: KernelScope): Promise<O> {
+  let value: O;
   try {
-    if (scope.lifetime.hasLostRace) scope.lifetime.throwIfEnded();
-    return Promise.resolve(bodies[index]?.(scope) as O);
+    if (lifetime.hasLostRace) lifetime.throwIfEnded();
+    value = (await branches.bodies[index]?.(scope)) as O;
+    if (scope.close() !== undefined) return;
   } catch (error) {
-    return Promise.reject(error);
+    onSettled(index, undefined, { error });
+    return;
   }
+  onSettled(index, value);
 }
 
 /** Starts branches in small batches and yields between them, so that short branches end before the last ones start. */
@@ -92,7 +89,7 @@ export async function joinAll<O>(step: Step, branches: Branches<O>): Promise<O[]
       if (runningCount === 0) resolve();
       else run.attempt.removeRunnable();
     };
-    void startInBatches(run, count, (index) => runBranch(branches, index, lifetime, onSettled));
+    void startInBatches(run, count, (index) => void runBranch(branches, index, lifetime, onSettled));
   });
   if (firstFailure.index < count) throw firstFailure.error;
   return results;
@@ -132,7 +129,11 @@ export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<u
       if (end instanceof LoopError) reject(end);
       else resolve(cloneJson(end.value));
     };
-    void startInBatches(run, count, (index) => runBranch(branches, index, lifetimes[index] ?? lifetime, onSettled));
+    void startInBatches(
+      run,
+      count,
+      (index) => void runBranch(branches, index, lifetimes[index] ?? lifetime, onSettled),
+    );
   });
 }
 

@@ -6,6 +6,7 @@
  */
 
 import { type Fault, LoopError } from '../base/errors.js';
+import type { Clock } from '../journal/clock.js';
 import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
 import { Lifetime } from './lifetime.js';
 
@@ -37,10 +38,12 @@ export class RunAttempt {
   private isPauseCheckQueued = false;
   private parkedWaits: Set<ParkedWait> | undefined;
   private readonly timerMode: TimerMode;
+  private readonly clock: Clock;
   private receiver: OutcomeReceiver | undefined;
 
-  constructor(timerMode: TimerMode) {
+  constructor(timerMode: TimerMode, clock: Clock) {
     this.timerMode = timerMode;
+    this.clock = clock;
   }
 
   /**
@@ -158,8 +161,12 @@ export class RunAttempt {
       return;
     }
     const pending = [...(this.parkedWaits ?? [])].map((parked) => parked.pending);
-    if (this.timerMode === 'hold' && pending.some(({ kind }) => kind === 'timer')) return;
+    if (this.timerMode !== 'pause' && pending.some((step) => step.kind === 'timer' && this.isHeld(step.until))) return;
     this.finish();
     this.receiver?.resolve({ status: 'paused', pending });
+  }
+
+  private isHeld(until: number): boolean {
+    return this.timerMode === 'hold' || until - this.clock.now() <= Number(this.timerMode);
   }
 }

@@ -164,7 +164,7 @@ export class Session {
     if (!ROOT_KEY_PATTERN.test(root))
       throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
     if (this.activeRun !== undefined) throw this.createFault('SESSION_BUSY', `it already runs ${this.activeRun.root}`);
-    const attempt = new RunAttempt(options.timers ?? 'hold');
+    const attempt = new RunAttempt(options.timers ?? 'hold', this.runDeps.clock);
     this.activeRun = { root, attempt };
     this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
     try {
@@ -238,6 +238,11 @@ export class Session {
     assertNotReserved(type, id);
     this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value });
     await this.writer.waitForDurability();
+  }
+
+  /** Waits until everything that was written so far is durable. */
+  flush(): Promise<void> {
+    return this.writer.waitForDurability();
   }
 
   /** Cancels a root: no further step starts. Returns false if it has not started, was cancelled before or has ended. */

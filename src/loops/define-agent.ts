@@ -94,8 +94,8 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   readonly metadata?: { readonly [name: string]: Json };
 }
 
-type PromptInputSchema = StandardSchema<AgentInput, AgentInput>;
-type TextOutputSchema = StandardSchema<{ text: string }, { text: string }>;
+export type PromptInputSchema = StandardSchema<AgentInput, AgentInput>;
+export type TextOutputSchema = StandardSchema<{ text: string }, { text: string }>;
 
 type SpecOptions = Omit<AgentSpec, 'backend' | 'tools'>;
 

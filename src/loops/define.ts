@@ -83,7 +83,8 @@ export interface PromptLoopSpec<I extends AnySchema, O extends AnySchema> extend
   readonly tool?: never;
 }
 
-type LoopSpec<I extends AnySchema, O extends AnySchema> =
+/** The options of `defineLoop`. */
+export type LoopSpec<I extends AnySchema, O extends AnySchema> =
   | BodyLoopSpec<I, O>
   | ToolLoopSpec<I, O>
   | PromptLoopSpec<I, O>;

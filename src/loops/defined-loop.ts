@@ -25,7 +25,7 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
 export function isDefinedLoop(value: unknown): value is DefinedLoop {
   try {
     const { definition, validators, body } = (value ?? {}) as Partial<DefinedLoop>;
-    return [value, definition, validators].every((part) => typeof part === 'object') && typeof body === 'function';
+    return typeof definition === 'object' && typeof validators === 'object' && typeof body === 'function';
   } catch {
     // A getter or a proxy threw.
     return false;

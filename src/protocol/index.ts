@@ -92,19 +92,19 @@ export type {
 } from './tool.js';
 export { ApprovalRequiredError, loopsTool } from './tool.js';
 export type {
+  CancelledResult,
   CoreEvent,
   CoreEventType,
+  ErrorResult,
   LoopResult,
+  OkResult,
+  PausedResult,
   PendingItem,
   ResultError,
+  StoppedResult,
   TraceEvent,
   TracePayloads,
-  TurnCancelled,
-  TurnError,
-  TurnOk,
-  TurnPaused,
   TurnResult,
   TurnStatus,
-  TurnStopped,
   VendorPayloads,
 } from './trace.js';

@@ -37,8 +37,11 @@ export interface ResolutionDetails {
   readonly reason?: string;
 }
 
-/** What a run does when only timers can continue it: wait for them, or end as paused with a list of them. */
-export type TimerMode = 'hold' | 'pause';
+/**
+ * What a run does when only timers can continue it: wait for them (`hold`), end as paused with a list of them (`pause`),
+ * or wait only if one of them fires within this many milliseconds.
+ */
+export type TimerMode = 'hold' | 'pause' | number;
 
 /** Options of one run of a session. */
 export interface RunOptions {

@@ -111,33 +111,33 @@ interface TurnResultBase extends Omit<LoopResult, 'status' | 'output' | 'error'>
 }
 
 /** The result of a turn that completed. */
-export interface TurnOk<O = unknown> extends TurnResultBase {
+export interface OkResult<O = unknown> extends TurnResultBase {
   readonly status: 'ok';
   readonly output: O;
 }
 
 /** The result of a turn that failed. */
-export interface TurnError extends TurnResultBase {
+export interface ErrorResult extends TurnResultBase {
   readonly status: 'error';
   readonly error: ResultError;
 }
 
 /** The result of a turn that waits: for approvals, signals, resolutions of effects in doubt, or points in time. */
-export interface TurnPaused extends TurnResultBase {
+export interface PausedResult extends TurnResultBase {
   readonly status: 'paused';
   /** The steps that wait. */
   readonly pending: readonly PendingItem[];
 }
 
 /** The result of a turn that reached a stop condition, such as a limit of its budget. */
-export interface TurnStopped extends TurnResultBase {
+export interface StoppedResult extends TurnResultBase {
   readonly status: 'stopped';
   /** Which condition was reached. */
   readonly reason: string;
 }
 
 /** The result of a turn that was cancelled. */
-export interface TurnCancelled extends TurnResultBase {
+export interface CancelledResult extends TurnResultBase {
   readonly status: 'cancelled';
   /** The reason that the caller of the cancellation gave. */
   readonly reason: string;
@@ -153,7 +153,7 @@ export interface TurnCancelled extends TurnResultBase {
  * if (result.status === 'ok') console.log(result.output.text);
  * else if (result.status === 'paused') console.log(result.pending);
  */
-export type TurnResult<O = unknown> = TurnOk<O> | TurnError | TurnPaused | TurnStopped | TurnCancelled;
+export type TurnResult<O = unknown> = OkResult<O> | ErrorResult | PausedResult | StoppedResult | CancelledResult;
 
 /** The status of a turn, read from the store without running the turn. */
 export interface TurnStatus {

@@ -10,7 +10,7 @@ export { bin, leakIn, SECRETS } from '../../support/operator.mjs';
 export { ExpectationError, expect, show, sleep, within } from '../../support/store-attack.mjs';
 
 const library = (/** @type {string} */ path) => import(new URL(`../../../lib/${path}`, import.meta.url).href);
-export const rondoLibrary = () => library('index.js');
+export const rondoLibrary = async () => ({ ...(await library('index.js')), ...(await library('host-entry.js')) });
 export const toolsLibrary = () => library('protocol/tool.js');
 export const toolboxLibrary = () => library('adapters/toolbox/index.js');
 export const aiSdkLibrary = () => library('surfaces/ai-sdk/index.js');

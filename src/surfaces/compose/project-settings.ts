@@ -46,7 +46,8 @@ export async function loadSettings(input: SettingsInput): Promise<ProjectSetting
   return settings;
 }
 
-const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
+/** The config of a project without one. */
+export const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
 
 /**
  * Reads trust.toml; no permissions if it does not exist. Throws CONFIG_INVALID if it is invalid or inside the project.

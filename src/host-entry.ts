@@ -1,0 +1,28 @@
+/**
+ * `rondo/host`: the parts below `createRondo`, for programs that compose their own runtime: the host, its stores, clocks,
+ * registry, model providers and tool implementations, and the session of the kernel.
+ */
+export { memoryStore } from './adapters/memory/index.js';
+export {
+  anthropicProvider,
+  mockProvider,
+  openaiCompatibleProvider,
+  openaiProvider,
+  type ProviderSettings,
+  type ScriptedProvider,
+  scriptedProvider,
+} from './adapters/models/index.js';
+export { systemClock, systemIds } from './adapters/system/index.js';
+export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
+export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
+export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
+export type { ReplayReport } from './host/replay.js';
+export type { Clock, Ids } from './journal/clock.js';
+export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
+export type { Upcasts } from './journal/upcast.js';
+export type { Invariant, View, Violation } from './journal/view.js';
+export { Session, type SessionOptions } from './kernel/session.js';
+export type { DefinitionOrigin } from './loops/origin.js';
+export { type MissingReference, type RegisteredLoop, Registry } from './loops/registry.js';
+export type { ToolFunction, ToolImplementation } from './loops/tool-implementation.js';
+export type { Layer, PendingStep, ResolutionDetails, RunOutcome, Signal, TimerMode } from './protocol/session.js';

@@ -1,0 +1,91 @@
+/** `createRondo`: opens a store and returns a runtime on it. Every option has a default. */
+import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
+import type { HostOptions } from '../../host/host-options.js';
+import type { Clock, Ids } from '../../journal/clock.js';
+import type { Store } from '../../journal/store.js';
+import type { DefinedLoop } from '../../loops/defined-loop.js';
+import type { ModelProvider } from '../../loops/model.js';
+import type { Model } from '../../protocol/model.js';
+import type { Rondo } from './rondo.js';
+
+/** Options of `createRondo`. */
+export interface RondoOptions {
+  /**
+   * The store: `memory:`, `sqlite:PATH`, `sqlite:` for a file in the data directory, or a store object, which the caller
+   * closes.
+   * @default the environment variable RONDO_STORE, or `sqlite:`
+   */
+  readonly store?: string | Store;
+  /**
+   * The data directory. Programs and the command line that use the same one share its turns.
+   * @default the environment variable RONDO_DATA, or `.rondo`
+   */
+  readonly data?: string;
+  /**
+   * Loops that turns of other processes, or of earlier ones, need. A loop that is passed to `run` or `start` registers
+   * itself.
+   * @default []
+   */
+  readonly loops?: readonly DefinedLoop[];
+  /**
+   * Models and model providers by the id that loops use, in addition to `openai`, `anthropic`, `openai-compatible`,
+   * `mock` and `scripted`.
+   * @default {}
+   */
+  readonly models?: { readonly [id: string]: Model | ModelProvider };
+  /**
+   * The time of entries, timers and timeouts.
+   * @default the system clock
+   */
+  readonly clock?: Clock;
+  /**
+   * The ids of new sessions, turns and messages.
+   * @default random ids
+   */
+  readonly ids?: Ids;
+  /**
+   * An id of the deployed code, such as a commit. It is recorded with each turn and part of what an approval is bound
+   * to.
+   * @default none
+   */
+  readonly build?: string;
+  /**
+   * How long an approval can be answered, in milliseconds.
+   * @default 2_592_000_000 (30 days)
+   */
+  readonly approvalMs?: HostOptions['approvalMs'];
+}
+
+const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
+  store: true,
+  data: true,
+  loops: true,
+  models: true,
+  clock: true,
+  ids: true,
+  build: true,
+  approvalMs: true,
+});
+
+/**
+ * Opens a store and returns a runtime on it: by default SQLite in `.rondo`, which other processes and the command line
+ * share. Throws a TypeError for an unknown option or store, and a Fault if the store cannot be opened.
+ *
+ * @example
+ * const rondo = await createRondo();
+ * console.log(await rondo.output(greet, { name: 'Ada' }));
+ * await rondo.close();
+ */
+export async function createRondo(options: RondoOptions = {}): Promise<Rondo> {
+  assertKnownKeys(options, RONDO_OPTION_KEYS, 'createRondo has no');
+  const [{ composeRondo }, { Rondo }] = await Promise.all([import('../compose/rondo-host.js'), import('./rondo.js')]);
+  const { host, close } = await composeRondo(options);
+  try {
+    const rondo = new Rondo(host, close);
+    rondo.register(...(options.loops ?? []));
+    return rondo;
+  } catch (thrown) {
+    await close();
+    throw thrown;
+  }
+}

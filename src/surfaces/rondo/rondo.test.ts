@@ -1,0 +1,126 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { replyProvider } from '../../../spec/support/scripted-agents.js';
+import { verifies } from '../../../spec/verifies.js';
+import { createRondo, defineAgent, defineLoop, LoopError, TurnPaused, tool } from '../../index.js';
+
+const greet = defineLoop({
+  id: 'greet',
+  input: z.object({ name: z.string() }),
+  output: z.object({ text: z.string() }),
+  run: async ({ name }) => ({ text: `Hello ${name}` }),
+});
+
+const newStore = (): string => `sqlite:${join(mkdtempSync(join(tmpdir(), 'rondo-')), 'journal.db')}`;
+
+verifies('rondo.run', 'a loop runs without any configuration, and its result narrows by status', async () => {
+  await using rondo = await createRondo({ store: newStore() });
+  const result = await rondo.run(greet, { name: 'Ada' });
+  expect(result.status === 'ok' && result.output.text).toBe('Hello Ada');
+  expect(await rondo.output(greet, { name: 'Bob' })).toEqual({ text: 'Hello Bob' });
+  expect(await rondo.turns()).toHaveLength(2);
+});
+
+verifies('rondo.run', 'output throws the error of a failed turn with its code', async () => {
+  await using rondo = await createRondo({ store: 'memory:' });
+  const thrown = await rondo.output(greet, { name: 1 } as never).catch((error: unknown) => error);
+  expect(thrown).toBeInstanceOf(LoopError);
+  expect(thrown).toMatchObject({ code: 'INPUT_VALIDATION_FAILED' });
+});
+
+verifies('rondo.run', 'a turn is cancelled when the signal of its caller is aborted', async () => {
+  await using rondo = await createRondo({ store: 'memory:' });
+  const controller = new AbortController();
+  const nap = defineLoop({ id: 'nap', input: true, output: true, run: (_, scope) => scope.sleep(60_000) });
+  const running = rondo.run(nap, null, { signal: controller.signal });
+  setTimeout(() => controller.abort(new Error('enough')), 20);
+  expect(await running).toMatchObject({ status: 'cancelled', reason: 'enough' });
+});
+
+verifies('rondo.options', 'unknown options and stores are refused with the known ones', async () => {
+  await expect(createRondo({ stor: 'memory:' } as never)).rejects.toThrow(/stor/);
+  await expect(createRondo({ store: 'mysql:' })).rejects.toThrow(/sqlite:PATH or memory:/);
+  await using rondo = await createRondo({ store: 'memory:' });
+  await expect(rondo.run(greet, { name: 'Ada' }, { sesion: 'x' } as never)).rejects.toThrow(/sesion/);
+});
+
+verifies('rondo.direct', 'a loop that is called like a function runs in memory', async () => {
+  expect(await greet({ name: 'Ada' })).toEqual({ text: 'Hello Ada' });
+  expect(greet.name).toBe('greet');
+});
+
+verifies('rondo.direct', 'a loop that is called like a function inside of a loop throws', async () => {
+  const early = defineLoop({ id: 'early', input: true, output: true, run: () => greet({ name: 'Ada' }) });
+  const late = defineLoop({
+    id: 'late',
+    input: true,
+    output: true,
+    run: async (_, scope) => {
+      await scope.now();
+      const [inBranch] = await scope.all([(branch) => branch.random().then(() => greet({ name: 'Ada' }))]);
+      return inBranch;
+    },
+  });
+  await using rondo = await createRondo({ store: 'memory:' });
+  for (const loop of [early, late]) {
+    const result = await rondo.run(loop, null);
+    expect(result.status === 'error' && result.error.message, loop.name).toMatch(/scope\.call/);
+  }
+});
+
+const refund = tool({
+  name: 'refund',
+  inputSchema: z.object({ order: z.string() }),
+  requestApproval: ({ order }) => `Refund ${order}?`,
+  execute: ({ order }) => ({ refunded: order }),
+});
+const replies = () => replyProvider([{ calls: [['refund', { order: 'o-7' }]] }, { text: 'Done.' }]);
+const support = defineAgent({ id: 'support', model: 'test', tools: [refund] });
+
+verifies('rondo.turn', 'a turn pauses for an approval, and its handle approves it and returns the result', async () => {
+  await using rondo = await createRondo({ store: newStore(), models: { test: replies() } });
+  const turn = await rondo.start(support, 'My lamp broke.', { key: 'case-7', session: 'ada' });
+  const types: string[] = [];
+  for await (const event of turn.events()) types.push(event.type);
+  expect(types).toEqual(expect.arrayContaining(['user-message', 'tool-call']));
+  expect(await turn.result()).toMatchObject({ status: 'paused', pending: [{ kind: 'approval' }] });
+  await expect(turn.output()).rejects.toBeInstanceOf(TurnPaused);
+  for (const approval of await turn.approvals()) await approval.approve({ by: 'ada' });
+  expect(await turn.output()).toEqual({ text: 'Done.' });
+  const again = rondo.turn(turn.id, support);
+  expect((await again.output()).text).toBe('Done.');
+});
+
+verifies('rondo.turn', 'a second runtime on the same store resumes a paused turn with its own code', async () => {
+  const store = newStore();
+  const first = await createRondo({ store, models: { test: replies() } });
+  const { id } = await first.start(support, 'My lamp broke.');
+  expect(await first.turn(id).result()).toMatchObject({ status: 'paused' });
+  await first.close();
+  await using second = await createRondo({ store, loops: [support], models: { test: replies() } });
+  const [approval] = await second.approvals();
+  await second.deny(approval?.id ?? '', { by: 'ada', reason: 'too late' });
+  expect(await second.turn(id, support).result()).toMatchObject({ status: 'ok', output: { text: 'Done.' } });
+});
+
+verifies('rondo.close', 'closing interrupts running turns, and resumeAll continues them', async () => {
+  const store = newStore();
+  const nap = defineLoop({
+    id: 'nap',
+    input: z.object({ ms: z.number() }),
+    output: z.literal('rested'),
+    run: async ({ ms }, scope) => {
+      await scope.sleep(ms);
+      return 'rested' as const;
+    },
+  });
+  const first = await createRondo({ store });
+  const turn = await first.start(nap, { ms: 300 });
+  await first.close();
+  await expect(first.run(nap, { ms: 1 })).rejects.toMatchObject({ code: expect.stringMatching(/CLOSED/) });
+  await using second = await createRondo({ store, loops: [nap] });
+  expect(await second.resumeAll()).toMatchObject([{ status: 'ok', turnId: turn.id, output: 'rested' }]);
+});

@@ -1,0 +1,164 @@
+/**
+ * The handle of one turn: its result, its live events, and the actions that settle what it waits for. A handle keeps no
+ * state of the turn itself, so handles of one turn may exist in several processes.
+ */
+import type { Host } from '../../host/host.js';
+import { sessionIdOf } from '../../host/turn-result.js';
+import type { Approval } from '../../protocol/approval.js';
+import type { EventEnvelope } from '../../protocol/events.js';
+import type { Json } from '../../protocol/json.js';
+import type { LiveDelta } from '../../protocol/live.js';
+import type { TurnResult, TurnStatus } from '../../protocol/trace.js';
+import { isKeyOfTurn } from '../../views/turns.js';
+import { AsyncQueue } from './async-queue.js';
+import { outputOf } from './turn-outcome.js';
+import type { TurnRuns } from './turn-runs.js';
+
+/** Who answers an approval, and why. */
+export interface AnswerOptions {
+  /** The name of the person who answers. */
+  readonly by: string;
+  /** The reason; of a denial, the model reads it. */
+  readonly reason?: string;
+}
+
+/** An answer that approves a call. */
+export interface ApproveOptions extends AnswerOptions {
+  /**
+   * A JSON Schema: later calls of the same tool in this session whose arguments are valid under it are approved too.
+   * @default only this call is approved
+   */
+  readonly standing?: Json;
+}
+
+/** A pending approval that can be answered. */
+export interface PendingApproval extends Approval {
+  /** Approves the call and continues the turn. */
+  approve(options: ApproveOptions): Promise<void>;
+  /** Denies the call and continues the turn. */
+  deny(options: AnswerOptions): Promise<void>;
+}
+
+/** What a handle needs of the runtime that created it. */
+export interface TurnDeps {
+  readonly host: Host;
+  readonly runs: TurnRuns;
+  answer(id: string, approved: boolean, options: ApproveOptions): Promise<void>;
+}
+
+/**
+ * A turn that was started, or that is known by its id.
+ *
+ * @example
+ * const turn = await rondo.start(support, 'My lamp broke.');
+ * for await (const event of turn.events()) console.log(event.type);
+ * for (const approval of await turn.approvals()) await approval.approve({ by: 'ada' });
+ * const result = await turn.result();
+ */
+export class Turn<O = unknown> {
+  /** The id of the turn. It begins with the id of its session. */
+  readonly id: string;
+  readonly sessionId: string;
+  private readonly deps: TurnDeps;
+  /** The run that this handle was created for; undefined for a turn that is known by its id. */
+  private readonly firstRun: Promise<TurnResult> | undefined;
+
+  /** @internal */
+  constructor(id: string, deps: TurnDeps, firstRun?: Promise<TurnResult>) {
+    this.id = id;
+    this.sessionId = sessionIdOf(id);
+    this.deps = deps;
+    this.firstRun = firstRun;
+  }
+
+  /**
+   * Returns the result when the turn ends or pauses, in whatever process it runs. An interrupted turn is continued
+   * here if its loop is registered in this process, and else waited for. Throws TURN_NOT_FOUND if the store has no such
+   * turn.
+   */
+  async result(): Promise<TurnResult<O>> {
+    const { runs } = this.deps;
+    const first = runs.isRunning(this.id) ? undefined : await this.firstRun?.catch(() => undefined);
+    const isFinal = first !== undefined && first.status !== 'paused';
+    return (isFinal ? first : await runs.result(this.id)) as TurnResult<O>;
+  }
+
+  /** Returns the output when the turn completes. Throws a LoopError, TurnPaused or TurnStopped otherwise. */
+  async output(): Promise<O> {
+    return outputOf(await this.result());
+  }
+
+  /** Returns the current status without waiting. Throws TURN_NOT_FOUND if the store has no such turn. */
+  async status(): Promise<TurnStatus> {
+    const [status] = await this.deps.host.archive.status(this.id);
+    return status as TurnStatus;
+  }
+
+  /**
+   * Yields the envelopes (events with an id) of the turn from its start, and live ones until it ends or pauses. An
+   * envelope with the id of an earlier one replaces it.
+   */
+  events(): AsyncIterableIterator<EventEnvelope> {
+    return this.follow((push) => ({
+      envelope: (envelope: EventEnvelope) => {
+        if (isKeyOfTurn(envelope.generationId, this.id)) push(envelope);
+      },
+    }));
+  }
+
+  /**
+   * Yields the pieces of messages and of tool output while they are streamed, until the turn ends or pauses. Deltas are
+   * not journaled: those before the call are joined into one per message.
+   */
+  deltas(): AsyncIterableIterator<LiveDelta> {
+    return this.follow((push) => ({
+      delta: (delta: LiveDelta) => {
+        if (isKeyOfTurn(delta.generationId, this.id)) push(delta);
+      },
+    }));
+  }
+
+  /** Returns the approvals that the turn waits for. */
+  async approvals(): Promise<readonly PendingApproval[]> {
+    const pending = await this.deps.host.archive.approvals(this.sessionId);
+    const { answer } = this.deps;
+    return pending
+      .filter(({ turnId }) => turnId === this.id)
+      .map((approval) => ({
+        ...approval,
+        approve: (options: ApproveOptions) => answer(approval.id, true, options),
+        deny: (options: AnswerOptions) => answer(approval.id, false, options),
+      }));
+  }
+
+  /** Sends a message to the agent of the turn, which reads it before its next model call. */
+  async steer(text: string): Promise<void> {
+    await this.deps.host.sendMessage({ sessionId: this.sessionId, text });
+  }
+
+  /** Cancels the turn. Returns false if it had ended. */
+  cancel(reason: string): Promise<boolean> {
+    return this.deps.host.cancel(this.id, reason);
+  }
+
+  private follow<T>(subscriberOf: (push: (item: T) => void) => object): AsyncIterableIterator<T> {
+    const queue = new AsyncQueue<T>();
+    const unsubscribed = this.deps.host.follow(
+      this.sessionId,
+      subscriberOf((item) => queue.push(item)),
+    );
+    const end = async (): Promise<void> => {
+      const unsubscribe = await unsubscribed;
+      try {
+        await this.result();
+        // The last envelopes are delivered after the result.
+        await new Promise((resolve) => setImmediate(resolve));
+        queue.end();
+      } finally {
+        unsubscribe();
+      }
+    };
+    end().catch((error: unknown) => queue.fail(error));
+    return queue;
+  }
+}

@@ -172,6 +172,11 @@ export const requirements = {
   'tool.trust': 'Code runs only from a directory that the operator trusts.',
   'authority.trust':
     'Trust comes from the operator: flags, environment and a file outside of the project, never from the project or its journal.',
+  'authority.env-file':
+    'Only keys are read from .env, only in a trusted directory, and never over an existing variable.',
+  'definition.schema': 'The published JSON Schemas accept what the parsers accept, and refuse what they can express.',
+  'definition.scripts': 'Loading definitions never runs a script that defines no loop.',
+  'definition.typescript': 'TypeScript definitions run natively, through tsx or jiti, or are refused with advice.',
   'authority.verbs': 'No verb executes anything from an untrusted directory.',
   'authority.paths': 'An untrusted project reads and writes only inside of its own directory.',
   'authority.send':
@@ -196,6 +201,12 @@ export const requirements = {
   'policy.replay': 'The decisions of layers are recorded, and a replay makes the same ones.',
   'turn.key': 'The same key is the same turn; the same key with different content is refused.',
   'identity.injective': 'An id that is composed of parts differs for every different list of parts.',
+  'identity.code':
+    'The identity of a loop in code is its id, version and definition: compiled, bundled or reformatted code continues its turns and approvals.',
+  'identity.change':
+    'A changed definition of a loop in code is reported by the names of the changed options, with what to do.',
+  'identity.build': 'The build of the operator is recorded with each turn, and its approvals are bound to it.',
+  'identity.reload': 'A loop in code that is redefined under its version is used by new turns only.',
   'identity.principal': 'A key belongs to its principal: the same key of another principal is another turn.',
   'turn.resume': 'A turn whose process died can be resumed by another process, by its id alone.',
   'turn.retry':
@@ -210,6 +221,10 @@ export const requirements = {
   'turn.trace': 'The streamed events are the events of the result.',
   'cli.contract': 'Verbs, fields and exit codes match the published surface.',
   'cli.help': 'Every verb has help with an example.',
+  'cli.init': 'rondo init creates a project whose test and loops run at once, and never overwrites a file.',
+  'cli.dev': 'rondo dev reloads definitions when they change; running turns keep those that they began with.',
+  'cli.completion': 'Completion offers verbs, flags and ids, and evaluates nothing that a project contains.',
+  'cli.progress': 'A turn that takes longer than a second shows its progress on a terminal, and nowhere else.',
   'cli.tree': 'The tree of a turn shows nesting, durations, tokens and cost, in colour only on a terminal.',
   'cli.inspect': 'The verbs that inspect a turn show its values, shortened for people unless all are requested.',
   'cli.follow': 'A follower prints everything new until the turn ends, whichever process runs it.',
@@ -274,6 +289,8 @@ export const requirements = {
     'A tool whose id is no valid tool name for providers gets another name for the model only; two tools of one name are refused.',
   'agent.once': 'Every message of a conversation is stored once, and storage grows only with new messages.',
   'agent.parallel': 'Tool calls of one reply run in parallel, and their results keep the order of the calls.',
+  'agent.inline':
+    'A tool defined inline in an agent has the id AGENT.NAME and the model name NAME, so two agents may use one name.',
   'agent.refused': 'An unknown tool, bad arguments and a tool that throws become results that the model receives.',
   'agent.output': 'The final answer fits the output schema, or is repaired once, or is an error.',
   'agent.sub':
@@ -298,6 +315,10 @@ export const requirements = {
   'approval.limits': 'A standing grant limits the value or range of at least one argument, and is refused otherwise.',
   'approval.modes': 'Every agent that requires approvals does so in its own mode; an inner agent can only narrow.',
   'approval.default': 'A tool that defines requestApproval requires an approval unless it is explicitly allowed.',
+  'approval.option':
+    "approval: 'ask' or requestApproval on a tool is sufficient, here and under the AI SDK; only its name switches it off.",
+  'approval.again':
+    'An approval of a call whose definition or build has changed is requested again, never refused silently.',
   'approval.target': 'An approval applies only to the program bytes and the real path that were shown.',
   'approval.bytes':
     'A module runs from the approved bytes; a program whose file changes while it starts is stopped and fails.',

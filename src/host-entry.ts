@@ -26,4 +26,12 @@ export { Session, type SessionOptions } from './kernel/session.js';
 export type { DefinitionOrigin } from './loops/origin.js';
 export { type MissingReference, type RegisteredLoop, Registry } from './loops/registry.js';
 export type { ToolFunction, ToolImplementation } from './loops/tool-implementation.js';
-export type { Layer, PendingStep, ResolutionDetails, RunOutcome, Signal, TimerMode } from './protocol/session.js';
+export type {
+  Layer,
+  LayerScope,
+  PendingStep,
+  ResolutionDetails,
+  RunOutcome,
+  Signal,
+  TimerMode,
+} from './protocol/session.js';

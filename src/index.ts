@@ -25,7 +25,7 @@ export type {
 } from './protocol/body.js';
 export type { EventEnvelope } from './protocol/events.js';
 export type { LiveDelta } from './protocol/live.js';
-export { ApprovalRequiredError, loopsTool as tool } from './protocol/tool.js';
+export { ApprovalRequiredError, tool } from './protocol/tool.js';
 export type {
   CancelledResult,
   ErrorResult,

@@ -13,6 +13,7 @@ proveGuards(hostParts, [
   }),
   guard('approval.bound', 'an approval covers only the approved arguments', 'approval-bound-to-arguments', 'never'),
   guard('approval.bound', 'an approval covers only the approved definition', 'approval-bound-to-definition', 'never'),
+  guard('identity.build', 'an approval covers only the build that requested it', 'approval-bound-to-build', 'never'),
   guard('approval.bound', 'an expired approval that bypasses the host is refused', 'late-approval-refused', 'never'),
   guard('approval.once', 'a denied tool does not run', 'denied-call-refused', 'never'),
   guard('approval.once', 'a second answer is refused', 'second-answer-refused', 'drop'),
@@ -51,6 +52,7 @@ proveGuards(hostParts, [
     'drop',
   ),
   guard('approval.standing', 'a standing grant covers only its definition', 'grant-bound-to-definition', 'drop'),
+  guard('identity.build', 'a standing grant covers only its build', 'grant-bound-to-build', 'drop'),
   guard(
     'approval.standing',
     'a standing grant covers only calls that satisfy its predicate',

@@ -19,6 +19,7 @@ import { TURN_OPENED } from '../views/turns.js';
 import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
+import { type CodeChange, codeChangesSince } from './code-changes.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
@@ -42,7 +43,12 @@ interface TurnStart {
   readonly pinned: PinnedLoop;
   readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>;
   readonly earlierEntries: readonly Entry[];
+  /** The pin that a turn which continues was started with. */
+  readonly startedWith?: string | undefined;
 }
+
+/** The number of unfinished turns whose code is kept in this process. Older ones continue with the registered code. */
+const MAX_KEPT_LOOPS = 10_000;
 
 /** Runs and replays turns, and tracks those that run. */
 export class TurnRunner {
@@ -52,6 +58,8 @@ export class TurnRunner {
   private readonly loopInspector: LoopInspector;
   private readonly layersFor: (effect: Effect, key: string) => readonly Layer[];
   private readonly running = new Map<string, RunningTurn>();
+  /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
+  private readonly keptLoops = new Map<string, PinnedLoop>();
   private readonly restrictionFlag = new RestrictionFlag();
   private isClosed = false;
 
@@ -96,6 +104,19 @@ export class TurnRunner {
     return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
   }
 
+  /** Returns the loop with which an unfinished turn ran in this process; undefined if it did not, or is forgotten. */
+  keptLoop(turnId: string): PinnedLoop | undefined {
+    return this.keptLoops.get(turnId);
+  }
+
+  private keepLoop(turnId: string, pinned: PinnedLoop): void {
+    this.keptLoops.set(turnId, pinned);
+    for (const oldest of this.keptLoops.keys()) {
+      if (this.keptLoops.size <= MAX_KEPT_LOOPS) break;
+      this.keptLoops.delete(oldest);
+    }
+  }
+
   /**
    * Interrupts all turns and refuses further ones. Each turn ends its current effects, records their results, and stays
    * open. Resolves when all have been interrupted.
@@ -127,7 +148,7 @@ export class TurnRunner {
    */
   async run(
     identity: TurnIdentity,
-    { pinned, request, earlierEntries }: TurnStart,
+    { pinned, request, earlierEntries, startedWith }: TurnStart,
     options: TurnOptions,
   ): Promise<TurnResult> {
     const { sessionId, turnId } = identity;
@@ -154,9 +175,12 @@ export class TurnRunner {
       const running = session.run(turnId, loop, request.input as Json, { timers });
       if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
       const outcome = await running;
+      if (outcome.status === 'paused') this.keepLoop(turnId, pinned);
+      else this.keptLoops.delete(turnId);
       return turnResultOf(identity, outcome, turn.entries, clock.now());
     } catch (thrown) {
-      return turnResultOf(identity, mismatchOutcome(thrown, turnId), turn.entries, clock.now());
+      const outcome = mismatchOutcome(thrown, turnId, () => changesSince(startedWith, pinned));
+      return turnResultOf(identity, outcome, turn.entries, clock.now());
     } finally {
       this.running.delete(turnId);
       await session.close();
@@ -204,9 +228,18 @@ export class TurnRunner {
   ): (effect: Effect, key: string) => readonly Layer[] {
     const { clock, approvalMs = DEFAULT_APPROVAL_MS } = this.options;
     const { restrictionFlag } = this;
-    const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag });
+    const { build } = this.options;
+    const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag, build });
     return policyLayers(() => ({ clock, cache: memoryCache(CACHE_LIMITS), rateLimiter: new RateLimiter() }), gate);
   }
+}
+
+/** Returns the loops in code that a turn no longer has as it started with them. */
+function changesSince(startedWith: string | undefined, { definitions }: PinnedLoop): readonly CodeChange[] {
+  if (startedWith === undefined) return [];
+  return codeChangesSince(startedWith, (id, version) =>
+    definitions.find(({ definition }) => definition.id === id && definition.version === version),
+  );
 }
 
 /** Calls `notify` when everything that the session has written so far is durable. A failure ends the turn itself. */

@@ -63,6 +63,11 @@ export class RecordedStep {
     return step;
   }
 
+  /** Returns an entry of the child with this index; undefined if it is not recorded or was taken. */
+  entryOfChild(index: number): Entry | undefined {
+    return this.children?.get(index)?.firstEntry;
+  }
+
   /** A recorded child that the code has not requested and must request; undefined if there is none. */
   get untakenChild(): RecordedStep | undefined {
     for (const child of this.children?.values() ?? []) if (child.optionalUntil === undefined) return child;

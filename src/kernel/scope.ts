@@ -11,7 +11,9 @@ import type { NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, jsonEquals } from '../json/value.js';
 import type { Branch, BranchResults, Effect, Loop, Scope } from '../protocol/body.js';
+import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { LayerScope } from '../protocol/session.js';
 import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
@@ -45,7 +47,7 @@ function fillEntry(entry: NewEntry, make: () => Json): unknown {
 }
 
 /** A scope with the kernel's own state. The scope of a call also serves as the step of that call. */
-export class KernelScope implements Scope, Step {
+export class KernelScope implements LayerScope, Step {
   readonly run: Run;
   /** The key of the call, the branch or the effect that the scope belongs to. */
   readonly key: string;
@@ -139,6 +141,10 @@ export class KernelScope implements Scope, Step {
 
   get context(): unknown {
     return this.run.deps.context;
+  }
+
+  get nextRecordedEntry(): Entry | undefined {
+    return this.recorded?.entryOfChild(this.nextIndex);
   }
 
   now(): Promise<number> {

@@ -66,6 +66,8 @@ export interface EffectRules {
   readonly policy?: PolicySpec | undefined;
   /** Distinguishes two definitions with the same id. An approval is bound to it. */
   readonly definition?: string | undefined;
+  /** The source text of the function that performs the effect. Only the answer cache compares it. */
+  readonly source?: string | undefined;
   /**
    * Returns the question for the approver, or null if this input needs no approval. Any other value asks a default
    * question.

@@ -47,8 +47,16 @@ export const requirements = {
     'Durations within a process are measured by the monotonic clock: setting the wall clock back stalls nothing, and setting it forward ends nothing early.',
   'time.restart':
     'After a restart a recorded period ends by the wall clock, and never takes longer than its full length.',
+  'time.text':
+    'A duration as text has exactly the milliseconds that it names; any other text is refused with examples.',
   'time.stamps': 'Nothing ends before it began, and no duration is negative, when the wall clock is set back.',
   'kernel.signal': 'A signal is delivered once for each delivery id, whenever it arrives.',
+  'kernel.signal.address':
+    'A signal that is addressed to a turn is received by that turn only; of all signals that a turn may receive, the oldest is first.',
+  'kernel.signal.type':
+    'A wait with a schema returns the parsed payload; a payload that does not fit is discarded with a warning, and the wait continues.',
+  'host.signal':
+    'A signal reaches its turn from any process, once for each delivery id; what cannot be delivered is refused with the reason.',
   'kernel.pause': 'A turn that nothing in the process can continue ends as a pause that names what is pending.',
   'kernel.layer': 'Layers wrap every effect; a recorded result does not pass through them again.',
   'kernel.value':
@@ -245,6 +253,7 @@ export const requirements = {
   'types.matrix':
     'The published types are clean with the compilers and settings that consumers use, without skipLibCheck.',
   'types.schema': 'A JSON Schema literal has the type of the values that it accepts, and never a narrower one.',
+  'types.signal': 'The type of a payload is inferred from the schema of its signal, for waits and for senders.',
   'types.budget': 'The type checker stays within a budget for a project of fifty loops.',
   'looops.export.events': 'rondo/events contains types and one list: no AI SDK, nothing at run time but the list.',
   'looops.export.tools': 'rondo/tools exports LoopsTool, LoopsToolSet, ApprovalRequiredError and loopsTool().',
@@ -348,6 +357,8 @@ export const requirements = {
     'A chat is served only to JSON requests of its own origin, or of one that the operator permits, at its own host.',
   'aisdk.tool': 'A loop can be passed to the AI SDK as a tool, including its approval gate.',
   'cli.chat': 'A chat in a terminal streams, shows tools and diffs, and requests approvals.',
+  'cli.signal':
+    'A signal can be sent from the command line to a turn or session, whichever process runs it; a waiting turn prints the command.',
   'cli.decide': 'Approvals are listed and answered from the command line.',
   'demo.resume': 'The demo kills a turn in the middle, finishes it in a second process, and performs nothing twice.',
 } as const satisfies Record<string, string>;

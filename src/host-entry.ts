@@ -15,7 +15,14 @@ export {
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
 export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
-export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
+export {
+  Host,
+  type HostOptions,
+  type InFlightTurn,
+  type SignalRequest,
+  type TurnOptions,
+  type TurnRequest,
+} from './host/host.js';
 export type { ReplayReport } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
 export type { DueChange, DueTurn, DueTurns } from './journal/due-turns.js';

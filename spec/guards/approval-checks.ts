@@ -137,6 +137,12 @@ async function recordAnswer(library: HostLibrary, fixture: HostFixture, id: stri
 }
 
 export const approvalChecks = {
+  'a signal cannot answer an approval': async (library) => {
+    const { host, turnId, approval, payments } = await pendingTurn(library);
+    const payload = { approved: true, by: 'ada', at: 0 };
+    const sent = await host.signal({ turnId, name: `approval ${approval.id}`, payload }).catch(() => 'refused');
+    deepStrictEqual([sent, (await host.resume(turnId)).status, payments], ['refused', 'paused', []]);
+  },
   'an approval does not unblock a blocked tool': async (library) => {
     const fixture = hostFixture(library);
     const host = fixture.hostOf(fixture.pay({ approval: 'blocked' }));

@@ -2,7 +2,7 @@
  * The host: runs turns of registered loops on a store and reports their state. A turn is one root call in a session. A
  * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
  * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
- * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
+ * and session-actions.ts acts on turns from outside (cancel, answer, message, signal, resolve).
  */
 import { LoopError } from '../base/errors.js';
 import { linkLoop } from '../loops/link.js';
@@ -21,6 +21,7 @@ import type { ReplayReport } from './replay.js';
 import { type Resolution, SessionActions } from './session-actions.js';
 import type { SessionSubscriber } from './session-feed.js';
 import { SessionQueues } from './session-queues.js';
+import type { SignalRequest } from './signal-request.js';
 import { Subscriptions } from './subscriptions.js';
 import {
   assertTurnRequest,
@@ -38,6 +39,7 @@ import { TurnWaiter } from './turn-waiter.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
+export type { SignalRequest } from './signal-request.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
 
 /** How long `Host.close` waits for effects by default, in milliseconds. */
@@ -121,6 +123,7 @@ export class Host {
       openSession: (sessionId) => turns.openSession(sessionId),
       runningTurn: (turnId) => turns.get(turnId),
       runningTurnIn: (sessionId) => turns.runningIn(sessionId),
+      whenRunning: (sessionId, task) => turns.whenRunning(sessionId, task),
       resume: (turnId) => this.resume(turnId),
     });
     this.waiter = new TurnWaiter({
@@ -283,6 +286,24 @@ export class Host {
    */
   sendMessage(message: SessionMessage): Promise<void> {
     return this.actions.sendMessage(message);
+  }
+
+  /**
+   * Sends a signal to a turn, or to any turn of a session that waits for its name, and returns true; false if a signal
+   * with this id was delivered before. It is kept until a turn waits for it. Call `resume` afterwards if the turn has
+   * paused; a running turn, also one of another process, continues by itself. Throws TURN_NOT_FOUND for an unknown turn
+   * or session, TURN_ENDED for a turn that has ended, SIGNAL_CONFLICT for a known id with another name or payload,
+   * VALUE_INVALID if the payload is not JSON, INPUT_VALIDATION_FAILED if it does not fit the signal type, and a
+   * TypeError for a malformed request or a name that is reserved for messages and approvals.
+   *
+   * @example
+   * ```ts
+   * await host.signal({ turnId, name: 'paid', payload: { amount: 5 }, id: 'invoice-17' });
+   * await host.resume(turnId);
+   * ```
+   */
+  signal<P = unknown>(request: SignalRequest<P>): Promise<boolean> {
+    return this.actions.signal(request as SignalRequest);
   }
 
   /**

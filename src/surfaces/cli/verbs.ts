@@ -245,5 +245,22 @@ export const verbs: readonly Verb[] = [
     examples: ['rondo resolve s-1f0c.1/2/0 --retry', 'rondo resolve s-1f0c.1/2/0 --result \'{"id": 7}\' --as ada'],
     load: async () => (await import('./verbs/resolve.js')).resolve,
   },
+  {
+    name: 'signal',
+    group: ANSWER_GROUP,
+    arguments: '<turn> <name>',
+    description: 'Send a signal to a turn, or to any turn of a session, and resume the turn that waits for it.',
+    options: [
+      ['--payload <json>', 'what the wait receives: JSON, @file, or - for stdin (default nothing)'],
+      ['--id <delivery>', 'an idempotency key: a signal with the same id is received once (default a new one)'],
+      JSON_FLAG,
+    ],
+    examples: [
+      'rondo signal s-1f0c paid --payload \'{"amount": 5}\'',
+      'rondo signal my-session reload',
+      'rondo signal s-1f0c paid --payload @payment.json --id invoice-17 --json',
+    ],
+    load: async () => (await import('./verbs/signal.js')).signal,
+  },
   ...systemVerbs,
 ];

@@ -54,6 +54,7 @@ verifies('cli.contract', 'check rejects a definition that cannot run', async () 
   expect(await project.json(['check'])).toEqual({
     ok: true,
     files: [{ file: project.path('loops/hello.json'), ok: true, errors: [], warnings: [] }],
+    skipped: [],
     dangling: [],
     inFlight: [],
   });
@@ -150,7 +151,7 @@ function hangingLoop(effect: string, comment: string): string {
       /* ${comment} */
       return scope.effect({ kind: 'thing', name: '${effect}', input: null, safety: 'idempotent', perform });
     };
-    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, body });`;
+    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, run: body });`;
 }
 
 verifies('cli.contract', 'check reports a change that breaks a turn in flight', async () => {

@@ -13,11 +13,13 @@ import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
 import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import { compileSteps, compositeBody } from './composite.js';
+import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolBody, toolFromImplementation } from './tool.js';
 
-type FindLoop = (id: string, version?: string) => RegisteredLoop | undefined;
+/** Finds the loop of a reference. `innerLoop` is the loop object that the reference was made with, if any. */
+type FindLoop = (id: string, version?: string, innerLoop?: DefinedLoop) => RegisteredLoop | undefined;
 
 /** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
@@ -36,7 +38,9 @@ const linkCache = new WeakMap<
 export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
   const cached = linkCache.get(root);
   if (cached?.registry === registry && cached.generation === registry.generation) return cached.linked;
-  const linked = resolveLoop(root, (id, version) => registry.find(id, version));
+  const linked = resolveLoop(root, (id, version, innerLoop) =>
+    innerLoop === undefined ? registry.find(id, version) : registry.registrationOf(innerLoop),
+  );
   linkCache.set(root, { registry, generation: registry.generation, linked });
   return linked;
 }
@@ -47,6 +51,8 @@ export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
 interface UnresolvedReference {
   readonly loopId: string;
   readonly version: string | undefined;
+  /** The loop object that an agent in code was given. Another loop that is registered under its id does not replace it. */
+  readonly innerLoop?: DefinedLoop | undefined;
   resolve(loop: Loop, registered: RegisteredLoop): void;
 }
 
@@ -70,7 +76,7 @@ function resolveLoop(root: RegisteredLoop, find: FindLoop): LinkedLoop {
   };
   const loop = loopOf(root);
   for (let next = unresolved.shift(); next !== undefined; next = unresolved.shift()) {
-    const child = find(next.loopId, next.version);
+    const child = find(next.loopId, next.version, next.innerLoop);
     if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
   }
   return { loop, root, definitions: [...loops.keys()] };
@@ -116,7 +122,7 @@ function createBody(
   }
   if (composite.agent === undefined)
     return withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved));
-  const tools = createTools(composite.agent, unresolved);
+  const tools = createTools(composite.agent, definedLoop, unresolved);
   const options = {
     id,
     spec: composite.agent,
@@ -141,10 +147,16 @@ function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedRefe
   return compositeBody(id, spec, steps);
 }
 
-function createTools({ tools, handoffs = [] }: AgentSpec, unresolved: UnresolvedReference[]): readonly LinkedTool[] {
-  return [...tools, ...handoffs].map((name, index) => {
+function createTools(
+  { tools, handoffs = [] }: AgentSpec,
+  agent: DefinedLoop | undefined,
+  unresolved: UnresolvedReference[],
+): readonly LinkedTool[] {
+  return [...tools, ...handoffs].map((loopId, index) => {
+    const name = toolNameIn(agent, loopId);
     const tool: LinkedTool = {
-      loopId: name,
+      loopId,
+      name,
       isHandoff: index >= tools.length,
       modelTool: undefined,
       isReadOnly: false,
@@ -152,10 +164,10 @@ function createTools({ tools, handoffs = [] }: AgentSpec, unresolved: Unresolved
     };
     const resolve: UnresolvedReference['resolve'] = (loop, { definition }) => {
       tool.loop = loop;
-      tool.modelTool = toModelTool(definition);
+      tool.modelTool = toModelTool(name, definition);
       tool.isReadOnly = isReadOnlyLoop(definition);
     };
-    unresolved.push({ loopId: name, version: undefined, resolve });
+    unresolved.push({ loopId, version: undefined, innerLoop: innerLoopOf(agent, loopId), resolve });
     return tool;
   });
 }

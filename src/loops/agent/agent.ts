@@ -65,7 +65,9 @@ export function agentBody(
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
     if (missing !== undefined) throw missingToolError(id, missing.loopId);
-    const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
+    const unknown = Object.keys(spec.approvals ?? {}).find(
+      (name) => name !== '*' && !table.byName.has(name) && !options.includesLoop(name),
+    );
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
     const services = servicesOf(scope);
     return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
@@ -194,7 +196,8 @@ class AgentRun {
   /** Registers the restrictions of this agent for everything that runs below it. */
   private addRestrictions(at: number): void {
     const { id, spec } = this.options;
-    const { approvals, mode, stop } = spec;
+    const { mode, stop } = spec;
+    const approvals = this.toolTable.approvalsById(spec.approvals);
     if (stop?.deadlineMs !== undefined) this.deadline = this.startDeadline(at + stop.deadlineMs, stop.deadlineMs);
     const deadline = this.deadline?.period.endsAtElapsed;
     const { byId: tools } = this.toolTable;
@@ -230,9 +233,9 @@ class AgentRun {
       model,
       conversation: this.conversation,
       hasTokenLimit: inputTokens !== undefined || outputTokens !== undefined,
-      annotateReply: (reply) => this.withEstimates(this.toolTable.withLoopIds(reply), request),
+      annotateReply: (reply) => this.withEstimates(this.toolTable.withToolNames(reply), request),
       onDelta:
-        onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withLoopId(delta), generationId }),
+        onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withToolName(delta), generationId }),
     });
     return scope.effect(effect) as Promise<ModelReply>;
   }
@@ -249,10 +252,10 @@ class AgentRun {
     return { ...reply, ...estimates };
   }
 
-  /** Replaces the tool name that the model uses with the id of the loop. */
-  private withLoopId(delta: ModelDelta): ModelDelta {
+  /** Replaces the name that the model uses with that of the tool. */
+  private withToolName(delta: ModelDelta): ModelDelta {
     const { toolName } = delta;
-    return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.loopIdOf(toolName) };
+    return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.nameOf(toolName) };
   }
 
   private buildRequest(): ModelRequest {
@@ -283,7 +286,7 @@ class AgentRun {
     const { toolTimeoutMs = DEFAULT_TOOL_TIMEOUT_MS } = this.options.spec;
     return {
       agentKey: this.scope.key,
-      toolsById: toolTable.byId,
+      toolsByName: toolTable.byName,
       restrictions: turnContext.restrictions,
       refusalReason: isTruncated
         ? `The reply was cut short (${finish}), so none of its tool calls ran; call them again.`
@@ -297,10 +300,10 @@ class AgentRun {
     calls: readonly RecordedToolCall[],
     outcomes: readonly ToolCallOutcome[],
   ): { readonly value: Json } | undefined {
-    const { byId } = this.toolTable;
+    const { byName } = this.toolTable;
     this.messageLog.add(toolMessage(calls.map((call, index) => toolResult(call, outcomes[index] ?? { value: null }))));
     const handoff = calls.findIndex(
-      ({ name }, index) => byId.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
+      ({ name }, index) => byName.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
     );
     const outcome = outcomes[handoff];
     return outcome !== undefined && 'value' in outcome ? { value: outcome.value ?? null } : undefined;

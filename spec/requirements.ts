@@ -16,6 +16,7 @@ export const requirements = {
   'house.guards':
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
+  'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'rondo.run':
     'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',
@@ -63,6 +64,10 @@ export const requirements = {
   'kernel.options': 'An unknown option is refused, so that a misspelled one never disables a guard.',
   'kernel.crash': 'A crash at any append, before or after it became durable, leads to the same entries as no crash.',
   'kernel.kill': 'A process that is killed at any time and started again loses nothing and performs nothing twice.',
+  'kernel.due':
+    'A turn that can continue is in the index of due turns with its time; a turn that has ended or only waits is not.',
+  'journal.due':
+    'The index of due turns is written in the same commit as the entries; one that was lost is reported and rebuilt.',
   'journal.cases': 'Every store passes the journal cases, and a store that breaks its contract fails them.',
   'sqlite.owner':
     'One process owns a store and the others share it; a dead owner is replaced, a live one never, and one that lost ownership cannot write.',
@@ -178,7 +183,8 @@ export const requirements = {
   'policy.filter': 'Content that a filter refuses is neither sent nor returned.',
   'policy.cache': 'A cached answer belongs to the same request, and is not too old.',
   'policy.fallback': 'When a backend fails, the next one is called.',
-  'policy.retry': 'A transient failure is retried, within limits; an effect that must happen once never is.',
+  'policy.retry':
+    'A failure is retried, within limits, unless repeating it cannot change it; an effect that must happen once never is.',
   'policy.rate': 'No more requests are sent in a window than the policy allows.',
   'policy.timeout': 'An effect that takes too long ends with TIMEOUT, even if it ignores its AbortSignal.',
   'policy.order': 'Layers have a fixed order, and an effect without a policy has no overhead.',
@@ -192,6 +198,10 @@ export const requirements = {
   'identity.injective': 'An id that is composed of parts differs for every different list of parts.',
   'identity.principal': 'A key belongs to its principal: the same key of another principal is another turn.',
   'turn.resume': 'A turn whose process died can be resumed by another process, by its id alone.',
+  'turn.retry':
+    'A failed turn can be retried: it continues where it failed, and what succeeded is not performed again.',
+  'turn.errors':
+    'An error keeps its cause, and a stack that begins in the code of the user, in the process and in the journal.',
   'turn.replay': 'A replay performs nothing and reports whether the code still matches the journal.',
   'turn.status': 'The status of every turn can be read.',
   'turn.listed': 'A running turn is listed from its first moment, whatever its safety, in every process.',

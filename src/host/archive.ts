@@ -13,6 +13,7 @@ import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { type CallDetails, callDetailsOf } from '../views/call-details.js';
 import { conversationOf } from '../views/conversation.js';
+import { withoutReopenedEnds } from '../views/failure-path.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
 import { type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
@@ -197,7 +198,7 @@ export class Archive {
     for (const name of names) {
       const approvals = new Approvals(name);
       try {
-        for await (const entry of this.entriesOf(name)) approvals.apply(entry);
+        for (const entry of await this.entries(name)) approvals.apply(entry);
         all.push(...approvals.pending());
       } catch (thrown) {
         if (session !== undefined || !isStoreDamage(thrown)) throw thrown;
@@ -220,11 +221,14 @@ export class Archive {
     return conversationOf(sessionId, await this.entries(sessionId));
   }
 
-  /** Returns all entries of a session; empty for an unknown one. Values that are stored as blobs are loaded. */
+  /**
+   * Returns the entries of a session; empty for an unknown one. Values that are stored as blobs are loaded. The ends of
+   * calls that a retry reopened are left out.
+   */
   async entries(sessionId: string): Promise<readonly Entry[]> {
     const entries: Entry[] = [];
     for await (const entry of this.entriesOf(sessionId)) entries.push(entry);
-    return entries;
+    return withoutReopenedEnds(entries);
   }
 
   /** Returns the entries of a session from sequence number `from` on: those in the store, and those not stored yet. */
@@ -261,7 +265,7 @@ export class Archive {
     const turn = turns.get(turnId);
     if (turn === undefined) return undefined;
     const { name: loopId = '', version: loopVersion = '' } = turn.startedEntry;
-    return { identity: { sessionId, turnId, loopId, loopVersion }, turn, entries };
+    return { identity: { sessionId, turnId, loopId, loopVersion }, turn, entries: withoutReopenedEnds(entries) };
   }
 
   /** Returns the turn with this id. Throws TURN_NOT_FOUND if there is none. */

@@ -47,6 +47,12 @@ export interface HostOptions {
    * @default 2_592_000_000 (30 days)
    */
   readonly approvalMs?: number;
+  /**
+   * Redacts the stack of an error before it is journaled and reported. Return undefined to omit it, as in
+   * `() => undefined`. It may be called again with a text that it returned.
+   * @default records stacks unchanged
+   */
+  readonly errorStacks?: (stack: string) => string | undefined;
 }
 
 /** Callbacks for one turn. Errors that they throw are ignored, except those of `onTurn`, which reject the call. */

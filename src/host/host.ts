@@ -31,6 +31,7 @@ import {
   turnIdentityOf,
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
+import { retryKeysOf } from './turn-retry.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
 
@@ -197,6 +198,30 @@ export class Host {
     const work = async (turnOptions: TurnOptions): Promise<TurnResult> =>
       this.continueTurn(await this.archive.get(turnId), turnOptions);
     return this.runInSession({ sessionId: sessionIdOf(turnId), turnId }, options, work).catch((thrown) => {
+      throw faultWithTurn(thrown, turnId);
+    });
+  }
+
+  /**
+   * Continues a failed turn where it failed, until it ends or pauses. What succeeded is kept; the steps that failed, and
+   * caused the turn to fail, are performed again, also an effect with the safety `once`: its error is recorded, so it is
+   * not in doubt. A turn can be retried several times. Throws RETRY_REFUSED if the turn has not failed, and otherwise
+   * the errors of `resume`.
+   */
+  async retry(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
+    const sessionId = sessionIdOf(turnId);
+    options.onTurn?.(turnId);
+    const perform = async (): Promise<TurnResult> => {
+      const failed = await this.archive.get(turnId);
+      const keys = retryKeysOf(failed);
+      // Before the turn is reopened: a turn that cannot run stays failed.
+      await this.pinnedLoopOf(failed);
+      await this.turns.reopen(sessionId, turnId, keys);
+      return this.continueTurn(await this.archive.get(turnId), options);
+    };
+    const whileHeldElsewhere = (): Promise<void> =>
+      this.peers.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {});
+    return this.sessionQueues.run({ sessionId, turnId, perform, whileHeldElsewhere }).catch((thrown) => {
       throw faultWithTurn(thrown, turnId);
     });
   }

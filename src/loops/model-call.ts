@@ -179,7 +179,7 @@ async function streamReply(
       try {
         read = await reader.read();
       } catch (thrown) {
-        throw toBackendError(sent, thrown, true);
+        throw toBackendError(sent, thrown);
       }
       signal.throwIfAborted();
       if (builder.addStreamPart(streamPartOf(read, sent))) return builder.build();

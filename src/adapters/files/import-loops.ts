@@ -20,10 +20,10 @@ function isDefinition(value: unknown): boolean {
  * Returns true for a definition, and for an object whose member `definition` is one, as in the result of `defineLoop`.
  */
 function looksLikeLoop(value: unknown): boolean {
-  return (
-    isDefinition(value) ||
-    (typeof value === 'object' && value !== null && isDefinition((value as UnknownRecord).definition))
-  );
+  if (isDefinition(value)) return true;
+  // The result of `defineLoop` can be called, so it is a function.
+  const canHaveMembers = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  return canHaveMembers && isDefinition((value as UnknownRecord).definition);
 }
 
 function importFailureReason(file: string, thrown: unknown): string {

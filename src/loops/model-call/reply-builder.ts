@@ -83,7 +83,7 @@ export class ModelReplyBuilder {
         this.finishPart = part;
         return true;
       case 'error':
-        throw toBackendError(this.sent, ownProperty(part, 'error'), true);
+        throw toBackendError(this.sent, ownProperty(part, 'error'));
       default:
         return this.countSkipped(asNonEmptyText(ownProperty(part, 'delta')) ?? '');
     }

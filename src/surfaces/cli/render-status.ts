@@ -1,7 +1,7 @@
 /** Renders the status of a turn: facts with labels, the input, the output, and what it waits for. */
 import type { TurnStatus } from '../../protocol/trace.js';
 import { type CallDetails, type UsageDetails, usageOf } from '../../views/call-details.js';
-import { pendingLines } from './outcome.js';
+import { locationLines, pendingLines } from './outcome.js';
 import { timeWithAge } from './relative-time.js';
 import { type CallDetailRows, usageText } from './render-details.js';
 import { formatDuration, sanitizeText } from './terminal-text.js';
@@ -54,13 +54,14 @@ export function statusLines({ turn, calls }: InspectedTurn, { width, now, rows }
       'ended',
       endedAt === undefined ? undefined : `${timeWithAge(endedAt, now)}, after ${formatDuration(durationMs ?? 0)}`,
     ],
+    ['usage', usage === undefined ? undefined : usageText(usage)],
     ['reason', reason],
     ['error', error === undefined ? undefined : `${error.code}: ${error.message}`],
-    ['usage', usage === undefined ? undefined : usageText(usage)],
   ];
   const values = (['input', 'output'] as const).flatMap((label) => rows?.rowsFor(label, root?.[label], width) ?? []);
   return [
     ...facts.flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)} ${sanitizeText(value)}`])),
+    ...locationLines(error?.stack).map((line) => `${''.padEnd(8)} ${line}`),
     ...values.map((spans) =>
       spans
         .map(([text]) => text)

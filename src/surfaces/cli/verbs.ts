@@ -69,6 +69,15 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/resume.js')).resume,
   },
   {
+    name: 'retry',
+    group: RUN_GROUP,
+    arguments: '<turn>',
+    description: 'Retry a failed turn: continue it where it failed, and keep what succeeded.',
+    options: [WATCH_FLAG, JSON_FLAG],
+    examples: ['rondo retry s-1f0c', 'rondo retry s-1f0c --json'],
+    load: async () => (await import('./verbs/retry.js')).retry,
+  },
+  {
     name: 'cancel',
     group: RUN_GROUP,
     arguments: '<turn>',

@@ -150,7 +150,7 @@ function hangingLoop(effect: string, comment: string): string {
       /* ${comment} */
       return scope.effect({ kind: 'thing', name: '${effect}', input: null, safety: 'idempotent', perform });
     };
-    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, body });`;
+    export const hangs = defineLoop({ id: 'hangs', input: {}, output: {}, run: body });`;
 }
 
 verifies('cli.contract', 'check reports a change that breaks a turn in flight', async () => {

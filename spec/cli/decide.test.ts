@@ -198,7 +198,7 @@ verifies('cli.contract', 'the conversation of a session is available as text and
   expect(none).toMatchObject({ code: 1, stdout: '' });
   await project.run(['run', 'pay', '--input', '{"amount": 1}', '--session', 'mute']);
   const plain = await project.run(['events', 'mute']);
-  expect(plain.stdout).toMatch(/^\{.*"loop-triggered".*\n\{.*"tool-call".*"pending_approval".*\n/);
+  expect(plain.stdout).toMatch(/^\{.*"loop-triggered".*\n\{.*"tool-result".*\n/);
 });
 
 verifies('approval.display', 'the list of approvals shows arguments escaped and bounded', async () => {

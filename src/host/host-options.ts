@@ -22,7 +22,7 @@ export interface HostOptions {
   readonly registry: Registry;
   /**
    * Model providers by the id that definitions use.
-   * @default no providers; a loop that calls a model then fails with BACKEND_FAILED
+   * @default no providers; a loop can then use only model objects
    */
   readonly providers?: ReadonlyMap<string, ModelProvider>;
   /**
@@ -53,6 +53,19 @@ export interface HostOptions {
    * @default records stacks unchanged
    */
   readonly errorStacks?: (stack: string) => string | undefined;
+  /**
+   * Your id of the code that this process runs, such as a commit. It is recorded with each turn. Turns of another build
+   * continue, and `inFlightTurns` reports them; their approvals and standing grants are not used: the approvals are
+   * requested again.
+   * @default no build; the definitions alone identify the code
+   */
+  readonly build?: string;
+}
+
+/** Throws a TypeError if the build is not text of 1 to 200 characters. */
+export function assertBuild(build: string | undefined): void {
+  if (build === undefined || (typeof build === 'string' && build.trim() !== '' && build.length <= 200)) return;
+  throw new TypeError('The build of a host is text of 1 to 200 characters, such as a commit id.');
 }
 
 /** Callbacks for one turn. Errors that they throw are ignored, except those of `onTurn`, which reject the call. */

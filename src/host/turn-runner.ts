@@ -19,6 +19,7 @@ import { TURN_OPENED } from '../views/turns.js';
 import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
+import { type CodeChange, codeChangesSince } from './code-changes.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
@@ -42,7 +43,12 @@ interface TurnStart {
   readonly pinned: PinnedLoop;
   readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>;
   readonly earlierEntries: readonly Entry[];
+  /** The pin that a turn which continues was started with. */
+  readonly startedWith?: string | undefined;
 }
+
+/** The number of unfinished turns whose code is kept in this process. Older ones continue with the registered code. */
+const MAX_KEPT_LOOPS = 10_000;
 
 /** Runs and replays turns, and tracks those that run. */
 export class TurnRunner {
@@ -52,7 +58,11 @@ export class TurnRunner {
   private readonly loopInspector: LoopInspector;
   private readonly layersFor: (effect: Effect, key: string) => readonly Layer[];
   private readonly running = new Map<string, RunningTurn>();
+  /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
+  private readonly keptLoops = new Map<string, PinnedLoop>();
   private readonly restrictionFlag = new RestrictionFlag();
+  /** Called when a turn of the session starts to run. Created on first use. */
+  private startListeners: Map<string, Set<() => void>> | undefined;
   private isClosed = false;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
@@ -88,12 +98,41 @@ export class TurnRunner {
     return undefined;
   }
 
+  /** Resolves when a turn of this session runs in this process, or when `task` has settled. */
+  whenRunning(sessionId: string, task: Promise<unknown>): Promise<void> {
+    if (this.runningIn(sessionId) !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.startListeners ??= new Map();
+      const listeners = this.startListeners.get(sessionId) ?? new Set();
+      this.startListeners.set(sessionId, listeners.add(resolve));
+      const stop = (): void => {
+        listeners.delete(resolve);
+        if (listeners.size === 0) this.startListeners?.delete(sessionId);
+        resolve();
+      };
+      task.then(stop, stop);
+    });
+  }
+
   /**
    * Returns the entries of a session's running turn from sequence number `from` on, including those not stored yet;
    * empty if no turn of the session runs here.
    */
   unstoredEntries(sessionId: string, from: number): readonly Entry[] {
     return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
+  }
+
+  /** Returns the loop with which an unfinished turn ran in this process; undefined if it did not, or is forgotten. */
+  keptLoop(turnId: string): PinnedLoop | undefined {
+    return this.keptLoops.get(turnId);
+  }
+
+  private keepLoop(turnId: string, pinned: PinnedLoop): void {
+    this.keptLoops.set(turnId, pinned);
+    for (const oldest of this.keptLoops.keys()) {
+      if (this.keptLoops.size <= MAX_KEPT_LOOPS) break;
+      this.keptLoops.delete(oldest);
+    }
   }
 
   /**
@@ -127,7 +166,7 @@ export class TurnRunner {
    */
   async run(
     identity: TurnIdentity,
-    { pinned, request, earlierEntries }: TurnStart,
+    { pinned, request, earlierEntries, startedWith }: TurnStart,
     options: TurnOptions,
   ): Promise<TurnResult> {
     const { sessionId, turnId } = identity;
@@ -145,6 +184,7 @@ export class TurnRunner {
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)
       : undefined;
     this.running.set(turnId, turn);
+    if (this.startListeners !== undefined) this.notifyStart(sessionId);
     try {
       await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
       const principals = principalsOf(request);
@@ -154,9 +194,12 @@ export class TurnRunner {
       const running = session.run(turnId, loop, request.input as Json, { timers });
       if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
       const outcome = await running;
+      if (outcome.status === 'paused') this.keepLoop(turnId, pinned);
+      else this.keptLoops.delete(turnId);
       return turnResultOf(identity, outcome, turn.entries, clock.now());
     } catch (thrown) {
-      return turnResultOf(identity, mismatchOutcome(thrown, turnId), turn.entries, clock.now());
+      const outcome = mismatchOutcome(thrown, turnId, () => changesSince(startedWith, pinned));
+      return turnResultOf(identity, outcome, turn.entries, clock.now());
     } finally {
       this.running.delete(turnId);
       await session.close();
@@ -175,6 +218,11 @@ export class TurnRunner {
     } finally {
       await session.close();
     }
+  }
+
+  private notifyStart(sessionId: string): void {
+    for (const listener of this.startListeners?.get(sessionId) ?? []) listener();
+    this.startListeners?.delete(sessionId);
   }
 
   /** Runs the bodies of a turn over its entries without performing effects. */
@@ -204,9 +252,18 @@ export class TurnRunner {
   ): (effect: Effect, key: string) => readonly Layer[] {
     const { clock, approvalMs = DEFAULT_APPROVAL_MS } = this.options;
     const { restrictionFlag } = this;
-    const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag });
+    const { build } = this.options;
+    const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag, build });
     return policyLayers(() => ({ clock, cache: memoryCache(CACHE_LIMITS), rateLimiter: new RateLimiter() }), gate);
   }
+}
+
+/** Returns the loops in code that a turn no longer has as it started with them. */
+function changesSince(startedWith: string | undefined, { definitions }: PinnedLoop): readonly CodeChange[] {
+  if (startedWith === undefined) return [];
+  return codeChangesSince(startedWith, (id, version) =>
+    definitions.find(({ definition }) => definition.id === id && definition.version === version),
+  );
 }
 
 /** Calls `notify` when everything that the session has written so far is durable. A failure ends the turn itself. */

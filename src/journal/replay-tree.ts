@@ -18,7 +18,7 @@ const OPENING_TYPES = new Set([
  * The types of entries that belong to no step. Any type in neither of these sets ends its step: `call.completed`,
  * `effect.failed` and so on, or a fact that a body recorded.
  */
-const NON_STEP_TYPES = new Set(['signal.received', 'cancel.requested', 'session.opened']);
+const NON_STEP_TYPES = new Set(['signal.received', 'signal.discarded', 'cancel.requested', 'session.opened']);
 
 /** True if an entry of this type begins a step. */
 export function isOpeningType(type: string): boolean {
@@ -61,6 +61,11 @@ export class RecordedStep {
     const step = this.children?.get(index);
     if (step !== undefined) this.children?.delete(index);
     return step;
+  }
+
+  /** Returns an entry of the child with this index; undefined if it is not recorded or was taken. */
+  entryOfChild(index: number): Entry | undefined {
+    return this.children?.get(index)?.firstEntry;
   }
 
   /** A recorded child that the code has not requested and must request; undefined if there is none. */

@@ -1,7 +1,9 @@
 /**
- * The registry: definitions by id and version. The content of a version is immutable: registering the same content
- * again has no effect, and different content under the same version is refused. Registration validates a definition
- * with its schemas, paths and tool. It does not require that backends and called loops exist.
+ * The registry: definitions by id and version. The content of a version in a document is immutable: registering the
+ * same content again has no effect, and different content under the same version is refused. A loop in code replaces
+ * an earlier one of its id and version, for new turns (hot reload), unless the two come from different files.
+ * Registration validates a definition with its schemas, paths, models and tool. It does not require that called loops
+ * exist.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -10,10 +12,13 @@ import { canonicalJson } from '../json/canonical.js';
 import { compileSchema, type Validator } from '../json/schema.js';
 import { compileTemplate } from '../json/template.js';
 import type { Json } from '../protocol/json.js';
-import type { CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
+import type { BackendRef, CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
 import { compileSteps } from './composite.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
+import { unknownBackendError } from './definition/backends.js';
 import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
+import type { FailedDefinition } from './failed-definition.js';
+import { builtInProviderIds } from './model-ref.js';
 import type { DefinitionOrigin } from './origin.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
@@ -21,7 +26,7 @@ import { splitImplementation, type ToolImplementation } from './tool-implementat
 /** A definition that was validated and can be linked. */
 export interface RegisteredLoop {
   readonly definition: LoopDef;
-  /** The digest of the definition and, for a loop in code, of its source. */
+  /** The digest of the definition. The source of a loop in code is no part of it. */
   readonly digest: string;
   readonly origin: DefinitionOrigin;
   readonly input: Validator;
@@ -40,6 +45,25 @@ export interface MissingReference {
   readonly stepIndex: number;
   /** The id of the missing loop, with `@version` if the step pins one. */
   readonly missing: string;
+}
+
+/** The models that the definitions of a registry may use. */
+export interface RegistryOptions {
+  /**
+   * The ids of the configured providers. A definition that names another one is refused.
+   * @default not checked here; a host checks it before a turn starts
+   */
+  readonly providerIds?: readonly string[];
+  /**
+   * The model of JSON prompts that name none. It becomes part of their definition.
+   * @default none; such a prompt is refused
+   */
+  readonly defaultModel?: BackendRef;
+  /**
+   * True for definitions that a journal recorded: earlier versions accepted prompts without a model.
+   * @default false
+   */
+  readonly areRecorded?: boolean;
 }
 
 /** A reference from one loop to another. */
@@ -62,38 +86,49 @@ export class Registry {
   private readonly versionsById = new Map<string, RegisteredLoop[]>();
   /** Loops in code that are registered already. A loop object may be passed to `add` for every turn. */
   private readonly registeredByLoop = new WeakMap<object, RegisteredLoop>();
+  private readonly failedById = new Map<string, FailedDefinition>();
   private readonly implementations: ReadonlyMap<string, ToolImplementation>;
+  private readonly options: RegistryOptions;
   /** Increases with every change. Loops linked in an earlier generation may be out of date. */
   generation = 0;
 
   /**
    * `implementations` are the ways to run tools, by scheme. Without them, every JSON definition of a tool is refused.
    */
-  constructor(implementations: ReadonlyMap<string, ToolImplementation> = new Map()) {
+  constructor(implementations: ReadonlyMap<string, ToolImplementation> = new Map(), options: RegistryOptions = {}) {
     this.implementations = implementations;
+    this.options = options;
   }
 
   /**
    * Registers a definition: a JSON document, or a loop made with `defineLoop` or `defineAgent`. Returns the existing
-   * registration, with its origin, if the same content is registered already. Throws DEFINITION_INVALID if the
-   * definition is invalid or its version is registered with different content.
+   * registration, with its origin, if the same document or loop object is registered already. Another loop object of
+   * the same id and version replaces the earlier one. Throws DEFINITION_INVALID if the definition is invalid, or if its
+   * version is registered with different content by a document or by code of another file.
    */
   add(definition: unknown, origin: DefinitionOrigin = UNKNOWN_ORIGIN): RegisteredLoop {
     const earlier = this.registeredByLoop.get(definition as object);
     if (earlier !== undefined && this.find(earlier.definition.id, earlier.definition.version) === earlier)
       return earlier;
     if (isDefinedLoop(definition)) for (const inner of definition.innerLoops ?? []) this.add(inner, origin);
-    const registered = isDefinedLoop(definition)
-      ? registerCode(definition, origin)
-      : this.registerDocument(definition, origin);
+    const registered =
+      earlier ??
+      (isDefinedLoop(definition) ? registerCode(definition, origin) : this.registerDocument(definition, origin));
+    this.assertBackendsConfigured(registered);
     const { id, version } = registered.definition;
     const versions = this.versionsById.get(id) ?? [];
     const existing = versions.find((other) => other.definition.version === version);
-    if (existing !== undefined) return assertSameContent(existing, registered);
-    this.versionsById.set(id, [...versions, registered].sort(compareNewestFirst));
+    if (existing !== undefined && !replaces(registered, existing)) return existing;
+    const others = versions.filter((other) => other !== existing);
+    this.versionsById.set(id, [...others, registered].sort(compareNewestFirst));
     this.generation += 1;
     if (registered.definedLoop !== undefined) this.registeredByLoop.set(registered.definedLoop, registered);
     return registered;
+  }
+
+  /** Returns the registration of a loop in code, even if another one has replaced it since. */
+  registrationOf(loop: DefinedLoop): RegisteredLoop | undefined {
+    return this.registeredByLoop.get(loop);
   }
 
   /** Returns a loop by id: the given version, or else the newest release, or else the newest prerelease. */
@@ -101,6 +136,22 @@ export class Registry {
     const versions = this.versionsById.get(id);
     if (version !== undefined) return versions?.find(({ definition }) => definition.version === version);
     return versions?.[0];
+  }
+
+  /** Records that a definition could not be loaded. Requests for its id report its problems. */
+  addFailure(failure: FailedDefinition): void {
+    this.failedById.set(failure.id, failure);
+    this.generation += 1;
+  }
+
+  /** Returns the problems of the definition with this id that could not be loaded; undefined if there is none. */
+  failureOf(id: string): FailedDefinition | undefined {
+    return this.failedById.get(id);
+  }
+
+  /** Returns the definitions that could not be loaded. */
+  failures(): readonly FailedDefinition[] {
+    return [...this.failedById.values()];
   }
 
   /** Removes one version or all versions of a loop. Returns false if there was none. Running turns are not affected. */
@@ -132,7 +183,7 @@ export class Registry {
 
   private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {
     const where = origin.file ?? 'the definition';
-    const definition = parseDefinition(document, where);
+    const definition = this.withModel(parseDefinition(document, where), where);
     const { id, prompt, composite, tool } = definition;
     const input = compileSchema(definition.inputSchema, `${where}: /inputSchema`);
     const output = compileSchema(definition.outputSchema, `${where}: /outputSchema`);
@@ -142,6 +193,28 @@ export class Registry {
     const text = canonicalJson(definition as unknown as Json);
     const warnings = warningsOf(definition);
     return { definition, digest: digestOfText(text), origin, input, output, definedLoop: undefined, warnings };
+  }
+
+  /** Returns a definition with the default model if it is a prompt without one. Throws DEFINITION_INVALID without a default. */
+  private withModel(definition: LoopDef, where: string): LoopDef {
+    const { defaultModel: backend, areRecorded = false, providerIds = builtInProviderIds } = this.options;
+    if (definition.kind !== 'prompt' || definition.backend !== undefined) return definition;
+    if (backend !== undefined) return { ...definition, backend };
+    if (areRecorded) return definition;
+    const reason =
+      'is required: a prompt needs a model. Write "backend": { "id": PROVIDER, "model": NAME }, ' +
+      'or set model = "PROVIDER:NAME" in rondo.toml for all prompts that name none. ' +
+      `Providers: ${providerIds.join(', ')}; "mock" answers without a model, for tests`;
+    throw new LoopError('DEFINITION_INVALID', `${where}: /backend: ${reason}.`, { path: '/backend', reason });
+  }
+
+  /** Throws DEFINITION_INVALID if a definition names a backend that is not configured. */
+  private assertBackendsConfigured(registered: RegisteredLoop): void {
+    const { providerIds } = this.options;
+    if (providerIds === undefined) return;
+    const { definition, origin } = registered;
+    const error = unknownBackendError(registered, providerIds, origin.file ?? `"${definition.id}"`);
+    if (error !== undefined) throw error;
   }
 
   /** Throws DEFINITION_INVALID if the implementation of a tool cannot run. */
@@ -172,17 +245,25 @@ function versionedName({ loopId, loopVersion }: Callee): string {
 }
 
 function registerCode(definedLoop: DefinedLoop, origin: DefinitionOrigin): RegisteredLoop {
-  const { definition, validators, source } = definedLoop;
-  const text = canonicalJson({ definition: definition as unknown as Json, source });
+  const { definition, validators } = definedLoop;
+  // The member keeps the digests of code and of documents apart.
+  const text = canonicalJson({ definition: definition as unknown as Json });
   return { definition, digest: digestOfText(text), origin, ...validators, definedLoop, warnings: [] };
 }
 
-/** Returns the existing registration. Throws DEFINITION_INVALID if the added one has different content. */
-function assertSameContent(existing: RegisteredLoop, added: RegisteredLoop): RegisteredLoop {
-  if (existing.digest === added.digest) return existing;
+/**
+ * True if a registration replaces an existing one of the same id and version, which only a loop in code does. Throws
+ * DEFINITION_INVALID if they differ and one is a document, or both come from different files.
+ */
+function replaces(added: RegisteredLoop, existing: RegisteredLoop): boolean {
+  const areCode = added.definedLoop !== undefined && existing.definedLoop !== undefined;
+  const files = [existing, added].map(({ origin }) => origin.file);
+  const isSameFile = files[0] === files[1] || files.includes(undefined);
+  if (areCode && isSameFile) return true;
+  if (existing.digest === added.digest && existing.definedLoop?.source === added.definedLoop?.source) return false;
   const { id, version } = existing.definition;
-  const files = [existing, added].map(({ origin }) => origin.file ?? 'code').join(' and ');
-  const message = `"${id}" ${version} is registered with other content (${files}): raise the version of the changed one.`;
+  const where = files.map((file) => file ?? 'code').join(' and ');
+  const message = `"${id}" ${version} is registered with other content (${where}): raise the version of the changed one.`;
   throw new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'registered with other content' });
 }
 

@@ -293,7 +293,9 @@ export class Conversation {
     const { id: approvalId, callId: toolCallId, tool: toolName, arguments: args } = approval;
     const toolUse = call.agent === undefined ? toolUseAt(call.parent, call.key) : undefined;
     const displayed = toolUse?.envelope.content;
-    if (toolUse !== undefined && displayed?.toolName === toolName && displayed.approvalId === undefined) {
+    // An effect of another name is not the tool itself, but something that its code does.
+    const isEffectOfCall = call.name === toolName;
+    if (toolUse !== undefined && displayed !== undefined && isEffectOfCall && displayed.approvalId === undefined) {
       toolUse.envelope = this.replaceEnvelope(toolUse.envelope, { ...displayed, args, ...status, approvalId });
       this.pendingApprovals.set(approvalId, toolUse);
       return;

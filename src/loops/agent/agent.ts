@@ -10,7 +10,6 @@ import type { Validator } from '../../json/schema.js';
 import type { Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
-import type { Model } from '../../protocol/model.js';
 import { ROUND_BEGUN } from '../../views/history.js';
 import {
   assistantMessage,
@@ -23,9 +22,11 @@ import {
   userMessage,
 } from '../../views/messages.js';
 import { appendPointer } from '../definition/shape.js';
+import { failedDefinitionError } from '../failed-definition.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
 import type { ModelDelta } from '../model-call.js';
+import type { ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, servicesOf, type TurnContext, turnIdOf } from '../services.js';
 import { MessageLog } from './message-log.js';
@@ -41,8 +42,8 @@ interface AgentBodyOptions {
   readonly origin: DefinitionOrigin;
   /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
-  /** The model object of an agent in code, which replaces the backend. */
-  readonly model: Model | undefined;
+  /** The model objects of an agent in code. */
+  readonly modelObjects: readonly ModelObject[] | undefined;
   /** True if a loop with this id is part of the linked loop. */
   includesLoop(id: string): boolean;
 }
@@ -54,7 +55,7 @@ const INBOX_READ_TYPE = 'rondo.inbox.read';
 
 /**
  * Returns the body of an agent. Before the first round it throws LOOP_NOT_FOUND if a tool is not linked, and
- * DEFINITION_INVALID if an approval policy names a loop that is not linked.
+ * DEFINITION_INVALID if its definition could not be loaded or if an approval policy names a loop that is not linked.
  */
 export function agentBody(
   options: AgentBodyOptions,
@@ -64,18 +65,20 @@ export function agentBody(
   const table = new ToolTable(tools);
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
-    if (missing !== undefined) throw missingToolError(id, missing.loopId);
-    const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
+    if (missing !== undefined) throw missingToolError(id, missing);
+    const unknown = Object.keys(spec.approvals ?? {}).find(
+      (name) => name !== '*' && !table.byName.has(name) && !options.includesLoop(name),
+    );
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
     const services = servicesOf(scope);
     return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
   };
 }
 
-function missingToolError(agent: string, name: string): LoopError {
-  return new LoopError('LOOP_NOT_FOUND', `The agent "${agent}" has a tool "${name}", which is not registered here.`, {
-    loopId: name,
-  });
+function missingToolError(agent: string, { loopId, failure }: LinkedTool): LoopError {
+  const subject = `The agent "${agent}" has a tool "${loopId}", which`;
+  if (failure !== undefined) return failedDefinitionError(failure, subject);
+  return new LoopError('LOOP_NOT_FOUND', `${subject} is not registered here.`, { loopId });
 }
 
 /**
@@ -194,7 +197,8 @@ class AgentRun {
   /** Registers the restrictions of this agent for everything that runs below it. */
   private addRestrictions(at: number): void {
     const { id, spec } = this.options;
-    const { approvals, mode, stop } = spec;
+    const { mode, stop } = spec;
+    const approvals = this.toolTable.approvalsById(spec.approvals);
     if (stop?.deadlineMs !== undefined) this.deadline = this.startDeadline(at + stop.deadlineMs, stop.deadlineMs);
     const deadline = this.deadline?.period.endsAtElapsed;
     const { byId: tools } = this.toolTable;
@@ -215,7 +219,7 @@ class AgentRun {
 
   private callModel(): Promise<ModelReply> {
     const { services, scope } = this;
-    const { policy, origin, definitionFingerprint, model } = this.options;
+    const { policy, origin, definitionFingerprint, modelObjects } = this.options;
     const { onLiveDelta } = this.turnContext;
     const generationId = scope.key;
     const request = this.buildRequest();
@@ -227,12 +231,12 @@ class AgentRun {
       policy: withNamedFallbacks(policy, services),
       definitionFingerprint,
       replyCountScope: 'session',
-      model,
+      modelObjects,
       conversation: this.conversation,
       hasTokenLimit: inputTokens !== undefined || outputTokens !== undefined,
-      annotateReply: (reply) => this.withEstimates(this.toolTable.withLoopIds(reply), request),
+      annotateReply: (reply) => this.withEstimates(this.toolTable.withToolNames(reply), request),
       onDelta:
-        onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withLoopId(delta), generationId }),
+        onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withToolName(delta), generationId }),
     });
     return scope.effect(effect) as Promise<ModelReply>;
   }
@@ -249,19 +253,16 @@ class AgentRun {
     return { ...reply, ...estimates };
   }
 
-  /** Replaces the tool name that the model uses with the id of the loop. */
-  private withLoopId(delta: ModelDelta): ModelDelta {
+  /** Replaces the name that the model uses with that of the tool. */
+  private withToolName(delta: ModelDelta): ModelDelta {
     const { toolName } = delta;
-    return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.loopIdOf(toolName) };
+    return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.nameOf(toolName) };
   }
 
   private buildRequest(): ModelRequest {
-    const { spec, model, policy } = this.options;
+    const { spec, policy } = this.options;
     const { messages, lengthChars } = this.messageLog;
-    const ref =
-      model === undefined
-        ? this.services.toModelRef(spec.backend)
-        : { id: spec.backend.id, model: model.modelId, options: undefined };
+    const ref = this.services.toModelRef(spec.backend);
     const request: { -readonly [K in keyof ModelRequest]: ModelRequest[K] } = {
       backendId: ref.id,
       model: ref.model,
@@ -283,7 +284,7 @@ class AgentRun {
     const { toolTimeoutMs = DEFAULT_TOOL_TIMEOUT_MS } = this.options.spec;
     return {
       agentKey: this.scope.key,
-      toolsById: toolTable.byId,
+      toolsByName: toolTable.byName,
       restrictions: turnContext.restrictions,
       refusalReason: isTruncated
         ? `The reply was cut short (${finish}), so none of its tool calls ran; call them again.`
@@ -297,10 +298,10 @@ class AgentRun {
     calls: readonly RecordedToolCall[],
     outcomes: readonly ToolCallOutcome[],
   ): { readonly value: Json } | undefined {
-    const { byId } = this.toolTable;
+    const { byName } = this.toolTable;
     this.messageLog.add(toolMessage(calls.map((call, index) => toolResult(call, outcomes[index] ?? { value: null }))));
     const handoff = calls.findIndex(
-      ({ name }, index) => byId.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
+      ({ name }, index) => byName.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
     );
     const outcome = outcomes[handoff];
     return outcome !== undefined && 'value' in outcome ? { value: outcome.value ?? null } : undefined;

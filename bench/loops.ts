@@ -75,7 +75,11 @@ export function turns(kind: keyof typeof loops, size: number, trace: 'kept' | 'r
 /** Returns a function that registers `count` different definitions. */
 export function registrations(count: number): () => Promise<void> {
   const documents = Array.from({ length: count }, (_, i) => ({
-    ...(document(`loop-${i}`, { kind: 'prompt', prompt: { template: `Say {{n}} ${i} times` } }) as object),
+    ...(document(`loop-${i}`, {
+      kind: 'prompt',
+      prompt: { template: `Say {{n}} ${i} times` },
+      backend: { id: 'mock' },
+    }) as object),
     inputSchema: { ...schema, description: `input ${i}` },
     outputSchema: { ...schema, description: `output ${i}`, additionalProperties: false },
   }));

@@ -148,6 +148,8 @@ export const requirements = {
     'A misspelling of policy is refused; a misspelling of any other top-level member is accepted with a warning.',
   'definition.ids': 'Every id that LSR (the LSEM reference runtime) accepts is accepted, except for ambiguous ones.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
+  'definition.failed':
+    'A request for a loop whose definition failed to load reports that failure with its place, also from a caller.',
   'definition.load':
     'JSON, TOML and code of a directory load together, and a bad file does not prevent the others from loading.',
   'definition.code': 'A loop in code is equivalent to a definition, with types inferred from its schemas.',
@@ -164,6 +166,9 @@ export const requirements = {
   'path.suite': 'The public JSONPath suite passes.',
   'path.bounds': 'The matches and the time of a path are bounded.',
   'model.port': "Every model that implements the AI SDK's provider interface can be used.",
+  'model.option': 'Wherever code names a model, a model object, a text or a reference is accepted and used as given.',
+  'model.required':
+    'A prompt without a model is refused with a list of the options; mock answers only where it is named.',
   'model.mock': 'The mock model returns the same answer each time, and one that fits the schema.',
   'model.scripted': 'A scripted model answers from its script, in order, across restarts.',
   'model.http': 'The providers work against a server that implements their API.',
@@ -204,7 +209,7 @@ export const requirements = {
   'policy.applies': 'Each key of a policy takes effect on its loop, or the definition is refused with an alternative.',
   'policy.call': 'A timeout on a composite ends the complete call, at any step, and across restarts.',
   'policy.backend':
-    'A backend that does not exist or cannot be opened counts as failed: the fallback is called, and the check reports it.',
+    'A backend that is not configured is refused, with a suggestion; one that cannot be opened counts as failed.',
   'policy.approval': 'A policy that requires an approval that cannot be given refuses the call.',
   'policy.replay': 'The decisions of layers are recorded, and a replay makes the same ones.',
   'turn.key': 'The same key is the same turn; the same key with different content is refused.',

@@ -10,6 +10,8 @@ export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agen
 export { defineSignal } from './loops/define-signal.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
 export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
+export type { ProviderOption } from './loops/model-providers.js';
+export type { ModelOption, PolicyOption, RouteOption } from './loops/model-ref.js';
 export type { AnySchema, InputOf, OutputOf, StandardSchema } from './loops/standard-schema.js';
 export type { ToolCallContext } from './loops/tool-implementation.js';
 export type { Approval } from './protocol/approval.js';

@@ -23,7 +23,7 @@ interface HostFixture {
   /** The same, with a build. */
   buildOf(build: string, ...loops: readonly unknown[]): Host;
   /** A tool that records its input as a payment. */
-  pay(policy?: PolicySpec, description?: string): DefinedLoop;
+  pay(policy?: Pick<PolicySpec, 'approval'>, description?: string): DefinedLoop;
   body(id: string, body: (input: Json, scope: Scope) => Promise<Json>): DefinedLoop;
 }
 

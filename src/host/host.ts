@@ -26,16 +26,17 @@ import { Subscriptions } from './subscriptions.js';
 import {
   assertTurnRequest,
   attachConflict,
-  loopNotFoundError,
   recordedIdentity,
   type SessionMessage,
   type TurnRequest,
   turnIdentityOf,
+  unknownLoopError,
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 import { retryKeysOf } from './turn-retry.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
+import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
@@ -79,6 +80,7 @@ export class Host {
   /** Reads turns, traces, approvals and events, of running turns too. */
   readonly archive: Archive;
   private readonly options: HostOptions;
+  private readonly providers: NonNullable<HostOptions['providers']>;
   private readonly turns: TurnRunner;
   private readonly subscriptions: Subscriptions;
   private readonly sessionQueues: SessionQueues;
@@ -90,6 +92,7 @@ export class Host {
     const { store, registry, clock, ids } = options;
     assertBuild(options.build);
     this.options = options;
+    this.providers = options.providers ?? new Map();
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
@@ -149,8 +152,8 @@ export class Host {
    * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status
    * `error`. With a `key`, a second call attaches to the turn of the first one; if its principal, loop or input
    * differs, the result is the error KEY_CONFLICT. The promise rejects with a TypeError for an invalid request, with
-   * DEFINITION_INVALID for a loop in code that conflicts with a registered version, and with a Fault if the runtime
-   * itself fails, for example if the store cannot be written.
+   * DEFINITION_INVALID for a loop in code that conflicts with a registered version or names a model that is not
+   * configured, and with a Fault if the runtime itself fails, for example if the store cannot be written.
    *
    * @example
    * ```ts
@@ -166,11 +169,15 @@ export class Host {
     assertTurnRequest(request);
     const registered = this.findLoop(request);
     const newIdentity = turnIdentityOf(request, registered, this.options.ids.id());
-    if (registered === undefined) return this.refusedResult(newIdentity, loopNotFoundError(request)) as TurnResult<O>;
+    if (registered === undefined)
+      return this.refusedResult(newIdentity, unknownLoopError(request, this.registry)) as TurnResult<O>;
     const identity =
       request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
     const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
-      const pinned = pin(linkLoop(this.registry, registered), this.options.build);
+      const linked = linkLoop(this.registry, registered);
+      const unknownModel = unknownModelInLinked(linked, this.providers);
+      if (unknownModel !== undefined) return this.refusedResult(identity, unknownModel);
+      const pinned = pin(linked, this.options.build);
       // A session that is created here has no earlier entries.
       const earlierEntries =
         request.sessionId !== undefined && this.turns.needsEarlierEntries(pinned)
@@ -378,7 +385,10 @@ export class Host {
   }
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
-    return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
+    if (typeof loop === 'string') return this.registry.find(loop, version);
+    const unknownModel = unknownModelIn(loop, this.providers);
+    if (unknownModel !== undefined) throw unknownModel;
+    return this.registry.add(loop);
   }
 
   /**
@@ -433,6 +443,6 @@ export class Host {
     if (pinText !== undefined) return unpin(pinText, { registry, implementations, trusts, build, kept });
     const registered = registry.find(loopId, loopVersion);
     if (registered !== undefined) return pin(linkLoop(registry, registered), build);
-    throw loopNotFoundError({ loop: loopId, version: loopVersion });
+    throw unknownLoopError({ loop: loopId, version: loopVersion }, registry);
   }
 }

@@ -46,10 +46,8 @@ export type { Resolution } from './session-actions.js';
 export type { SignalRequest } from './signal-request.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
 
-/** A worker holds a turn whose next timer fires within this many milliseconds, and parks it otherwise. */
-const WORKER_HOLD_MS = 1000;
-/** How long `Host.close` waits for effects by default, in milliseconds. */
-const DEFAULT_CLOSE_MS = 10_000;
+/** A worker holds a turn whose next timer fires within this many ms. `Host.close` waits this many ms for effects. */
+const [WORKER_HOLD_MS, DEFAULT_CLOSE_MS] = [1000, 10_000];
 
 /**
  * Runs turns of loops on a store, continues them after a restart, and accepts answers, messages and cancellations.
@@ -253,19 +251,15 @@ export class Host {
         clock,
         rebuild: () => rebuildDueTurns(store),
         isBusy: (sessionId) => this.sessionQueues.isBusy(sessionId),
-        continueTurn: (turnId, sessionId) => this.continueIfFree(turnId, sessionId),
+        continueTurn: (turnId, sessionId) =>
+          this.sessionQueues.tryRun(sessionId, turnId, async () =>
+            this.continueTurn(await this.archive.get(turnId), { timers: WORKER_HOLD_MS }),
+          ),
       },
       options,
     );
     this.workers.add(worker);
     await worker.run().finally(() => this.workers.delete(worker));
-  }
-
-  /** Continues a due turn with short timers only. Returns undefined if its session is not free. */
-  private continueIfFree(turnId: string, sessionId: string): Promise<TurnResult | undefined> {
-    const perform = async (): Promise<TurnResult> =>
-      this.continueTurn(await this.archive.get(turnId), { timers: WORKER_HOLD_MS });
-    return this.sessionQueues.tryRun(sessionId, turnId, perform);
   }
 
   /**
@@ -357,7 +351,7 @@ export class Host {
     return this.pinned.replay(turnId, against);
   }
 
-  /** Returns all turns that have not ended, with the loops in code and the build that have changed since each started. */
+  /** Returns all turns that have not ended, with the loops in code and the build that have changed since. */
   inFlightTurns(): Promise<readonly InFlightTurn[]> {
     return this.pinned.inFlightTurns();
   }

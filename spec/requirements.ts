@@ -16,6 +16,7 @@ export const requirements = {
   'house.guards':
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
+  'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'rondo.run':
     'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',
@@ -63,6 +64,10 @@ export const requirements = {
   'kernel.options': 'An unknown option is refused, so that a misspelled one never disables a guard.',
   'kernel.crash': 'A crash at any append, before or after it became durable, leads to the same entries as no crash.',
   'kernel.kill': 'A process that is killed at any time and started again loses nothing and performs nothing twice.',
+  'kernel.due':
+    'A turn that can continue is in the index of due turns with its time; a turn that has ended or only waits is not.',
+  'journal.due':
+    'The index of due turns is written in the same commit as the entries; one that was lost is reported and rebuilt.',
   'journal.cases': 'Every store passes the journal cases, and a store that breaks its contract fails them.',
   'sqlite.owner':
     'One process owns a store and the others share it; a dead owner is replaced, a live one never, and one that lost ownership cannot write.',
@@ -155,6 +160,7 @@ export const requirements = {
   'model.scripted': 'A scripted model answers from its script, in order, across restarts.',
   'model.http': 'The providers work against a server that implements their API.',
   'model.failure': 'Every failure of a model is a typed error that tells whether a retry is useful.',
+  'model.observed': 'A turn has the same entries whether or not it is watched.',
   'model.secret': 'No secret reaches a definition, a journal or a message.',
   'prompt.template':
     'A template substitutes each variable once; a missing variable is an error, and no value is expanded again.',
@@ -177,7 +183,8 @@ export const requirements = {
   'policy.filter': 'Content that a filter refuses is neither sent nor returned.',
   'policy.cache': 'A cached answer belongs to the same request, and is not too old.',
   'policy.fallback': 'When a backend fails, the next one is called.',
-  'policy.retry': 'A transient failure is retried, within limits; an effect that must happen once never is.',
+  'policy.retry':
+    'A failure is retried, within limits, unless repeating it cannot change it; an effect that must happen once never is.',
   'policy.rate': 'No more requests are sent in a window than the policy allows.',
   'policy.timeout': 'An effect that takes too long ends with TIMEOUT, even if it ignores its AbortSignal.',
   'policy.order': 'Layers have a fixed order, and an effect without a policy has no overhead.',
@@ -197,12 +204,22 @@ export const requirements = {
   'identity.reload': 'A loop in code that is redefined under its version is used by new turns only.',
   'identity.principal': 'A key belongs to its principal: the same key of another principal is another turn.',
   'turn.resume': 'A turn whose process died can be resumed by another process, by its id alone.',
+  'turn.retry':
+    'A failed turn can be retried: it continues where it failed, and what succeeded is not performed again.',
+  'turn.errors':
+    'An error keeps its cause, and a stack that begins in the code of the user, in the process and in the journal.',
   'turn.replay': 'A replay performs nothing and reports whether the code still matches the journal.',
   'turn.status': 'The status of every turn can be read.',
+  'turn.listed': 'A running turn is listed from its first moment, whatever its safety, in every process.',
+  'turn.details': 'Input, prompts, replies, output and tokens of every call can be read.',
+  'turn.follow': 'A session can be followed from any process, without gaps or repetition.',
   'turn.trace': 'The streamed events are the events of the result.',
   'cli.contract': 'Verbs, fields and exit codes match the published surface.',
   'cli.help': 'Every verb has help with an example.',
   'cli.tree': 'The tree of a turn shows nesting, durations, tokens and cost, in colour only on a terminal.',
+  'cli.inspect': 'The verbs that inspect a turn show its values, shortened for people unless all are requested.',
+  'cli.follow': 'A follower prints everything new until the turn ends, whichever process runs it.',
+  'cli.times': 'Times are relative for people and ISO 8601 for programs.',
   'cli.owner': 'Verbs of several processes share one store, and a verb for a turn reaches the process that runs it.',
   'cli.start': 'A verb loads only what it needs.',
   'cli.output':
@@ -231,6 +248,7 @@ export const requirements = {
   'looops.event.tool-error': 'A tool that threw or was rejected is a tool-error that distinguishes the two.',
   'looops.event.reasoning': 'A block of reasoning is a reasoning event with its text and duration.',
   'looops.event.trigger': 'A generation that a timer or a webhook started begins with a trigger event.',
+  'looops.loop': 'A turn whose root is no agent has envelopes for its input, its output and its failure.',
   'looops.event.loop-triggered': 'The start of a child is an event that names its initiator.',
   'looops.event.child-generation': 'A finished child is summarised on its parent.',
   'looops.event.other-agent-message': 'A message of another agent is distinguishable from one of the assistant.',

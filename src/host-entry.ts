@@ -18,6 +18,7 @@ export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
 export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
 export type { ReplayReport } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
+export type { DueChange, DueTurn, DueTurns } from './journal/due-turns.js';
 export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';

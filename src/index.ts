@@ -4,7 +4,7 @@
  * store in `rondo/sqlite`, the tools of a coding agent in `rondo/toolbox`, the AI SDK integration in `rondo/ai-sdk`, and
  * helpers for tests in `rondo/testing`.
  */
-export { type ErrorCode, errorCodes, Fault, LoopError } from './base/errors.js';
+export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
 export type { DefinedLoop } from './loops/defined-loop.js';

@@ -10,6 +10,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'ApprovalRequiredError',
     'Fault',
     'LoopError',
+    'NonRetryableError',
     'TurnPaused',
     'TurnStopped',
     'createRondo',

@@ -54,6 +54,12 @@ export interface HostOptions {
    * @default no build; the definitions alone identify the code
    */
   readonly build?: string;
+  /**
+   * Redacts the stack of an error before it is journaled and reported. Return undefined to omit it, as in
+   * `() => undefined`. It may be called again with a text that it returned.
+   * @default records stacks unchanged
+   */
+  readonly errorStacks?: (stack: string) => string | undefined;
 }
 
 /** Throws a TypeError if the build is not text of 1 to 200 characters. */

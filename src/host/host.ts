@@ -12,6 +12,7 @@ import type { Json } from '../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
 import { type BuildChange, buildChangeSince, type CodeChange, codeChangesSince, isSourceOnly } from './code-changes.js';
+import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
 import { type PinnedLoop, pin, unpin } from './pin.js';
@@ -31,6 +32,7 @@ import {
   turnIdentityOf,
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
+import { retryKeysOf } from './turn-retry.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
 
@@ -89,13 +91,17 @@ export class Host {
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
-    this.archive = new Archive(store, {
-      has: (turnId) => turns.get(turnId) !== undefined,
-      unstoredEntries: async (sessionId, from) =>
-        turns.runningIn(sessionId) === undefined
-          ? this.peers.unstoredEntries(sessionId, from)
-          : turns.unstoredEntries(sessionId, from),
-    });
+    this.archive = new Archive(
+      store,
+      {
+        list: () => turns.list(),
+        unstoredEntries: async (sessionId, from) =>
+          turns.runningIn(sessionId) === undefined
+            ? this.peers.unstoredEntries(sessionId, from)
+            : turns.unstoredEntries(sessionId, from),
+      },
+      () => clock.now(),
+    );
     this.subscriptions = new Subscriptions({
       isRunning: (sessionId) => turns.runningIn(sessionId) !== undefined,
       readEntries: async (sessionId) => {
@@ -204,6 +210,30 @@ export class Host {
   }
 
   /**
+   * Continues a failed turn where it failed, until it ends or pauses. What succeeded is kept; the steps that failed, and
+   * caused the turn to fail, are performed again, also an effect with the safety `once`: its error is recorded, so it is
+   * not in doubt. A turn can be retried several times. Throws RETRY_REFUSED if the turn has not failed, and otherwise
+   * the errors of `resume`.
+   */
+  async retry(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
+    const sessionId = sessionIdOf(turnId);
+    options.onTurn?.(turnId);
+    const perform = async (): Promise<TurnResult> => {
+      const failed = await this.archive.get(turnId);
+      const keys = retryKeysOf(failed);
+      // Before the turn is reopened: a turn that cannot run stays failed.
+      await this.pinnedLoopOf(failed);
+      await this.turns.reopen(sessionId, turnId, keys);
+      return this.continueTurn(await this.archive.get(turnId), options);
+    };
+    const whileHeldElsewhere = (): Promise<void> =>
+      this.peers.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {});
+    return this.sessionQueues.run({ sessionId, turnId, perform, whileHeldElsewhere }).catch((thrown) => {
+      throw faultWithTurn(thrown, turnId);
+    });
+  }
+
+  /**
    * Waits while another process runs the turn, then returns its result if it has ended or paused; undefined if it was
    * interrupted. Throws TURN_NOT_FOUND if the store has no such turn.
    */
@@ -275,6 +305,14 @@ export class Host {
   }
 
   /**
+   * Follows the entries of a session in any process: yields the recorded ones, then new ones as they are written, and an
+   * empty list while there are none, until the signal aborts.
+   */
+  followEntries(sessionId: string, signal: AbortSignal): AsyncGenerator<FollowedEntries> {
+    return followEntries((from) => this.archive.tail(sessionId, from), this.options.clock, signal);
+  }
+
+  /**
    * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and
    * reports whether they take the same steps and return the same results. `then` uses the definitions that the turn
    * started with. `now` uses the registered ones, or those of `then` if the loop is not registered in the version of
@@ -337,8 +375,10 @@ export class Host {
       sessionId,
       turnId,
       perform: () => work(remote.remainingOptions),
-      whileHeldElsewhere: () =>
-        this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update)),
+      whileHeldElsewhere: async () => {
+        await this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update));
+        await remote.settled();
+      },
     });
   }
 

@@ -11,6 +11,7 @@ import type { EventEnvelope } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { TraceEvent } from '../protocol/trace.js';
+import type { ToolRefusal } from '../views/conversation.js';
 import type { SessionMessage } from './turn-request.js';
 
 /** A request from one host to another. */
@@ -42,7 +43,7 @@ export interface FollowTurnRequest {
 /** One update of a followed turn. */
 export type TurnUpdate =
   | { readonly event: TraceEvent }
-  | { readonly envelope: EventEnvelope }
+  | { readonly envelope: EventEnvelope; readonly refusal?: ToolRefusal }
   | { readonly delta: LiveDelta };
 
 /** Sends an update to the client. A droppable update may be skipped for a slow reader. */

@@ -1,5 +1,5 @@
 /** The results of turns. The trace of a result is computed on first access. */
-import { Fault } from '../base/errors.js';
+import { Fault, withHiddenCause } from '../base/errors.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PendingStep, RunOutcome } from '../protocol/session.js';
@@ -7,7 +7,7 @@ import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protoc
 import { compareByStep } from '../views/conversation/open-calls.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { cancelReasonOf, pendingSignalOf, stopReasonOf } from '../views/turns.js';
+import { cancelReasonOf, pendingSignalOf, resultErrorOf, stopReasonOf } from '../views/turns.js';
 import { type CodeChange, describeChanges } from './code-changes.js';
 
 /** Identifies a turn and its loop. */
@@ -67,11 +67,6 @@ type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResul
   [TRACE_EVENTS]: readonly TraceEvent[] | undefined;
 };
 
-/** Converts a journaled error to the error of a result. */
-function resultErrorOf({ code, message, data }: ErrorRecord): ResultError {
-  return data === undefined ? { code, message } : { code, message, details: data };
-}
-
 /**
  * Returns the result of a turn from its outcome and entries. `now` is the end time, in milliseconds since the epoch, of
  * a turn without a recorded end.
@@ -112,13 +107,13 @@ export function turnResultOf(
  * Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an
  * error; a cancellation as `cancelled` with a reason and the error.
  */
-function setError(result: ResultDraft, error: ErrorRecord): void {
+function setError(result: ResultDraft, error: ErrorRecord & { readonly cause?: unknown }): void {
   const reason = stopReasonOf(error);
   if (reason !== undefined) {
     Object.assign(result, { status: 'stopped', reason });
     return;
   }
-  result.error = resultErrorOf(error);
+  result.error = withHiddenCause(resultErrorOf(error), error.cause);
   const cancelReason = cancelReasonOf(error);
   if (cancelReason !== undefined) Object.assign(result, { status: 'cancelled', reason: cancelReason });
 }

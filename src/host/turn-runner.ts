@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../base/errors.js';
-import { Session } from '../kernel/session.js';
+import { Session, type SessionOptions } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
 import { RateLimiter } from '../layers/rate-limit.js';
@@ -16,7 +16,7 @@ import type { Json } from '../protocol/json.js';
 import type { Layer } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { TURN_OPENED } from '../views/turns.js';
-import { expireApprovals } from './approval-answers.js';
+import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
 import { type CodeChange, codeChangesSince } from './code-changes.js';
@@ -85,6 +85,11 @@ export class TurnRunner {
     return this.running.get(turnId);
   }
 
+  /** Returns the turns that run in this process. */
+  list(): readonly RunningTurn[] {
+    return [...this.running.values()];
+  }
+
   /** Returns the turn of this session that runs in this process, if there is one. */
   runningIn(sessionId: string): RunningTurn | undefined {
     for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
@@ -127,10 +132,14 @@ export class TurnRunner {
   }
 
   /** Opens a session with the layers and services of the host. */
-  openSession(sessionId: string, onEntry: (entry: Entry) => void = () => {}): Promise<Session> {
-    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
+  openSession(
+    sessionId: string,
+    { onEntry = () => {}, wakeAt = () => undefined }: Pick<SessionOptions, 'onEntry' | 'wakeAt'> = {},
+  ): Promise<Session> {
+    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH, errorStacks } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
+    const redaction = errorStacks === undefined ? {} : { errorStacks };
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth, ...redaction });
   }
 
   /**
@@ -148,7 +157,10 @@ export class TurnRunner {
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw new Fault('SESSION_CLOSED', 'The host was closed.');
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
-    const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
+    const session = await this.openSession(sessionId, {
+      onEntry: (entry) => turn.applyEntry(entry),
+      wakeAt: (pending) => nextExpiryOf(turn, pending),
+    });
     turn.session = session;
     const callbacks = hasLiveCallbacks(options)
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)
@@ -176,6 +188,16 @@ export class TurnRunner {
       subscriptions.feeds.get(sessionId)?.clearPartials();
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
+    }
+  }
+
+  /** Reopens a failed turn at its failed steps, so that the next run continues it. */
+  async reopen(sessionId: string, turnId: string, keys: readonly string[]): Promise<void> {
+    const session = await this.openSession(sessionId);
+    try {
+      await session.reopen(turnId, keys);
+    } finally {
+      await session.close();
     }
   }
 

@@ -62,6 +62,9 @@ export class JournalReader {
 
   /** Upcasts an older entry together with its value; a value in the blobs is fetched for it. */
   private upcastEntry(entry: Entry): Entry | Promise<Entry> {
+    // The tree of a retried root is built from the value, however large it is.
+    if (entry.type === 'call.reopened' && entry.blob !== undefined)
+      return this.fetchValue(entry).then((value) => ({ ...entry, value }));
     if (entry.blob === undefined || !needsUpcast(entry, this.upcasts)) return upcast(entry, this.upcasts);
     const { blob: _, ...rest } = entry;
     return this.fetchValue(entry).then((value) => upcast({ ...rest, value }, this.upcasts));

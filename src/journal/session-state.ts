@@ -64,6 +64,13 @@ export class SessionState {
     return effects;
   }
 
+  /** Returns the roots that have started and not ended. */
+  openRoots(): readonly string[] {
+    const open: string[] = [];
+    if (this.openRootCount > 0) for (const [key, { lastSeq }] of this.roots) if (lastSeq === undefined) open.push(key);
+    return open;
+  }
+
   /** True if no root and no intent is open: only then does a snapshot contain everything that a session needs. */
   get isQuiescent(): boolean {
     return this.intents.size === 0 && this.openRootCount === 0;
@@ -178,6 +185,9 @@ export class SessionState {
       this.dropIntentsUnder(key);
       this.openRaces = undefined;
       this.signalsTakenInRaces = undefined;
+    } else if (type === 'call.reopened') {
+      if (root.lastSeq !== undefined) this.openRootCount += 1;
+      delete root.lastSeq;
     } else if (type === 'cancel.requested') root.cancelReason = reason ?? '';
   }
 

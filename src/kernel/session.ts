@@ -5,11 +5,11 @@
  * with REPLAY_MISMATCH. A root that has ended returns its recorded outcome.
  */
 
-import { Fault, LoopError } from '../base/errors.js';
+import { Fault, LoopError, withHiddenCause } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { JournalReader } from '../journal/journal-reader.js';
-import { JournalWriter } from '../journal/journal-writer.js';
+import { JournalWriter, type RedactStack } from '../journal/journal-writer.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
@@ -20,7 +20,7 @@ import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Effect, Loop } from '../protocol/body.js';
 import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Layer, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
+import type { Layer, PendingStep, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
 import { runCall } from './call.js';
 import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
@@ -49,8 +49,15 @@ export interface SessionOptions {
    * @default false
    */
   readonly replayOnly?: boolean;
+  /**
+   * Returns when a paused run is due at the latest, in milliseconds since the epoch. Timers count without it.
+   * @default no time
+   */
+  readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
   /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
+  /** Redacts the stack of an error before it is written; undefined omits it. @default records stacks unchanged */
+  readonly errorStacks?: RedactStack;
 }
 
 const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
@@ -65,7 +72,9 @@ const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
   maxDepth: true,
   onEntry: true,
   replayOnly: true,
+  wakeAt: true,
   context: true,
+  errorStacks: true,
 });
 const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
 
@@ -94,11 +103,11 @@ export class Session {
   private closing: Promise<void> | undefined;
 
   private constructor(name: string, options: SessionOptions, claim: Claim, viewStates: ViewStates) {
-    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, onEntry, replayOnly = false } = options;
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, replayOnly = false } = options;
     const { sessionState, inFlight } = this;
     const reader = new JournalReader(name, store, upcasts);
     const onFault = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
-    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault, onEntry });
+    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault }, options);
     this.name = name;
     this.reader = reader;
     this.viewStates = viewStates;
@@ -169,6 +178,7 @@ export class Session {
     this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
     try {
       const rootCall = this.sessionState.roots.get(root);
+      if (rootCall !== undefined && rootCall.lastSeq === undefined) this.writer.setRunning(root, false);
       const recorded = rootCall === undefined ? undefined : await this.loadRecordedRoot(root, rootCall);
       attempt.throwIfFailed();
       const cancelReason = rootCall?.cancelReason;
@@ -177,6 +187,8 @@ export class Session {
       const scope = new KernelScope(new Run(this.runDeps, attempt), root, attempt.lifetime, recorded, 0);
       const toOutcome = (error: LoopError): RunOutcome => this.recordFailure(root, error);
       const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
+      // guard: paused-turn-has-due-time
+      if (outcome.status === 'paused') this.writer.setPaused(root, outcome.pending);
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();
@@ -199,6 +211,8 @@ export class Session {
     const deliveredSeq = this.sessionState.deliveredSignals.get(id);
     // guard: signal-delivered-once
     if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, { id, name, value });
+    // guard: signal-makes-turns-due
+    this.setDueNow(this.sessionState.openRoots());
     const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
     this.sessionState.apply(entry);
     const [waiter] = this.runDeps.waiters?.get(`signal ${name}`) ?? [];
@@ -223,6 +237,7 @@ export class Session {
     const value = details.value as Json;
     const { reason } = details;
     const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
+    this.setDueNow([key.slice(0, key.indexOf('/'))]);
     const resolved = this.writer.propose(entry);
     this.sessionState.apply(resolved);
     for (const waiter of this.runDeps.waiters?.get(`resolution ${retryKey}`) ?? []) waiter(resolved);
@@ -240,6 +255,21 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
+  /**
+   * Reopens a failed root, so that the next run continues it: the recorded ends of the steps at `keys` no longer apply.
+   * `keys` are the failed steps, the root first. Throws RETRY_REFUSED if the root has not ended, was cancelled or runs.
+   */
+  async reopen(root: string, keys: readonly string[]): Promise<void> {
+    this.assertUsable();
+    const rootCall = this.sessionState.roots.get(root);
+    // guard: only-ended-root-reopened
+    if (rootCall?.lastSeq === undefined || rootCall.cancelReason !== undefined || this.activeRun !== undefined)
+      throw new LoopError('RETRY_REFUSED', `${root} has not failed, or a run of its session is active.`, { root });
+    const value = { keys: [...keys] };
+    this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'call.reopened', key: root, value }));
+    await this.writer.waitForDurability();
+  }
+
   /** Waits until everything that was written so far is durable. */
   flush(): Promise<void> {
     return this.writer.waitForDurability();
@@ -251,6 +281,7 @@ export class Session {
     const rootCall = this.sessionState.roots.get(root);
     if (rootCall === undefined || rootCall.lastSeq !== undefined || rootCall.cancelReason !== undefined) return false;
     const text = String(reason);
+    this.setDueNow([root]);
     this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: text }));
     if (this.activeRun?.root === root) this.activeRun.attempt.lifetime.end(cancellationError(root, text), false);
     await this.writer.waitForDurability();
@@ -268,11 +299,18 @@ export class Session {
 
   /** Converts an error to an outcome. Records the end of a root whose body is suspended and cannot record it itself. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
-    const error = failure.toErrorRecord();
+    const error = withHiddenCause(failure.toErrorRecord(), failure.cause);
     const rootCall = this.sessionState.roots.get(root);
+    if (rootCall?.lastSeq === undefined) this.writer.setDue(root, undefined);
     if (rootCall !== undefined && rootCall.lastSeq === undefined)
       this.sessionState.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
     return { status: 'error', error };
+  }
+
+  /** Makes roots due at once, except the one that runs: it continues by itself. */
+  private setDueNow(roots: readonly string[]): void {
+    const running = this.activeRun?.attempt.isOver === false ? this.activeRun.root : undefined;
+    for (const root of roots) if (root !== running) this.writer.setDue(root, 0);
   }
 
   private async shutDown(): Promise<void> {

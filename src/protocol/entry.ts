@@ -15,11 +15,13 @@ import type { Json } from './json.js';
  */
 export type Safety = 'pure' | 'idempotent' | 'keyed' | 'once';
 
-/** An error as it is journaled: an outcome without stack or cause. */
+/** An error as it is journaled: an outcome without its cause. */
 export interface ErrorRecord {
   readonly code: string;
   readonly message: string;
   readonly data?: Json;
+  /** The stack of what was thrown, as text that begins with the user's frames; absent for errors of the runtime. */
+  readonly stack?: string;
 }
 
 interface EntryBase {
@@ -53,6 +55,8 @@ export interface KernelEntryFields {
     StoredValue;
   'call.completed': ValidationTime & StoredValue;
   'call.errored': { readonly error: ErrorRecord };
+  /** A failed root is retried. The value is `{ keys }`: the failed steps, the root first, whose ends no longer apply. */
+  'call.reopened': StoredValue;
   'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & StoredValue;
   'effect.requested': { readonly attemptKey?: string } & {
     readonly kind: string;

@@ -74,5 +74,9 @@ export type PendingStep =
 /** How a run ended, or what it waits for. The journal holds it durably before it is returned. */
 export type RunOutcome<O = unknown> =
   | { readonly status: 'ok'; readonly output: O }
-  | { readonly status: 'error'; readonly error: ErrorRecord }
+  | {
+      readonly status: 'error';
+      /** The recorded error. Its `cause`, which is not enumerable, is what was thrown, if that was in this run. */
+      readonly error: ErrorRecord & { readonly cause?: unknown };
+    }
   | { readonly status: 'paused'; readonly pending: readonly PendingStep[] };

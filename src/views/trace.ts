@@ -10,6 +10,7 @@ import type { Json } from '../protocol/json.js';
 import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trace.js';
 import { isoTime } from './iso-time.js';
 import { ChildCompletedPayload, ChildStartedPayload, PlainTraceEvent, SharedPayloads } from './trace-events.js';
+import { withoutRetrySuffix } from './turns.js';
 
 /** The entry type of a body's log lines. */
 export const LOG_WRITTEN = 'log.written';
@@ -222,7 +223,7 @@ export class TraceBuilder {
     if (call === undefined) return;
     const tracedAs = tracedAsOf(call, kind, name);
     this.effects ??= new Map();
-    this.effects.set(key, { requestedAt: at, kind, name, tracedAs, call });
+    this.effects.set(withoutRetrySuffix(key), { requestedAt: at, kind, name, tracedAs, call });
     if (tracedAs === 'tool') this.emitRequest(call, at, 'tool.invoked', { toolName: name });
     else if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.requested', { kind, name });
     if (tracedAs !== 'backend') return;

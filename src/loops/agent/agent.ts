@@ -30,7 +30,7 @@ import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, servicesOf, type TurnContext, turnIdOf } from '../services.js';
 import { MessageLog } from './message-log.js';
 import { expectsJson, parseAgentOutput } from './output.js';
-import { assertWithinLimits, UsageTotal } from './stop.js';
+import { assertWithinLimits, estimatedOutputTokens, estimatedTokens, UsageTotal } from './stop.js';
 import { type LinkedTool, runToolCalls, type ToolRunOptions, ToolTable } from './tools.js';
 
 interface AgentBodyOptions {
@@ -218,7 +218,9 @@ class AgentRun {
     const { policy, origin, definitionFingerprint, model } = this.options;
     const { onLiveDelta } = this.turnContext;
     const generationId = scope.key;
-    const effect = modelEffect(this.buildRequest(), {
+    const request = this.buildRequest();
+    const { inputTokens, outputTokens } = this.options.spec.stop ?? {};
+    const effect = modelEffect(request, {
       services,
       scope,
       origin,
@@ -227,11 +229,24 @@ class AgentRun {
       replyCountScope: 'session',
       model,
       conversation: this.conversation,
-      annotateReply: (reply) => this.toolTable.withToolNames(reply),
+      hasTokenLimit: inputTokens !== undefined || outputTokens !== undefined,
+      annotateReply: (reply) => this.withEstimates(this.toolTable.withToolNames(reply), request),
       onDelta:
         onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withToolName(delta), generationId }),
     });
     return scope.effect(effect) as Promise<ModelReply>;
+  }
+
+  /** Adds an estimate of each token count that a limit needs and the model does not report. */
+  private withEstimates(reply: ModelReply, { promptLength }: ModelRequest): ModelReply {
+    const { stop } = this.options.spec;
+    if (stop === undefined) return reply;
+    const estimates: { estimatedInputTokens?: number; estimatedOutputTokens?: number } = {};
+    if (stop.inputTokens !== undefined && reply.inputTokens === undefined)
+      estimates.estimatedInputTokens = estimatedTokens(promptLength + JSON.stringify(this.conversation.tools).length);
+    if (stop.outputTokens !== undefined && reply.outputTokens === undefined)
+      estimates.estimatedOutputTokens = estimatedOutputTokens(reply);
+    return { ...reply, ...estimates };
   }
 
   /** Replaces the name that the model uses with that of the tool. */

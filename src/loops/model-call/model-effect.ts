@@ -24,6 +24,12 @@ interface ModelEffectOptions {
   /** Replaces the model of the request's backend. It does not apply once a layer has chosen another backend. */
   readonly model?: Model | undefined;
   readonly conversation?: ModelConversation;
+  /**
+   * True if a limit depends on the reported tokens, which some models report only in one of the two kinds of calls.
+   * The reply is then streamed whether or not it is watched.
+   * @default false
+   */
+  readonly hasTokenLimit?: boolean;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   /** Adds information about the called tools to the reply. */
   readonly annotateReply?: (reply: ModelReply) => ModelReply;
@@ -48,6 +54,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
         signalForModel,
         conversation,
         onDelta,
+        alwaysStreams: options.hasTokenLimit === true || !canSkipStreaming(current, request, options),
         clock: services.clock,
         annotateReply,
       });
@@ -71,13 +78,30 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
 }
 
+/** Returns the model object that answers this request; undefined if the provider opens the model. */
+function modelObjectFor(
+  { backendId, model }: ModelRequest,
+  original: ModelRequest,
+  { model: modelObject }: ModelEffectOptions,
+): Model | undefined {
+  return backendId === original.backendId && model === original.model ? modelObject : undefined;
+}
+
+/** Returns true if a reply that nobody watches may be requested without streaming. */
+function canSkipStreaming(current: ModelRequest, original: ModelRequest, options: ModelEffectOptions): boolean {
+  if (modelObjectFor(current, original, options) !== undefined) return true;
+  return options.services.provider(current.backendId).repliesLocally === true;
+}
+
 function openModel(
   current: ModelRequest,
   original: ModelRequest,
-  { services, scope, origin, model: modelObject, replyCountScope }: ModelEffectOptions,
+  effectOptions: ModelEffectOptions,
 ): Model | PromiseLike<Model> {
   const { backendId: id, model, options } = current;
-  if (modelObject !== undefined && id === original.backendId && model === original.model) return modelObject;
+  const modelObject = modelObjectFor(current, original, effectOptions);
+  if (modelObject !== undefined) return modelObject;
+  const { services, scope, origin, replyCountScope } = effectOptions;
   const ref = options === undefined ? { id, model } : { id, model, options };
   const turnId = turnIdOf(scope);
   const provider = services.provider(id);

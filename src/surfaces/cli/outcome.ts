@@ -1,4 +1,5 @@
 /** Describes the result of a turn in messages for the terminal: the error, the pending items, and the next command. */
+import { firstLocationOf } from '../../base/error-stack.js';
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
 import { exitCodeOfError } from './error-report.js';
 import { formatDuration, sanitizeMessage, sanitizeText } from './terminal-text.js';
@@ -43,9 +44,18 @@ export function outcomeLines(result: TurnResult): readonly string[] {
   const { error } = result;
   return [
     `${sanitizeText(error.code)}: ${sanitizeMessage(error.message)}`,
+    ...locationLines(error.stack),
     ...failedStepLines(error.details),
     ...adviceLines(result, error.code),
   ];
+}
+
+/** Returns the first place in the user's code of a stack, relative to the working directory; no line if there is none. */
+export function locationLines(stack: string | undefined): readonly string[] {
+  const location = stack === undefined ? undefined : firstLocationOf(stack);
+  if (location === undefined) return [];
+  const directory = `${process.cwd()}/`;
+  return [`at ${sanitizeText(location.startsWith(directory) ? location.slice(directory.length) : location)}`];
 }
 
 /** Returns the next command. `rondo approve` and `rondo deny` resume the turn; other items need `rondo resume`. */

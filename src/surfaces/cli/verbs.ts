@@ -4,6 +4,7 @@ import type { Verb } from './verb.js';
 const JSON_FLAG = ['--json', 'print JSON on stdout'] as const;
 const WATCH_FLAG = ['--watch', 'show the call tree while the turn runs'] as const;
 
+const FULL_FLAG = ['--full', 'do not shorten long values'] as const;
 const AS_FLAG = ['--as <who>', 'the name to record, which is not authenticated (default your login)'] as const;
 
 const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP, SYSTEM_GROUP] = [
@@ -68,6 +69,15 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/resume.js')).resume,
   },
   {
+    name: 'retry',
+    group: RUN_GROUP,
+    arguments: '<turn>',
+    description: 'Retry a failed turn: continue it where it failed, and keep what succeeded.',
+    options: [WATCH_FLAG, JSON_FLAG],
+    examples: ['rondo retry s-1f0c', 'rondo retry s-1f0c --json'],
+    load: async () => (await import('./verbs/retry.js')).retry,
+  },
+  {
     name: 'cancel',
     group: RUN_GROUP,
     arguments: '<turn>',
@@ -88,10 +98,12 @@ export const verbs: readonly Verb[] = [
   {
     name: 'show',
     group: DEFINITIONS_GROUP,
-    arguments: '<loop>',
-    description: 'Show a definition with its digest, its versions and its callers.',
-    options: [['--version <version>', 'the version of the loop (default the newest)'], JSON_FLAG],
-    examples: ['rondo show hello', 'rondo show hello@1.0.0 --json'],
+    arguments: '<loop|turn>',
+    description:
+      'Show a definition with its digest, versions and callers; or a turn with the input, prompts, replies, output ' +
+      'and usage of every call. The id of a loop takes precedence over a turn.',
+    options: [['--version <version>', 'the version of the loop (default the newest)'], FULL_FLAG, JSON_FLAG],
+    examples: ['rondo show hello', 'rondo show hello@1.0.0 --json', 'rondo show last --full'],
     load: async () => (await import('./verbs/show.js')).show,
   },
   {
@@ -120,18 +132,23 @@ export const verbs: readonly Verb[] = [
     name: 'status',
     group: INSPECT_GROUP,
     arguments: '<turn>',
-    description: 'Show the status of a turn, or of all turns of a session.',
-    options: [JSON_FLAG],
-    examples: ['rondo status s-1f0c', 'rondo status my-session --json'],
+    description: 'Show the status of a turn, or of all turns of a session, with input, output and usage.',
+    options: [FULL_FLAG, JSON_FLAG],
+    examples: ['rondo status last', 'rondo status s-1f0c --full', 'rondo status my-session --json'],
     load: async () => (await import('./verbs/status.js')).status,
   },
   {
     name: 'trace',
     group: INSPECT_GROUP,
     arguments: '<turn>',
-    description: 'Show the trace of a turn: as a tree, or with --json one event per line.',
-    options: [['--json', 'print one TraceEvent per line']],
-    examples: ['rondo trace s-1f0c', 'rondo trace s-1f0c --json | head -1'],
+    description:
+      'Show the trace of a turn: as a tree with input, prompts, replies and output, or with --json one event per line.',
+    options: [
+      FULL_FLAG,
+      ['--follow', 'print what is recorded, then everything new until the turn ends, whichever process runs it'],
+      ['--json', 'print one TraceEvent per line'],
+    ],
+    examples: ['rondo trace last', 'rondo trace s-1f0c --follow', 'rondo trace s-1f0c --json | head -1'],
     load: async () => (await import('./verbs/trace.js')).trace,
   },
   {
@@ -141,9 +158,16 @@ export const verbs: readonly Verb[] = [
     description: 'Show the conversation of a session: as text on a terminal, otherwise one envelope per line.',
     options: [
       ['--text', 'print text even if stdout is not a terminal'],
+      FULL_FLAG,
+      ['--follow', 'print what is recorded, then everything new until all turns of the session have ended'],
       ['--json', 'print one envelope per line'],
     ],
-    examples: ['rondo events s-1f0c', 'rondo events s-1f0c --text | less', 'rondo events s-1f0c --json | head -1'],
+    examples: [
+      'rondo events last --follow',
+      'rondo events s-1f0c',
+      'rondo events s-1f0c --text | less',
+      'rondo events s-1f0c --json | head -1',
+    ],
     load: async () => (await import('./verbs/events.js')).events,
   },
   {

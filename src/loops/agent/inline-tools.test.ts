@@ -86,11 +86,11 @@ verifies('agent.inline', 'policies of every enclosing agent accept the name and 
   }
   const mixed = { approvals: { weather: 'always_allow', 'north.weather': 'ask' } };
   expect(await statusWith(mixed, {})).toBe('paused');
-  const north = defineAgent({ id: 'north', model: callWeather(), tools: [weather('wind')] });
+  const north = () => defineAgent({ id: 'north', model: callWeather(), tools: [weather('wind')] });
   const providers = [replyProvider([{ calls: [['north', INPUT]] }, { text: 'done' }])];
   const outer = (approvals: object) => agentDef('boss', { tools: ['north'], ...approvals });
   const run = (approvals: object) =>
-    hostOf([north, outer(approvals)], { providers }).run({ loop: 'boss', input: INPUT });
+    hostOf([north(), outer(approvals)], { providers }).run({ loop: 'boss', input: INPUT });
   for (const name of ['weather', 'north.weather', '*'])
     expect((await run({ approvals: { [name]: 'ask' } })).status, name).toBe('paused');
   expect(await run({ approvals: { rain: 'ask' } })).toMatchObject({ error: { code: 'DEFINITION_INVALID' } });

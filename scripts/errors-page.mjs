@@ -60,6 +60,7 @@ export const advice = {
   TOOL_NOT_ADMITTED:
     'The tool is blocked by a policy, or changed after its approval. Change the policy, or request the approval again.',
   TOOL_NOT_FOUND: 'The model receives the error. If the agent should have the tool, add it to `tools`.',
+  TURN_ENDED: 'Nothing: the turn needs no more signals. Look at its result with `rondo status`, or start a new turn.',
   TURN_NOT_FOUND: 'List the turns with `rondo runs`; check `--data` and `--store`.',
   VALUE_INVALID: 'Send plain JSON within the limits of depth and size; the message names the location.',
   VIEW_FAILED: 'Fix the view: it must fold every entry without throwing.',

@@ -47,8 +47,16 @@ export const requirements = {
     'Durations within a process are measured by the monotonic clock: setting the wall clock back stalls nothing, and setting it forward ends nothing early.',
   'time.restart':
     'After a restart a recorded period ends by the wall clock, and never takes longer than its full length.',
+  'time.text':
+    'A duration as text has exactly the milliseconds that it names; any other text is refused with examples.',
   'time.stamps': 'Nothing ends before it began, and no duration is negative, when the wall clock is set back.',
   'kernel.signal': 'A signal is delivered once for each delivery id, whenever it arrives.',
+  'kernel.signal.address':
+    'A signal that is addressed to a turn is received by that turn only; of all signals that a turn may receive, the oldest is first.',
+  'kernel.signal.type':
+    'A wait with a schema returns the parsed payload; a payload that does not fit is discarded with a warning, and the wait continues.',
+  'host.signal':
+    'A signal reaches its turn from any process, once for each delivery id; what cannot be delivered is refused with the reason.',
   'kernel.pause': 'A turn that nothing in the process can continue ends as a pause that names what is pending.',
   'kernel.layer': 'Layers wrap every effect; a recorded result does not pass through them again.',
   'kernel.value':
@@ -140,6 +148,8 @@ export const requirements = {
     'A misspelling of policy is refused; a misspelling of any other top-level member is accepted with a warning.',
   'definition.ids': 'Every id that LSR (the LSEM reference runtime) accepts is accepted, except for ambiguous ones.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
+  'definition.failed':
+    'A request for a loop whose definition failed to load reports that failure with its place, also from a caller.',
   'definition.load':
     'JSON, TOML and code of a directory load together, and a bad file does not prevent the others from loading.',
   'definition.code': 'A loop in code is equivalent to a definition, with types inferred from its schemas.',
@@ -156,6 +166,9 @@ export const requirements = {
   'path.suite': 'The public JSONPath suite passes.',
   'path.bounds': 'The matches and the time of a path are bounded.',
   'model.port': "Every model that implements the AI SDK's provider interface can be used.",
+  'model.option': 'Wherever code names a model, a model object, a text or a reference is accepted and used as given.',
+  'model.required':
+    'A prompt without a model is refused with a list of the options; mock answers only where it is named.',
   'model.mock': 'The mock model returns the same answer each time, and one that fits the schema.',
   'model.scripted': 'A scripted model answers from its script, in order, across restarts.',
   'model.http': 'The providers work against a server that implements their API.',
@@ -172,6 +185,11 @@ export const requirements = {
   'tool.trust': 'Code runs only from a directory that the operator trusts.',
   'authority.trust':
     'Trust comes from the operator: flags, environment and a file outside of the project, never from the project or its journal.',
+  'authority.env-file':
+    'Only keys are read from .env, only in a trusted directory, and never over an existing variable.',
+  'definition.schema': 'The published JSON Schemas accept what the parsers accept, and refuse what they can express.',
+  'definition.scripts': 'Loading definitions never runs a script that defines no loop.',
+  'definition.typescript': 'TypeScript definitions run natively, through tsx or jiti, or are refused with advice.',
   'authority.verbs': 'No verb executes anything from an untrusted directory.',
   'authority.paths': 'An untrusted project reads and writes only inside of its own directory.',
   'authority.send':
@@ -191,7 +209,7 @@ export const requirements = {
   'policy.applies': 'Each key of a policy takes effect on its loop, or the definition is refused with an alternative.',
   'policy.call': 'A timeout on a composite ends the complete call, at any step, and across restarts.',
   'policy.backend':
-    'A backend that does not exist or cannot be opened counts as failed: the fallback is called, and the check reports it.',
+    'A backend that is not configured is refused, with a suggestion; one that cannot be opened counts as failed.',
   'policy.approval': 'A policy that requires an approval that cannot be given refuses the call.',
   'policy.replay': 'The decisions of layers are recorded, and a replay makes the same ones.',
   'turn.key': 'The same key is the same turn; the same key with different content is refused.',
@@ -216,6 +234,10 @@ export const requirements = {
   'turn.trace': 'The streamed events are the events of the result.',
   'cli.contract': 'Verbs, fields and exit codes match the published surface.',
   'cli.help': 'Every verb has help with an example.',
+  'cli.init': 'rondo init creates a project whose test and loops run at once, and never overwrites a file.',
+  'cli.dev': 'rondo dev reloads definitions when they change; running turns keep those that they began with.',
+  'cli.completion': 'Completion offers verbs, flags and ids, and evaluates nothing that a project contains.',
+  'cli.progress': 'A turn that takes longer than a second shows its progress on a terminal, and nowhere else.',
   'cli.tree': 'The tree of a turn shows nesting, durations, tokens and cost, in colour only on a terminal.',
   'cli.inspect': 'The verbs that inspect a turn show its values, shortened for people unless all are requested.',
   'cli.follow': 'A follower prints everything new until the turn ends, whichever process runs it.',
@@ -230,6 +252,13 @@ export const requirements = {
   'cli.input': 'Bad input is a typed error with its location, and nothing is written in part.',
   'example.runs': 'Every example runs without a key and verifies itself.',
   'docs.errors': 'The page of errors is generated from the table of codes.',
+  'compare.runs': 'The programs of the comparison run in every version and print the same result.',
+  'compare.counts':
+    'A program in Rondo needs no more lines and concepts than the same program in the AI SDK and in Mastra.',
+  'types.matrix':
+    'The published types are clean with the compilers and settings that consumers use, without skipLibCheck.',
+  'types.schema': 'A JSON Schema literal has the type of the values that it accepts, and never a narrower one.',
+  'types.signal': 'The type of a payload is inferred from the schema of its signal, for waits and for senders.',
   'types.budget': 'The type checker stays within a budget for a project of fifty loops.',
   'looops.export.events': 'rondo/events contains types and one list: no AI SDK, nothing at run time but the list.',
   'looops.export.tools': 'rondo/tools exports LoopsTool, LoopsToolSet, ApprovalRequiredError and loopsTool().',
@@ -333,6 +362,8 @@ export const requirements = {
     'A chat is served only to JSON requests of its own origin, or of one that the operator permits, at its own host.',
   'aisdk.tool': 'A loop can be passed to the AI SDK as a tool, including its approval gate.',
   'cli.chat': 'A chat in a terminal streams, shows tools and diffs, and requests approvals.',
+  'cli.signal':
+    'A signal can be sent from the command line to a turn or session, whichever process runs it; a waiting turn prints the command.',
   'cli.decide': 'Approvals are listed and answered from the command line.',
   'demo.resume': 'The demo kills a turn in the middle, finishes it in a second process, and performs nothing twice.',
 } as const satisfies Record<string, string>;

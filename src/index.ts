@@ -7,8 +7,11 @@
 export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
+export { defineSignal } from './loops/define-signal.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
 export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
+export type { ProviderOption } from './loops/model-providers.js';
+export type { ModelOption, PolicyOption, RouteOption } from './loops/model-ref.js';
 export type { AnySchema, InputOf, OutputOf, StandardSchema } from './loops/standard-schema.js';
 export type { ToolCallContext } from './loops/tool-implementation.js';
 export type { Approval } from './protocol/approval.js';
@@ -20,6 +23,7 @@ export type {
   EffectRules,
   Loop,
   Scope,
+  SignalType,
   TargetBinding,
   Validate,
 } from './protocol/body.js';

@@ -23,7 +23,7 @@ interface HostFixture {
   /** The same, with a build. */
   buildOf(build: string, ...loops: readonly unknown[]): Host;
   /** A tool that records its input as a payment. */
-  pay(policy?: PolicySpec, description?: string): DefinedLoop;
+  pay(policy?: Pick<PolicySpec, 'approval'>, description?: string): DefinedLoop;
   body(id: string, body: (input: Json, scope: Scope) => Promise<Json>): DefinedLoop;
 }
 
@@ -137,6 +137,12 @@ async function recordAnswer(library: HostLibrary, fixture: HostFixture, id: stri
 }
 
 export const approvalChecks = {
+  'a signal cannot answer an approval': async (library) => {
+    const { host, turnId, approval, payments } = await pendingTurn(library);
+    const payload = { approved: true, by: 'ada', at: 0 };
+    const sent = await host.signal({ turnId, name: `approval ${approval.id}`, payload }).catch(() => 'refused');
+    deepStrictEqual([sent, (await host.resume(turnId)).status, payments], ['refused', 'paused', []]);
+  },
   'an approval does not unblock a blocked tool': async (library) => {
     const fixture = hostFixture(library);
     const host = fixture.hostOf(fixture.pay({ approval: 'blocked' }));

@@ -23,6 +23,7 @@ proveGuards(hostParts, [
   guard('approval.forged', 'an agent cannot approve its own call', 'name-of-answerer-normalized', { take: 0 }),
   guard('approval.forged', 'only a named approver can answer', 'only-approvers-answer', 'never'),
   guard('approval.bound', 'an expired approval takes no answer', 'expired-approval-takes-no-answer', 'never'),
+  guard('approval.forged', 'a signal cannot answer an approval', 'approval-signal-reserved', 'never'),
   guard('approval.forged', 'an answer is read only once', 'answer-read-once', { take: 0 }),
   guard('approval.forged', 'a refused answer is recorded', 'refused-answer-recorded', 'drop'),
   guard('approval.standing', 'a standing grant without limits is refused', 'grant-limits-an-argument', 'always'),

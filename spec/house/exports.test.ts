@@ -16,6 +16,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'createRondo',
     'defineAgent',
     'defineLoop',
+    'defineSignal',
     'errorCodes',
     'tool',
   ],

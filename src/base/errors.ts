@@ -55,6 +55,7 @@ export const errorCodes = {
   SIGNAL_CONFLICT: outcomeCode(409, false, 'A signal with this id was already received with different content.'),
   LOOP_NOT_FOUND: outcomeCode(404, false, 'No loop with this id and version is registered.'),
   TURN_NOT_FOUND: outcomeCode(404, false, 'The store has no turn or session with this id.'),
+  TURN_ENDED: outcomeCode(409, false, 'The turn has ended, so a signal cannot reach it.'),
   CONFIG_INVALID: { ...outcomeCode(422, false, 'The configuration cannot be used.'), exitCode: 70 },
   DEFINITION_INVALID: outcomeCode(422, false, 'A definition is invalid.'),
   MAPPING_FAILED: outcomeCode(422, false, 'A path of a composite found no value where one is required.'),

@@ -314,6 +314,7 @@ function damagedStatus(sessionId: string, { code, message }: Fault): TurnStatus 
   return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: isoTime(0), error };
 }
 
-function turnNotFoundError(id: string): LoopError {
+/** Returns the error for an id that no turn and no session has. */
+export function turnNotFoundError(id: string): LoopError {
   return new LoopError('TURN_NOT_FOUND', `There is no turn or session "${id}" in the store.`, { id });
 }

@@ -22,7 +22,7 @@ export interface HostOptions {
   readonly registry: Registry;
   /**
    * Model providers by the id that definitions use.
-   * @default no providers; a loop that calls a model then fails with BACKEND_FAILED
+   * @default no providers; a loop can then use only model objects
    */
   readonly providers?: ReadonlyMap<string, ModelProvider>;
   /**

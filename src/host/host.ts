@@ -2,7 +2,7 @@
  * The host: runs turns of registered loops on a store and reports their state. A turn is one root call in a session. A
  * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
  * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
- * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
+ * and session-actions.ts acts on turns from outside (cancel, answer, message, signal, resolve).
  */
 import { LoopError } from '../base/errors.js';
 import { linkLoop } from '../loops/link.js';
@@ -21,23 +21,26 @@ import type { ReplayReport } from './replay.js';
 import { type Resolution, SessionActions } from './session-actions.js';
 import type { SessionSubscriber } from './session-feed.js';
 import { SessionQueues } from './session-queues.js';
+import type { SignalRequest } from './signal-request.js';
 import { Subscriptions } from './subscriptions.js';
 import {
   assertTurnRequest,
   attachConflict,
-  loopNotFoundError,
   recordedIdentity,
   type SessionMessage,
   type TurnRequest,
   turnIdentityOf,
+  unknownLoopError,
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 import { retryKeysOf } from './turn-retry.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
+import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
+export type { SignalRequest } from './signal-request.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
 
 /** How long `Host.close` waits for effects by default, in milliseconds. */
@@ -77,6 +80,7 @@ export class Host {
   /** Reads turns, traces, approvals and events, of running turns too. */
   readonly archive: Archive;
   private readonly options: HostOptions;
+  private readonly providers: NonNullable<HostOptions['providers']>;
   private readonly turns: TurnRunner;
   private readonly subscriptions: Subscriptions;
   private readonly sessionQueues: SessionQueues;
@@ -88,6 +92,7 @@ export class Host {
     const { store, registry, clock, ids } = options;
     assertBuild(options.build);
     this.options = options;
+    this.providers = options.providers ?? new Map();
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
@@ -121,6 +126,7 @@ export class Host {
       openSession: (sessionId) => turns.openSession(sessionId),
       runningTurn: (turnId) => turns.get(turnId),
       runningTurnIn: (sessionId) => turns.runningIn(sessionId),
+      whenRunning: (sessionId, task) => turns.whenRunning(sessionId, task),
       resume: (turnId) => this.resume(turnId),
     });
     this.waiter = new TurnWaiter({
@@ -146,8 +152,8 @@ export class Host {
    * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status
    * `error`. With a `key`, a second call attaches to the turn of the first one; if its principal, loop or input
    * differs, the result is the error KEY_CONFLICT. The promise rejects with a TypeError for an invalid request, with
-   * DEFINITION_INVALID for a loop in code that conflicts with a registered version, and with a Fault if the runtime
-   * itself fails, for example if the store cannot be written.
+   * DEFINITION_INVALID for a loop in code that conflicts with a registered version or names a model that is not
+   * configured, and with a Fault if the runtime itself fails, for example if the store cannot be written.
    *
    * @example
    * ```ts
@@ -163,11 +169,15 @@ export class Host {
     assertTurnRequest(request);
     const registered = this.findLoop(request);
     const newIdentity = turnIdentityOf(request, registered, this.options.ids.id());
-    if (registered === undefined) return this.refusedResult(newIdentity, loopNotFoundError(request)) as TurnResult<O>;
+    if (registered === undefined)
+      return this.refusedResult(newIdentity, unknownLoopError(request, this.registry)) as TurnResult<O>;
     const identity =
       request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
     const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
-      const pinned = pin(linkLoop(this.registry, registered), this.options.build);
+      const linked = linkLoop(this.registry, registered);
+      const unknownModel = unknownModelInLinked(linked, this.providers);
+      if (unknownModel !== undefined) return this.refusedResult(identity, unknownModel);
+      const pinned = pin(linked, this.options.build);
       // A session that is created here has no earlier entries.
       const earlierEntries =
         request.sessionId !== undefined && this.turns.needsEarlierEntries(pinned)
@@ -286,6 +296,24 @@ export class Host {
   }
 
   /**
+   * Sends a signal to a turn, or to any turn of a session that waits for its name, and returns true; false if a signal
+   * with this id was delivered before. It is kept until a turn waits for it. Call `resume` afterwards if the turn has
+   * paused; a running turn, also one of another process, continues by itself. Throws TURN_NOT_FOUND for an unknown turn
+   * or session, TURN_ENDED for a turn that has ended, SIGNAL_CONFLICT for a known id with another name or payload,
+   * VALUE_INVALID if the payload is not JSON, INPUT_VALIDATION_FAILED if it does not fit the signal type, and a
+   * TypeError for a malformed request or a name that is reserved for messages and approvals.
+   *
+   * @example
+   * ```ts
+   * await host.signal({ turnId, name: 'paid', payload: { amount: 5 }, id: 'invoice-17' });
+   * await host.resume(turnId);
+   * ```
+   */
+  signal<P = unknown>(request: SignalRequest<P>): Promise<boolean> {
+    return this.actions.signal(request as SignalRequest);
+  }
+
+  /**
    * Resolves an effect in doubt: an effect that must happen once and was interrupted, so that it is unknown whether it
    * happened. `key` is the key of the effect, and `by` names the person who decides to retry it, to supply its result
    * as `value`, or to fail it. Call `resume` afterwards. Throws TURN_NOT_FOUND for an unknown turn, and ANSWER_REFUSED
@@ -357,7 +385,10 @@ export class Host {
   }
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
-    return typeof loop === 'string' ? this.registry.find(loop, version) : this.registry.add(loop);
+    if (typeof loop === 'string') return this.registry.find(loop, version);
+    const unknownModel = unknownModelIn(loop, this.providers);
+    if (unknownModel !== undefined) throw unknownModel;
+    return this.registry.add(loop);
   }
 
   /**
@@ -412,6 +443,6 @@ export class Host {
     if (pinText !== undefined) return unpin(pinText, { registry, implementations, trusts, build, kept });
     const registered = registry.find(loopId, loopVersion);
     if (registered !== undefined) return pin(linkLoop(registry, registered), build);
-    throw loopNotFoundError({ loop: loopId, version: loopVersion });
+    throw unknownLoopError({ loop: loopId, version: loopVersion }, registry);
   }
 }

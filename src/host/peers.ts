@@ -12,6 +12,7 @@ import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import type { ToolRefusal } from '../views/conversation.js';
+import type { SignalRequest } from './signal-request.js';
 import type { SessionMessage } from './turn-request.js';
 
 /** A request from one host to another. */
@@ -19,6 +20,7 @@ export type PeerRequest =
   | { readonly verb: 'cancel'; readonly turnId: string; readonly reason: string }
   | { readonly verb: 'answer'; readonly answer: ApprovalAnswer }
   | { readonly verb: 'send'; readonly message: SessionMessage }
+  | { readonly verb: 'signal'; readonly request: SignalRequest }
   | {
       readonly verb: 'resolve';
       readonly key: string;

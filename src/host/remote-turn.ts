@@ -84,6 +84,7 @@ export function servePeerRequests(
     if (request.verb === 'cancel') return actions.cancel(request.turnId, request.reason);
     if (request.verb === 'answer') return actions.answer(request.answer);
     if (request.verb === 'send') return actions.sendMessage(request.message);
+    if (request.verb === 'signal') return actions.signal(request.request);
     if (request.verb === 'resolve')
       return actions.resolveEffect(request.key, request.resolution, request.by, request.value);
     if (request.verb === 'entries') return host.unstoredEntries(request.sessionId, request.from);

@@ -61,6 +61,8 @@ export class TurnRunner {
   /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
   private readonly keptLoops = new Map<string, PinnedLoop>();
   private readonly restrictionFlag = new RestrictionFlag();
+  /** Called when a turn of the session starts to run. Created on first use. */
+  private startListeners: Map<string, Set<() => void>> | undefined;
   private isClosed = false;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
@@ -94,6 +96,22 @@ export class TurnRunner {
   runningIn(sessionId: string): RunningTurn | undefined {
     for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
     return undefined;
+  }
+
+  /** Resolves when a turn of this session runs in this process, or when `task` has settled. */
+  whenRunning(sessionId: string, task: Promise<unknown>): Promise<void> {
+    if (this.runningIn(sessionId) !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.startListeners ??= new Map();
+      const listeners = this.startListeners.get(sessionId) ?? new Set();
+      this.startListeners.set(sessionId, listeners.add(resolve));
+      const stop = (): void => {
+        listeners.delete(resolve);
+        if (listeners.size === 0) this.startListeners?.delete(sessionId);
+        resolve();
+      };
+      task.then(stop, stop);
+    });
   }
 
   /**
@@ -166,6 +184,7 @@ export class TurnRunner {
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)
       : undefined;
     this.running.set(turnId, turn);
+    if (this.startListeners !== undefined) this.notifyStart(sessionId);
     try {
       await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
       const principals = principalsOf(request);
@@ -199,6 +218,11 @@ export class TurnRunner {
     } finally {
       await session.close();
     }
+  }
+
+  private notifyStart(sessionId: string): void {
+    for (const listener of this.startListeners?.get(sessionId) ?? []) listener();
+    this.startListeners?.delete(sessionId);
   }
 
   /** Runs the bodies of a turn over its entries without performing effects. */

@@ -3,9 +3,11 @@
  * read.
  */
 
-import { Fault } from '../base/errors.js';
+import { Fault, LoopError } from '../base/errors.js';
+import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Signal } from '../protocol/session.js';
 import { fetchValue } from './fetch-value.js';
 import { type RecordedStep, ReplayTree } from './replay-tree.js';
 import type { RootCall } from './session-state.js';
@@ -53,6 +55,16 @@ export class JournalReader {
   /** Returns the value of an entry, from the entry itself or from the blobs. */
   fetchValue(entry: Entry): Promise<Json | undefined> {
     return fetchValue(this.store.blobs, this.session, entry);
+  }
+
+  /** Throws SIGNAL_CONFLICT unless the signal that is recorded at a sequence number has the same content. */
+  async assertSameSignal(seq: number, { id, name, value, turn }: Signal): Promise<void> {
+    const entry = await this.entryAt(seq);
+    const recorded = await this.fetchValue(entry);
+    const isSame =
+      entry.name === name && entry.turnId === turn && jsonEquals(recorded, copyAsJson(value, 'the signal'));
+    if (isSame) return;
+    throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
   }
 
   private missingEntryFault(seq: number): Fault {

@@ -130,6 +130,15 @@ verifies('kernel.due', 'a signal, a resolution and a cancel make a paused turn d
   expect(dueOf('cancel.requested')).toEqual([{ turn: 't2', dueAt: 0 }]);
 });
 
+verifies('kernel.due', 'an addressed signal makes only its turn due, and no turn that has not started', async () => {
+  const { open, due } = fixture();
+  const session = await open();
+  for (const root of ['t1', 't2']) await run(session, (scope) => scope.wait('x'), root);
+  await session.signal({ id: '1', name: 'x', turn: 't2' });
+  await session.signal({ id: '2', name: 'x', turn: 't3' });
+  expect(await due()).toEqual({ t2: 0 });
+});
+
 verifies('kernel.due', 'a resolved effect makes its paused turn due', async () => {
   const { open, due } = fixture();
   const lost = await open();

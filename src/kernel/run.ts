@@ -6,13 +6,13 @@
 import { Fault, LoopError, toStoreFault } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { describeEntry, type RequestedStep } from '../journal/describe-entry.js';
+import { describeEntry, equalsRecorded, type RequestedStep } from '../journal/describe-entry.js';
 import type { JournalReader } from '../journal/journal-reader.js';
 import type { JournalWriter } from '../journal/journal-writer.js';
 import type { NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import type { SessionState } from '../journal/session-state.js';
-import { cloneJson, copyAsJson, jsonEquals } from '../json/value.js';
+import { cloneJson } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -56,15 +56,6 @@ export interface Step {
   readonly depth: number;
 }
 
-/** True if the requested value equals the recorded one. A requested value that is not JSON equals none. */
-function equalsRecorded(recorded: Json | undefined, requested: unknown): boolean {
-  try {
-    return jsonEquals(recorded, copyAsJson(requested, 'the requested value'));
-  } catch {
-    return false;
-  }
-}
-
 /** Returns the error of a call or group that is nested too deep. It shows only the beginning of a long key. */
 export function depthError(key: string, limit: number): LoopError {
   const shortKey = key.length > 60 ? `${key.slice(0, 60)}…` : key;
@@ -81,11 +72,14 @@ const ATTEMPT_OVER = new Error('The attempt is over.');
 export class Run {
   readonly deps: RunDeps;
   readonly attempt: RunAttempt;
+  /** The key of the root that is run. */
+  readonly root: string;
   readonly writer: JournalWriter;
 
-  constructor(deps: RunDeps, attempt: RunAttempt) {
+  constructor(deps: RunDeps, attempt: RunAttempt, root: string) {
     this.deps = deps;
     this.attempt = attempt;
+    this.root = root;
     this.writer = deps.writer;
   }
 
@@ -233,10 +227,12 @@ export class Run {
 
   /** Delivers signals in the inbox, to which a losing branch may have returned some, to the waits that are open now. */
   redeliverSignals(): void {
-    for (const [topic, [waiter]] of this.deps.waiters ?? []) {
+    for (const [topic, waiters] of this.deps.waiters ?? []) {
       if (!topic.startsWith('signal ')) continue;
-      const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length));
-      if (signal !== undefined) waiter?.(signal);
+      for (const waiter of waiters) {
+        const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length), this.root);
+        if (signal !== undefined) waiter(signal);
+      }
     }
   }
 

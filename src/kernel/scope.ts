@@ -4,13 +4,15 @@
  * time; concurrent steps get scopes of their own through `all` or `race`.
  */
 
-import { LoopError, toLoopError } from '../base/errors.js';
+import { durationMs } from '../base/duration.js';
+import { LoopError } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
 import { isUsed, trackUse } from '../base/tracked-promise.js';
-import type { NewEntry } from '../journal/new-entry.js';
+import { fillEntry, type NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
+import { assertNotReserved } from '../journal/reserved-entries.js';
 import { cloneJson, jsonEquals } from '../json/value.js';
-import type { Branch, BranchResults, Effect, Loop } from '../protocol/body.js';
+import type { Branch, BranchResults, Effect, Loop, SignalType } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { LayerScope } from '../protocol/session.js';
@@ -25,26 +27,6 @@ import { waitForSignal, waitForTimer } from './wait.js';
 const MAX_REFUSED_STEPS = 100;
 
 const LOG_TYPE = 'log.written';
-/** Types that only the kernel writes. */
-const RESERVED_TYPES = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
-
-/** Throws VALUE_INVALID if only the kernel may write this type. `key` is for the message. */
-export function assertNotReserved(type: string, key: string): void {
-  if (!RESERVED_TYPES.test(type)) return;
-  const message = `Cannot record ${type} at ${key}: types of this prefix are reserved for the kernel.`;
-  throw new LoopError('VALUE_INVALID', message, { key, type });
-}
-
-/** Sets the value that `make` returns, or the error that it throws, on an entry. Returns what was thrown. */
-function fillEntry(entry: NewEntry, make: () => Json): unknown {
-  try {
-    entry.value = make();
-    return undefined;
-  } catch (thrown) {
-    entry.error = toLoopError(thrown).toErrorRecord();
-    return thrown;
-  }
-}
 
 /** A scope with the kernel's own state. The scope of a call also serves as the step of that call. */
 export class KernelScope implements LayerScope, Step {
@@ -97,12 +79,12 @@ export class KernelScope implements LayerScope, Step {
     return result as Promise<Awaited<ReturnType<B[number]>>>;
   }
 
-  sleep(ms: number): Promise<void> {
-    return this.runStep((step) => waitForTimer(step, ms));
+  sleep(duration: number | string): Promise<void> {
+    return this.runStep((step) => waitForTimer(step, durationMs(duration)));
   }
 
-  wait(name: string): Promise<Json | undefined> {
-    return this.runStep((step) => waitForSignal(step, name));
+  wait<T>(signal: string | SignalType<T>): Promise<T> {
+    return this.runStep((step) => waitForSignal(step, signal)) as Promise<T>;
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {

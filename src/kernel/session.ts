@@ -11,12 +11,14 @@ import type { Clock, Ids } from '../journal/clock.js';
 import { JournalReader } from '../journal/journal-reader.js';
 import { JournalWriter, type RedactStack } from '../journal/journal-writer.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
+import { assertNotReserved } from '../journal/reserved-entries.js';
+import { assertRootKey } from '../journal/root-key.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
+import { newSignalEntry } from '../journal/signal-entries.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
 import type { Claim, Store } from '../journal/store.js';
 import type { Upcasts } from '../journal/upcast.js';
 import { type Invariant, type View, ViewStates } from '../journal/view.js';
-import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Effect, Loop } from '../protocol/body.js';
 import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -24,7 +26,7 @@ import type { Layer, PendingStep, ResolutionDetails, RunOptions, RunOutcome, Sig
 import { runCall } from './call.js';
 import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
-import { assertNotReserved, KernelScope } from './scope.js';
+import { KernelScope } from './scope.js';
 
 /** Options of a session. */
 export interface SessionOptions {
@@ -76,7 +78,6 @@ const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
   context: true,
   errorStacks: true,
 });
-const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 /**
  * One open session. Only one run is active at a time.
@@ -170,8 +171,7 @@ export class Session {
    */
   async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
     this.assertUsable();
-    if (!ROOT_KEY_PATTERN.test(root))
-      throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
+    assertRootKey(root);
     if (this.activeRun !== undefined) throw this.createFault('SESSION_BUSY', `it already runs ${this.activeRun.root}`);
     const attempt = new RunAttempt(options.timers ?? 'hold', this.runDeps.clock);
     this.activeRun = { root, attempt };
@@ -184,7 +184,7 @@ export class Session {
       const cancelReason = rootCall?.cancelReason;
       // guard: recorded-cancel-applied
       if (cancelReason !== undefined) attempt.lifetime.end(cancellationError(root, cancelReason), false);
-      const scope = new KernelScope(new Run(this.runDeps, attempt), root, attempt.lifetime, recorded, 0);
+      const scope = new KernelScope(new Run(this.runDeps, attempt, root), root, attempt.lifetime, recorded, 0);
       const toOutcome = (error: LoopError): RunOutcome => this.recordFailure(root, error);
       const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
       // guard: paused-turn-has-due-time
@@ -202,21 +202,24 @@ export class Session {
 
   /**
    * Delivers a signal, waits until it is durable and returns true. Returns false if a signal with this id and content
-   * was received before. Throws SIGNAL_CONFLICT if its content was different.
+   * was received before. Throws SIGNAL_CONFLICT if its content was different, and TURN_ENDED if the root that it is
+   * addressed to has ended. A root that has not started yet receives it later.
    */
-  async signal({ id, name, value }: Signal): Promise<boolean> {
+  async signal(signal: Signal): Promise<boolean> {
     this.assertUsable();
-    if (typeof id !== 'string' || id === '' || typeof name !== 'string')
-      throw new TypeError('A signal needs an id and a name; both are strings, and the id is not empty.');
+    const { id, name, turn } = signal;
+    const received = newSignalEntry(signal);
     const deliveredSeq = this.sessionState.deliveredSignals.get(id);
     // guard: signal-delivered-once
-    if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, { id, name, value });
+    if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, signal);
+    this.sessionState.assertNotEnded(turn);
     // guard: signal-makes-turns-due
-    this.setDueNow(this.sessionState.openRoots());
-    const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
+    this.setDueNow(this.sessionState.openRoots(turn));
+    const entry = this.writer.propose(received);
     this.sessionState.apply(entry);
     const [waiter] = this.runDeps.waiters?.get(`signal ${name}`) ?? [];
-    waiter?.(entry);
+    // guard: signal-wakes-its-root-only
+    if (turn === undefined || turn === this.activeRun?.root) waiter?.(entry);
     await this.writer.waitForDurability();
     return true;
   }
@@ -353,12 +356,10 @@ export class Session {
   }
 
   /** Accepts a repeated delivery with the same content. Throws SIGNAL_CONFLICT if the content differs. */
-  private async checkRedelivery(seq: number, { id, name, value }: Signal): Promise<false> {
+  private async checkRedelivery(seq: number, signal: Signal): Promise<false> {
     await this.writer.waitForDurability();
-    const entry = await this.reader.entryAt(seq);
-    const recorded = await this.reader.fetchValue(entry);
-    if (entry.name === name && jsonEquals(recorded, copyAsJson(value, 'the signal'))) return false;
-    throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
+    await this.reader.assertSameSignal(seq, signal);
+    return false;
   }
 
   private assertUsable(): void {

@@ -71,7 +71,8 @@ export interface KernelEntryFields {
   'timer.fired': object;
   'wait.opened': { readonly name: string };
   'wait.settled': { readonly signalId: string } & StoredValue;
-  'signal.received': { readonly name: string } & StoredValue;
+  'signal.received': { readonly name: string; readonly turnId?: string } & StoredValue;
+  'signal.discarded': { readonly waitKey: string; readonly reason: string };
   'group.opened': { readonly name: 'all' | 'race' } & StoredValue;
   'race.won': { readonly winnerIndex: number; readonly error?: ErrorRecord } & StoredValue;
   'step.refused': { readonly name: string; readonly error: ErrorRecord };
@@ -107,6 +108,10 @@ export interface Entry extends EntryBase, StoredValue {
   readonly until?: number;
   /** Of a settled wait: the delivery id of the signal that it received. */
   readonly signalId?: string;
+  /** Of a discarded signal: the key of the wait whose schema refused it. */
+  readonly waitKey?: string;
+  /** Of a signal: the turn that it is addressed to; absent if any turn of the session may receive it. */
+  readonly turnId?: string;
   /** Of a race: the zero-based index of the branch that ended first. */
   readonly winnerIndex?: number;
   /** Of a settled effect: the key of the attempt whose result the layers passed on unchanged. */

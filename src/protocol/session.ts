@@ -40,6 +40,11 @@ export interface Signal {
   /** The name that a body waits for. */
   readonly name: string;
   readonly value?: unknown;
+  /**
+   * The key of the root (a top-level call) that receives it.
+   * @default any root of the session
+   */
+  readonly turn?: string | undefined;
 }
 
 /** Details of the resolution of an effect in doubt. */

@@ -5,6 +5,7 @@
  * one request and one response per prompt or tool: further attempts (retries, fallbacks, repairs) and the effects of
  * code bodies are events in the `rondo` namespace.
  */
+import { isReservedType } from '../journal/reserved-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trace.js';
@@ -19,8 +20,6 @@ export const LOG_WRITTEN = 'log.written';
 const CORE_TYPES = /^(?:call|child)\.|^log$/;
 /** Entry types of the runtime that are not traced. */
 const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
-/** The entry types that are reserved for the kernel. */
-const KERNEL_TYPES = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
 /** A call that has started. */
 class TracedCall {
@@ -76,7 +75,7 @@ export function isVendorType(type: string): boolean {
   return (
     type.includes('.') &&
     !CORE_TYPES.test(type) &&
-    !KERNEL_TYPES.test(type) &&
+    !isReservedType(type) &&
     !UNTRACED_TYPES.has(type) &&
     type !== LOG_WRITTEN
   );
@@ -268,10 +267,11 @@ export class TraceBuilder {
     return effect?.call.hasEnded === false ? effect : undefined;
   }
 
-  private entryRecorded({ key, type, value, error }: Entry, at: number): void {
-    const call = this.enclosingCall(key);
-    if (call !== undefined && error === undefined)
-      this.emitNote(call, at, value === undefined ? { type } : { type, value });
+  private entryRecorded({ key, type, value, error, waitKey = key, reason = '' }: Entry, at: number): void {
+    const call = this.enclosingCall(waitKey);
+    if (call === undefined || error !== undefined) return;
+    if (type === 'signal.discarded') this.emitEvent(call, at, 'log', { level: 'warn', message: reason });
+    else this.emitNote(call, at, value === undefined ? { type } : { type, value });
   }
 
   private emitNote(call: TracedCall, at: number, { type, value }: ToolNote): void {

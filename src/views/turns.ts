@@ -36,7 +36,7 @@ export function isKeyOfTurn(key: string, turnId: string): boolean {
 }
 
 /** The name of the signal that answers an approval is this prefix and the approval id. */
-const APPROVAL_SIGNAL_PREFIX = 'approval ';
+export const APPROVAL_SIGNAL_PREFIX = 'approval ';
 
 /** Folds the entries of a session into its turns. */
 export class Turns {

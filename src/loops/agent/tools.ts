@@ -12,6 +12,7 @@ import type { ModelTool } from '../../protocol/model.js';
 import { TOOL_REFUSED } from '../../views/history.js';
 import { parseArguments, type RecordedToolCall, type ToolCallOutcome } from '../../views/messages.js';
 import { toolNameOf } from '../../views/tool-name.js';
+import type { FailedDefinition } from '../failed-definition.js';
 import type { ModelReply } from '../model.js';
 
 /** A loop that the model may call. */
@@ -27,6 +28,8 @@ export interface LinkedTool {
   /** True if the loop declares that it changes nothing; see `isReadOnlyLoop`. */
   isReadOnly: boolean;
   loop: Loop | undefined;
+  /** Why the definition of the loop could not be loaded, if it was found. */
+  failure: FailedDefinition | undefined;
 }
 
 /** Returns the description of a loop for the model, under the name of the tool. */

@@ -1,22 +1,21 @@
 /** Declares the verbs of the command line with their help texts. Handlers are imported when a verb is used. */
+import { AS_FLAG, JSON_FLAG, startVerbs, systemVerbs } from './system-verbs.js';
 import type { Verb } from './verb.js';
 
-const JSON_FLAG = ['--json', 'print JSON on stdout'] as const;
 const WATCH_FLAG = ['--watch', 'show the call tree while the turn runs'] as const;
 
 const FULL_FLAG = ['--full', 'do not shorten long values'] as const;
-const AS_FLAG = ['--as <who>', 'the name to record, which is not authenticated (default your login)'] as const;
 
-const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP, SYSTEM_GROUP] = [
+const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP] = [
   'Run',
   'Definitions',
   'Inspect',
   'Answer',
-  'System',
 ] as const;
 
 /** All verbs, in the order in which the help lists them. */
 export const verbs: readonly Verb[] = [
+  ...startVerbs,
   {
     name: 'run',
     group: RUN_GROUP,
@@ -247,79 +246,21 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/resolve.js')).resolve,
   },
   {
-    name: 'trust',
-    group: SYSTEM_GROUP,
-    arguments: '[dir]',
-    description:
-      'Allow the definitions of a directory to run code, permanently; without a directory, show all permissions.',
-    options: [['--remove', 'revoke the given permissions'], JSON_FLAG],
-    examples: [
-      'rondo trust',
-      'rondo trust .',
-      'rondo trust . --remove',
-      'rondo trust --send LAB_KEY=llm.example.com',
-      'rondo trust --reach 127.0.0.1:11434',
-    ],
-    load: async () => (await import('./verbs/trust.js')).trust,
-  },
-  {
-    name: 'conformance',
-    group: SYSTEM_GROUP,
-    arguments: '',
-    description: 'Check this runtime, or another one, against LSEM v0.1, the Loop Stack Execution Model.',
+    name: 'signal',
+    group: ANSWER_GROUP,
+    arguments: '<turn> <name>',
+    description: 'Send a signal to a turn, or to any turn of a session, and resume the turn that waits for it.',
     options: [
-      ['--driver <file>', 'an ES module that exports a driver for the runtime under test; it runs as code'],
-      ['--only <ids>', 'only these checks, such as DEF-01,VAL-02'],
-      ['--timeout <ms>', 'the time limit of one check (default 10000)'],
+      ['--payload <json>', 'what the wait receives: JSON, @file, or - for stdin (default nothing)'],
+      ['--id <delivery>', 'an idempotency key: a signal with the same id is received once (default a new one)'],
       JSON_FLAG,
     ],
     examples: [
-      'rondo conformance',
-      'rondo conformance --only DEF-01 --json',
-      'rondo conformance --driver ./driver.mjs --timeout 30000',
+      'rondo signal s-1f0c paid --payload \'{"amount": 5}\'',
+      'rondo signal my-session reload',
+      'rondo signal s-1f0c paid --payload @payment.json --id invoice-17 --json',
     ],
-    load: async () => (await import('./verbs/conformance.js')).conformance,
+    load: async () => (await import('./verbs/signal.js')).signal,
   },
-  {
-    name: 'doctor',
-    group: SYSTEM_GROUP,
-    arguments: '',
-    description: 'Check everything that a turn needs, and explain how to fix problems.',
-    options: [
-      ['--full', 'verify the whole store, regardless of its size'],
-      ['--accept <name>', 'accept the damage of a session, or @anchor or @orphan; may be repeated', 'repeats'],
-      ['--reason <text>', 'the reason to record with --accept'],
-      AS_FLAG,
-      JSON_FLAG,
-    ],
-    examples: [
-      'rondo doctor',
-      'rondo doctor --full --json',
-      'rondo doctor --accept s-1f0c --as ada --reason "test data"',
-    ],
-    load: async () => (await import('./verbs/doctor.js')).doctor,
-  },
-  {
-    name: 'remove',
-    group: SYSTEM_GROUP,
-    arguments: '<session>',
-    description: 'Remove a session with all its data; a record of the removal remains.',
-    options: [
-      ['--yes', 'do not ask for confirmation; required without a terminal'],
-      ['--reason <text>', 'the reason to record'],
-      AS_FLAG,
-      JSON_FLAG,
-    ],
-    examples: ['rondo remove s-1f0c', 'rondo remove s-1f0c --as ada --reason "customer asked" --yes'],
-    load: async () => (await import('./verbs/remove.js')).remove,
-  },
-  {
-    name: 'demo',
-    group: SYSTEM_GROUP,
-    arguments: '',
-    description: 'Kill a running turn and finish it in another process, with no effect performed twice.',
-    options: [],
-    examples: ['rondo demo'],
-    load: async () => (await import('./verbs/demo.js')).demo,
-  },
+  ...systemVerbs,
 ];

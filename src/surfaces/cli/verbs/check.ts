@@ -3,14 +3,7 @@
  */
 import { resolve } from 'node:path';
 import type { InFlightTurn } from '../../../host/host.js';
-import {
-  type BadFile,
-  type Definitions,
-  findUnknownBackends,
-  loadLoops,
-  loadSettings,
-  type ProjectSettings,
-} from '../../compose.js';
+import { type BadFile, type Definitions, loadLoops, loadSettings, type ProjectSettings } from '../../compose.js';
 import { describeBadFile } from '../definitions.js';
 import { openHost } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
@@ -28,6 +21,8 @@ interface CheckedFile {
 interface CheckReport {
   readonly ok: boolean;
   readonly files: readonly CheckedFile[];
+  /** Modules that were not imported, because they define no loops. */
+  readonly skipped: readonly Pick<BadFile, 'file' | 'reason'>[];
   readonly dangling: readonly { readonly loop: string; readonly stepIndex: number; readonly missing: string }[];
   readonly inFlight: readonly AffectedTurn[];
 }
@@ -46,12 +41,11 @@ export const check: VerbHandler = async ({ args, settingsInput, terminal, json }
   const settings = await loadSettings(settingsInput);
   const paths = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
   const definitions = await loadLoops(settings, paths);
-  const unknownBackends = await findUnknownBackends(settings, definitions);
-  const files = checkedFilesOf({ ...definitions, badFiles: [...definitions.badFiles, ...unknownBackends] }, paths);
+  const files = checkedFilesOf(definitions, paths);
   const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
   const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
-  const report = { ok, files, dangling, inFlight };
+  const report = { ok, files, skipped: definitions.skipped, dangling, inFlight };
   if (json) await terminal.printJson(report);
   else await terminal.print(renderCheckReport(report, createColors(terminal.displayOf().color)));
   return ok ? exitCodes.ok : exitCodes.failed;
@@ -64,8 +58,10 @@ function checkedFilesOf(
   const loaded = [...loops, ...badFiles].map(({ file }) => file);
   const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
-    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
-    const warnings = allWarnings.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
+    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
+    const warnings = allWarnings
+      .filter((item) => item.file === file)
+      .map(({ file: _, loopId: __, mistake: ___, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }
@@ -100,12 +96,14 @@ async function findInFlightTurns(
   }
 }
 
-function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, colors: Colors): string {
+function renderCheckReport(report: CheckReport, colors: Colors): string {
+  const { ok, files, skipped, dangling, inFlight } = report;
   const fileLines = files.flatMap(({ file, ok: isValid, errors, warnings }) => [
     `${isValid ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
     ...errors.map((item) => `     ${describeBadFile({ file, ...item })}`),
     ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBadFile({ file, ...item })}`),
   ]);
+  const skippedLines = skipped.map((item) => `${colors.dim('skip')}  ${describeBadFile(item)}`);
   const danglingLines = dangling.map(
     ({ loop, stepIndex, missing }) =>
       `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
@@ -113,7 +111,7 @@ function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, color
   const turnLines = inFlight.flatMap((turn) => linesOfTurn(turn, colors));
   const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];
   const verdict = ok ? colors.green('No problems found.') : colors.red('Problems found.');
-  return `${[...fileLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
+  return `${[...fileLines, ...skippedLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
 }
 
 function linesOfTurn({ turnId, loop, changed, build }: AffectedTurn, colors: Colors): readonly string[] {

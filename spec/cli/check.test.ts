@@ -189,13 +189,15 @@ verifies('cli.contract', 'check reports a change that breaks a turn in flight', 
   const { turnId } = (await project.json<{ turns: TurnStatus[] }>(['status', 'flight'])).turns[0] ?? { turnId: '' };
   expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, changed: [], breaks: false }] });
   project.write('loops/hangs.mjs', hangingLoop('first', 'with another comment'));
-  const harmless = { changed: [{ loop: 'hangs@1.0.0', now: 'changed', breaks: false }], breaks: false };
-  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, ...harmless }] });
+  // Other source text that takes the same steps is no change.
+  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, changed: [], breaks: false }] });
   project.write('loops/hangs.mjs', hangingLoop('second', 'original'));
   const broken = await project.run(['check', '--json']);
   expect(broken.code).toBe(1);
-  expect(JSON.parse(broken.stdout)).toMatchObject({ ok: false, inFlight: [{ turnId, breaks: true }] });
-  expect((await project.run(['check'])).stdout).toContain(`turn ${turnId} of hangs@1.0.0 is in flight`);
+  const changed = [{ loop: 'hangs@1.0.0', now: 'changed', parts: ['source'], breaks: true }];
+  expect(JSON.parse(broken.stdout)).toMatchObject({ ok: false, inFlight: [{ turnId, changed, breaks: true }] });
+  const report = (await project.run(['check'])).stdout;
+  expect(report).toContain(`turn ${turnId} of hangs@1.0.0 is in flight, and hangs@1.0.0: source changed: `);
   const resumed = await project.run(['resume', turnId, '--json']);
   expect(resumed.code).toBe(70);
   expect(JSON.parse(resumed.stdout)).toMatchObject({ error: { code: 'REPLAY_MISMATCH' } });

@@ -296,6 +296,13 @@ export const approvalChecks = {
     const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'always_allow' } });
     deepStrictEqual(await runWithoutAnswer(fixture, fixture.pay(), boss), ['paused', 0]);
   },
+  'the name of a tool does not allow what runs inside of it': async (library) => {
+    const fixture = hostFixture(library, [{ calls: [['work', FIVE]] }, { text: 'done' }]);
+    const pay = fixture.pay({});
+    const work = fixture.body('work', async (_, scope) => (await scope.call(pay, FIVE)) as Json);
+    const boss = agentDef('boss', { tools: ['work'], approvals: { work: 'always_allow', '*': 'ask' } });
+    deepStrictEqual(await runWithoutAnswer(fixture, work, boss), ['paused', 0]);
+  },
   'the policy of an agent applies to its tools': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['pay', FIVE]] }, { text: 'done' }]);
     const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'ask' } });

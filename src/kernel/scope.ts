@@ -12,7 +12,7 @@ import { fillEntry, type NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { assertNotReserved } from '../journal/reserved-entries.js';
 import { cloneJson, jsonEquals } from '../json/value.js';
-import type { Branch, BranchResults, Effect, Loop, Scope, SignalType } from '../protocol/body.js';
+import type { Branch, BranchResults, Effect, Loop, SignalType } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { LayerScope } from '../protocol/session.js';

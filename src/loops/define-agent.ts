@@ -88,7 +88,7 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   readonly mode?: string;
   /**
    * Approval policies by tool name or loop id; `*` applies to all other tools. They apply to everything below this agent
-   * too, there by loop id.
+   * too.
    */
   readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
   /** The maximum number of output tokens of each model call. */

@@ -63,14 +63,18 @@ interface UnresolvedReference {
 /** State of the link in progress. */
 interface LinkContext {
   readonly unresolved: UnresolvedReference[];
-  /** True if a loop with this id is part of the linked loop. Valid only once linking is complete. */
-  includesLoop(id: string): boolean;
+  /**
+   * True if a loop with this id, or an inline tool of this name, is part of the linked loop. Valid only once linking is
+   * complete.
+   */
+  includesLoop(name: string): boolean;
 }
 
 function resolveLoop(root: RegisteredLoop, registry: Registry): LinkedLoop {
   const loops = new Map<RegisteredLoop, Loop<Json, Json>>();
   const unresolved: UnresolvedReference[] = [];
-  const includesLoop = (id: string): boolean => [...loops.keys()].some(({ definition }) => definition.id === id);
+  const includesLoop = (name: string): boolean =>
+    [...loops.keys()].some(({ definition, definedLoop }) => [definition.id, definedLoop?.inlineName].includes(name));
   const loopOf = (registered: RegisteredLoop): Loop<Json, Json> => {
     const existing = loops.get(registered);
     if (existing !== undefined) return existing;

@@ -44,8 +44,8 @@ interface AgentBodyOptions {
   readonly definitionFingerprint: string;
   /** The model objects of an agent in code. */
   readonly modelObjects: readonly ModelObject[] | undefined;
-  /** True if a loop with this id is part of the linked loop. */
-  includesLoop(id: string): boolean;
+  /** True if a loop with this id, or an inline tool of this name, is part of the linked loop. */
+  includesLoop(name: string): boolean;
 }
 
 const DEFAULT_MAX_ROUNDS = 20;
@@ -66,9 +66,7 @@ export function agentBody(
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
     if (missing !== undefined) throw missingToolError(id, missing);
-    const unknown = Object.keys(spec.approvals ?? {}).find(
-      (name) => name !== '*' && !table.byName.has(name) && !options.includesLoop(name),
-    );
+    const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
     const services = servicesOf(scope);
     return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
@@ -197,8 +195,7 @@ class AgentRun {
   /** Registers the restrictions of this agent for everything that runs below it. */
   private addRestrictions(at: number): void {
     const { id, spec } = this.options;
-    const { mode, stop } = spec;
-    const approvals = this.toolTable.approvalsById(spec.approvals);
+    const { approvals, mode, stop } = spec;
     if (stop?.deadlineMs !== undefined) this.deadline = this.startDeadline(at + stop.deadlineMs, stop.deadlineMs);
     const deadline = this.deadline?.period.endsAtElapsed;
     const { byId: tools } = this.toolTable;

@@ -148,6 +148,8 @@ export const requirements = {
     'A misspelling of policy is refused; a misspelling of any other top-level member is accepted with a warning.',
   'definition.ids': 'Every id that LSR (the LSEM reference runtime) accepts is accepted, except for ambiguous ones.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
+  'definition.failed':
+    'A request for a loop whose definition failed to load reports that failure with its place, also from a caller.',
   'definition.load':
     'JSON, TOML and code of a directory load together, and a bad file does not prevent the others from loading.',
   'definition.code': 'A loop in code is equivalent to a definition, with types inferred from its schemas.',
@@ -164,6 +166,9 @@ export const requirements = {
   'path.suite': 'The public JSONPath suite passes.',
   'path.bounds': 'The matches and the time of a path are bounded.',
   'model.port': "Every model that implements the AI SDK's provider interface can be used.",
+  'model.option': 'Wherever code names a model, a model object, a text or a reference is accepted and used as given.',
+  'model.required':
+    'A prompt without a model is refused with a list of the options; mock answers only where it is named.',
   'model.mock': 'The mock model returns the same answer each time, and one that fits the schema.',
   'model.scripted': 'A scripted model answers from its script, in order, across restarts.',
   'model.http': 'The providers work against a server that implements their API.',
@@ -204,7 +209,7 @@ export const requirements = {
   'policy.applies': 'Each key of a policy takes effect on its loop, or the definition is refused with an alternative.',
   'policy.call': 'A timeout on a composite ends the complete call, at any step, and across restarts.',
   'policy.backend':
-    'A backend that does not exist or cannot be opened counts as failed: the fallback is called, and the check reports it.',
+    'A backend that is not configured is refused, with a suggestion; one that cannot be opened counts as failed.',
   'policy.approval': 'A policy that requires an approval that cannot be given refuses the call.',
   'policy.replay': 'The decisions of layers are recorded, and a replay makes the same ones.',
   'turn.key': 'The same key is the same turn; the same key with different content is refused.',
@@ -247,6 +252,12 @@ export const requirements = {
   'cli.input': 'Bad input is a typed error with its location, and nothing is written in part.',
   'example.runs': 'Every example runs without a key and verifies itself.',
   'docs.errors': 'The page of errors is generated from the table of codes.',
+  'compare.runs': 'The programs of the comparison run in every version and print the same result.',
+  'compare.counts':
+    'A program in Rondo needs no more lines and concepts than the same program in the AI SDK and in Mastra.',
+  'types.matrix':
+    'The published types are clean with the compilers and settings that consumers use, without skipLibCheck.',
+  'types.schema': 'A JSON Schema literal has the type of the values that it accepts, and never a narrower one.',
   'types.signal': 'The type of a payload is inferred from the schema of its signal, for waits and for senders.',
   'types.budget': 'The type checker stays within a budget for a project of fifty loops.',
   'looops.export.events': 'rondo/events contains types and one list: no AI SDK, nothing at run time but the list.',

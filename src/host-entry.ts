@@ -31,7 +31,7 @@ export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';
 export { Session, type SessionOptions } from './kernel/session.js';
 export type { DefinitionOrigin } from './loops/origin.js';
-export { type MissingReference, type RegisteredLoop, Registry } from './loops/registry.js';
+export { type MissingReference, type RegisteredLoop, Registry, type RegistryOptions } from './loops/registry.js';
 export type { ToolFunction, ToolImplementation } from './loops/tool-implementation.js';
 export type {
   Layer,

@@ -30,6 +30,24 @@ verifies('cli.contract', 'a bad file is reported, and the other loops are listed
   expect((await project.run(['run', 'hello', '--input', '{"name": "A"}'])).code).toBe(0);
 });
 
+verifies('definition.failed', 'run, show and chat report why a definition failed to load', async () => {
+  const project = new Project();
+  project.write('loops/hello.json', { ...hello, kind: 'promt' });
+  const file = project.path('loops/hello.json');
+  const flaw = { file, path: '/kind', line: 5, column: expect.any(Number), reason: expect.any(String) };
+  for (const verb of ['run', 'show', 'chat']) {
+    const { code, stdout, stderr } = await project.run([verb, 'hello', '--json']);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`DEFINITION_INVALID: The loop "hello" could not be loaded: ${file}:5:`);
+    if (verb === 'chat') continue;
+    const { error } = JSON.parse(stdout);
+    expect(error).toMatchObject({ code: 'DEFINITION_INVALID', details: { loopId: 'hello', flaws: [flaw] } });
+    expect(error.message).toContain(`${file}:5:`);
+  }
+  const pair = await project.json<Failed>(['run', 'pair', '--input', '{"name": "A", "ms": 1}']);
+  expect(pair.error).toMatchObject({ code: 'DEFINITION_INVALID', message: expect.stringContaining(`${file}:5:`) });
+});
+
 verifies('cli.contract', 'show prints a definition, its versions, calls and callers', async () => {
   const project = new Project();
   const shown = await project.json(['show', 'hello']);
@@ -83,41 +101,47 @@ verifies('cli.contract', 'check rejects a definition that cannot run', async () 
   expect((await project.run(['check', 'loops/nowhere.json'])).code).toBe(1);
 });
 
-verifies('policy.backend', 'check reports each backend that does not exist, with its file, path and line', async () => {
-  const project = new Project({ hello });
-  project.write('rondo.toml', '[backends.house]\nkind = "openai-compatible"\nbaseURL = "http://127.0.0.1:9/v1"\n');
-  const fallback = [{ id: 'house' }, { id: 'unknown' }];
-  const routing = [{ when: { promptLengthOver: 9 }, backend: { id: 'long' } }];
-  project.write('loops/asks.json', { ...hello, id: 'asks', backend: { id: 'opnai' }, policy: { routing, fallback } });
-  project.write('loops/known.json', { ...hello, id: 'known', backend: { id: 'house' } });
-  const agent = { backend: { id: 'gone' }, tools: [] };
-  project.write('loops/boss.json', {
-    ...hello,
-    id: 'boss',
-    ...{ prompt: undefined, backend: undefined },
-    kind: 'composite',
-    composite: { agent },
-  });
-  const { code, stdout } = await project.run(['check', '--json']);
-  expect(code).toBe(1);
-  const findings = JSON.parse(stdout);
-  const resultOf = (name: string): { readonly ok: boolean; readonly errors: readonly { readonly path: string }[] } =>
-    findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
-  expect([resultOf('known').ok, resultOf('hello').ok]).toEqual([true, true]);
-  expect(
-    resultOf('asks')
-      .errors.map(({ path }) => path)
-      .sort(),
-  ).toEqual(['/backend/id', '/policy/fallback/1/id', '/policy/routing/0/backend/id']);
-  expect(resultOf('asks').errors).toContainEqual({
-    ...{ path: '/backend/id', line: expect.any(Number), column: expect.any(Number) },
-    reason: 'names the backend "opnai", which does not exist; did you mean "openai"?',
-  });
-  expect(resultOf('boss')).toMatchObject({ ok: false, errors: [{ path: '/composite/agent/backend/id' }] });
-  expect((await project.run(['check', 'loops/known.json'])).code).toBe(0);
-  const human = await project.run(['check', 'loops/boss.json']);
-  expect(human.stdout).toMatch(/boss\.json:\d+:\d+: \/composite\/agent\/backend\/id: names the backend "gone"/);
-});
+verifies(
+  'policy.backend',
+  'check reports each backend that is not configured, with its file, path and line',
+  async () => {
+    const project = new Project({ hello });
+    project.write('rondo.toml', '[backends.house]\nkind = "openai-compatible"\nbaseURL = "http://127.0.0.1:9/v1"\n');
+    const fallback = [{ id: 'house' }, { id: 'unknown' }];
+    const routing = [{ when: { promptLengthOver: 9 }, backend: { id: 'long' } }];
+    project.write('loops/asks.json', { ...hello, id: 'asks', backend: { id: 'opnai' }, policy: { routing, fallback } });
+    project.write('loops/known.json', { ...hello, id: 'known', backend: { id: 'house' } });
+    const agent = { backend: { id: 'gone' }, tools: [] };
+    project.write('loops/boss.json', {
+      ...hello,
+      id: 'boss',
+      ...{ prompt: undefined, backend: undefined },
+      kind: 'composite',
+      composite: { agent },
+    });
+    const { code, stdout } = await project.run(['check', '--json']);
+    expect(code).toBe(1);
+    const findings = JSON.parse(stdout);
+    const resultOf = (name: string): { readonly ok: boolean; readonly errors: readonly { readonly path: string }[] } =>
+      findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
+    expect([resultOf('known').ok, resultOf('hello').ok]).toEqual([true, true]);
+    expect(
+      resultOf('asks')
+        .errors.map(({ path }) => path)
+        .sort(),
+    ).toEqual(['/backend/id', '/policy/fallback/1/id', '/policy/routing/0/backend/id']);
+    expect(resultOf('asks').errors).toContainEqual({
+      ...{ path: '/backend/id', line: expect.any(Number), column: expect.any(Number) },
+      reason:
+        '"opnai" is not configured; did you mean "openai"? ' +
+        'Configured: anthropic, openai, openai-compatible, scripted, mock, house',
+    });
+    expect(resultOf('boss')).toMatchObject({ ok: false, errors: [{ path: '/composite/agent/backend/id' }] });
+    expect((await project.run(['check', 'loops/known.json'])).code).toBe(0);
+    const human = await project.run(['check', 'loops/boss.json']);
+    expect(human.stdout).toMatch(/boss\.json:\d+:\d+: \/composite\/agent\/backend\/id: "gone" is not configured/);
+  },
+);
 
 verifies('policy.applies', 'check reports a key without effect with its line, and a run refuses it', async () => {
   const project = new Project({ hello });
@@ -165,13 +189,15 @@ verifies('cli.contract', 'check reports a change that breaks a turn in flight', 
   const { turnId } = (await project.json<{ turns: TurnStatus[] }>(['status', 'flight'])).turns[0] ?? { turnId: '' };
   expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, changed: [], breaks: false }] });
   project.write('loops/hangs.mjs', hangingLoop('first', 'with another comment'));
-  const harmless = { changed: [{ loop: 'hangs@1.0.0', now: 'changed', breaks: false }], breaks: false };
-  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, ...harmless }] });
+  // Other source text that takes the same steps is no change.
+  expect(await project.json(['check'])).toMatchObject({ ok: true, inFlight: [{ turnId, changed: [], breaks: false }] });
   project.write('loops/hangs.mjs', hangingLoop('second', 'original'));
   const broken = await project.run(['check', '--json']);
   expect(broken.code).toBe(1);
-  expect(JSON.parse(broken.stdout)).toMatchObject({ ok: false, inFlight: [{ turnId, breaks: true }] });
-  expect((await project.run(['check'])).stdout).toContain(`turn ${turnId} of hangs@1.0.0 is in flight`);
+  const changed = [{ loop: 'hangs@1.0.0', now: 'changed', parts: ['source'], breaks: true }];
+  expect(JSON.parse(broken.stdout)).toMatchObject({ ok: false, inFlight: [{ turnId, changed, breaks: true }] });
+  const report = (await project.run(['check'])).stdout;
+  expect(report).toContain(`turn ${turnId} of hangs@1.0.0 is in flight, and hangs@1.0.0: source changed: `);
   const resumed = await project.run(['resume', turnId, '--json']);
   expect(resumed.code).toBe(70);
   expect(JSON.parse(resumed.stdout)).toMatchObject({ error: { code: 'REPLAY_MISMATCH' } });

@@ -79,6 +79,7 @@ verifies('example.runs', 'every policy in a guide is valid', () => {
       kind: 'prompt',
       ...schemas,
       prompt: { template: 'p' },
+      backend: { id: 'mock' },
       policy: value,
     };
     expect(() => registry().add(loop), `${page}, line ${line}`).not.toThrow();

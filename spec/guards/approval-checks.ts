@@ -23,7 +23,7 @@ interface HostFixture {
   /** The same, with a build. */
   buildOf(build: string, ...loops: readonly unknown[]): Host;
   /** A tool that records its input as a payment. */
-  pay(policy?: PolicySpec, description?: string): DefinedLoop;
+  pay(policy?: Pick<PolicySpec, 'approval'>, description?: string): DefinedLoop;
   body(id: string, body: (input: Json, scope: Scope) => Promise<Json>): DefinedLoop;
 }
 
@@ -295,6 +295,13 @@ export const approvalChecks = {
     const fixture = hostFixture(library, [{ calls: [['pay', FIVE]] }, { text: 'done' }]);
     const boss = agentDef('boss', { tools: ['pay'], approvals: { pay: 'always_allow' } });
     deepStrictEqual(await runWithoutAnswer(fixture, fixture.pay(), boss), ['paused', 0]);
+  },
+  'the name of a tool does not allow what runs inside of it': async (library) => {
+    const fixture = hostFixture(library, [{ calls: [['work', FIVE]] }, { text: 'done' }]);
+    const pay = fixture.pay({});
+    const work = fixture.body('work', async (_, scope) => (await scope.call(pay, FIVE)) as Json);
+    const boss = agentDef('boss', { tools: ['work'], approvals: { work: 'always_allow', '*': 'ask' } });
+    deepStrictEqual(await runWithoutAnswer(fixture, work, boss), ['paused', 0]);
   },
   'the policy of an agent applies to its tools': async (library) => {
     const fixture = hostFixture(library, [{ calls: [['pay', FIVE]] }, { text: 'done' }]);

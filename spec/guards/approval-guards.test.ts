@@ -31,6 +31,12 @@ proveGuards(hostParts, [
   guard('approval.gate', 'an outer agent cannot loosen the policy of an inner one', 'stricter-policy-wins', {
     take: 1,
   }),
+  guard(
+    'approval.gate',
+    'the name of a tool does not allow what runs inside of it',
+    'inline-name-only-for-its-tool',
+    'never',
+  ),
   guard('approval.gate', 'the policy of an agent applies to its tools', 'agent-policy-applies-to-tools', { take: 1 }),
   guard(
     'approval.gate',

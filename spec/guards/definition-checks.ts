@@ -19,6 +19,7 @@ const TOOL = {
   inputSchema: true,
   outputSchema: true,
   prompt: { template: 'Pay.' },
+  backend: { id: 'mock' },
 };
 
 /** Runs an agent whose model calls this tool name, and returns how often each tool ran. */

@@ -58,12 +58,13 @@ export const tool = (id: string, implementation = 'builtin:echo', more: Partial<
   ...more,
 });
 
-/** The definition of a prompt. */
+/** The definition of a prompt, answered by the mock model if `more` names no other. */
 export const prompt = (id: string, template: string, more: Partial<LoopDef> = {}): LoopDraft => ({
   ...ANYTHING,
   id,
   kind: 'prompt',
   prompt: { template },
+  backend: { id: 'mock' },
   ...more,
 });
 

@@ -40,6 +40,7 @@ verifies('looops.export.subpaths', 'rondo/protocol re-exports the same objects a
     ['EVENT_TYPES', true],
     ['ApprovalRequiredError', true],
     ['loopsTool', true],
+    ['tool', true],
   ]);
 });
 

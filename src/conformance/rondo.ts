@@ -33,7 +33,11 @@ export function rondoDriver(options: RondoDriverOptions): LsemDriver {
   );
   const { clock, ids } = options;
   const open = (): LsemRuntime => {
-    const registry = new Registry(implementations);
+    // LSEM makes `backend` optional, and leaves the model of a prompt without one to the runtime: here it is `mock`.
+    const registry = new Registry(implementations, {
+      providerIds: [...providers.keys()],
+      defaultModel: { id: 'mock' },
+    });
     const host = new Host({ store: memoryStore(), clock, ids, registry, providers, implementations });
     return {
       register: (definition) =>

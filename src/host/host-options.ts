@@ -22,7 +22,7 @@ export interface HostOptions {
   readonly registry: Registry;
   /**
    * Model providers by the id that definitions use.
-   * @default no providers; a loop that calls a model then fails with BACKEND_FAILED
+   * @default no providers; a loop can then use only model objects
    */
   readonly providers?: ReadonlyMap<string, ModelProvider>;
   /**
@@ -48,18 +48,18 @@ export interface HostOptions {
    */
   readonly approvalMs?: number;
   /**
-   * Redacts the stack of an error before it is journaled and reported. Return undefined to omit it, as in
-   * `() => undefined`. It may be called again with a text that it returned.
-   * @default records stacks unchanged
-   */
-  readonly errorStacks?: (stack: string) => string | undefined;
-  /**
    * Your id of the code that this process runs, such as a commit. It is recorded with each turn. Turns of another build
    * continue, and `inFlightTurns` reports them; their approvals and standing grants are not used: the approvals are
    * requested again.
    * @default no build; the definitions alone identify the code
    */
   readonly build?: string;
+  /**
+   * Redacts the stack of an error before it is journaled and reported. Return undefined to omit it, as in
+   * `() => undefined`. It may be called again with a text that it returned.
+   * @default records stacks unchanged
+   */
+  readonly errorStacks?: (stack: string) => string | undefined;
 }
 
 /** Throws a TypeError if the build is not text of 1 to 200 characters. */

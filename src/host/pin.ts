@@ -7,6 +7,7 @@
 import { LoopError } from '../base/errors.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
+import { failedDefinitionError } from '../loops/failed-definition.js';
 import { type LinkedLoop, linkLoop } from '../loops/link.js';
 import { type RegisteredLoop, Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
@@ -105,7 +106,7 @@ interface UnpinDeps {
 export function unpin(pinText: string, deps: UnpinDeps): PinnedLoop {
   const { registry, implementations, build, trusts } = deps;
   const { definitions } = parsePin(pinText);
-  const pinnedRegistry = new Registry(implementations);
+  const pinnedRegistry = new Registry(implementations, { areRecorded: true });
   for (const pinned of definitions) {
     const { id, version, definition, directory, file } = pinned;
     const current = registry.find(id, version);
@@ -152,8 +153,11 @@ function isUnchanged(
 }
 
 function missingLoopError(registry: Registry, id: string, version: string): LoopError {
+  const subject = `The turn needs the loop "${id}" ${version}, which`;
+  const failure = registry.failureOf(id);
+  if (failure !== undefined) return failedDefinitionError(failure, subject);
   const other = registry.find(id)?.definition.version;
   const known = other === undefined ? '' : ` (version ${other} is registered)`;
-  const message = `The turn needs the loop "${id}" ${version}, which is written in code; register it first${known}.`;
+  const message = `${subject} is written in code; register it first${known}.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId: id, loopVersion: version });
 }

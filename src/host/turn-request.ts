@@ -8,7 +8,8 @@ import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import { digestOfText } from '../journal/record.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { DefinedLoop } from '../loops/defined-loop.js';
-import type { RegisteredLoop } from '../loops/registry.js';
+import { loopNotFoundError } from '../loops/failed-definition.js';
+import type { RegisteredLoop, Registry } from '../loops/registry.js';
 import type { MessageMode } from '../views/message-inbox.js';
 import type { Archive, StoredTurn } from './archive.js';
 import type { TurnIdentity } from './turn-result.js';
@@ -147,10 +148,9 @@ export function noOpenTurnError(sessionId: string): LoopError {
 }
 
 /** Returns the error for a request of a loop that is not registered. */
-export function loopNotFoundError({ loop, version }: TurnRequest): LoopError {
+export function unknownLoopError({ loop, version }: TurnRequest, registry: Registry): LoopError {
   const id = typeof loop === 'string' ? loop : loop.name;
-  const label = version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`;
-  return new LoopError('LOOP_NOT_FOUND', `There is no loop ${label}.`, { loopId: id });
+  return loopNotFoundError(registry, id, version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`);
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { StepsSpec } from '../protocol/loop.js';
 import type { CallTimes } from '../views/call-results.js';
+import { type FailedDefinition, failedDefinitionError } from './failed-definition.js';
 import { type CompiledMapping, compileMapping, type MappingData } from './mapping.js';
 import { resultLifetimes } from './result-lifetimes.js';
 import { servicesOf, turnIdOf } from './services.js';
@@ -25,6 +26,8 @@ interface LinkedStep {
   readonly needsTimes: boolean;
   /** The loop that it calls; undefined until it is linked, and for good if no loop with that id is registered. */
   loop: Loop | undefined;
+  /** Why the definition of that loop could not be loaded, if it was found. */
+  failure: FailedDefinition | undefined;
 }
 
 /** Compiles the steps of a composite; the loops that they call are linked later. Throws for an invalid path. */
@@ -38,10 +41,14 @@ export function compileSteps(id: string, spec: StepsSpec): LinkedStep[] {
     releasedSteps: releasedSteps[index] ?? [],
     needsTimes: needsTimes[index] === true,
     loop: undefined,
+    failure: undefined,
   }));
 }
 
-/** Returns the body of a composite. It throws LOOP_NOT_FOUND before its first step if a loop is missing. */
+/**
+ * Returns the body of a composite. Before its first step it throws LOOP_NOT_FOUND if a loop is missing, or
+ * DEFINITION_INVALID if its definition could not be loaded.
+ */
 export function compositeBody(
   id: string,
   spec: StepsSpec,
@@ -52,7 +59,7 @@ export function compositeBody(
   let missing: number | undefined;
   return async (input, scope) => {
     missing ??= steps.findIndex(({ loop }) => loop === undefined);
-    if (missing !== -1) throw missingStepError(missing, steps[missing]?.loopId ?? '');
+    if (missing !== -1) throw missingStepError(missing, steps[missing] as LinkedStep);
     const results: Json[] = [];
     const data: MappingData = { input, steps: results };
     let output: Json = null;
@@ -99,7 +106,9 @@ function callTimesOf(scope: Scope, callId: string): CallTimes {
   throw new LoopError('EXECUTION_FAILED', message, { callId });
 }
 
-function missingStepError(index: number, loopId: string): LoopError {
+function missingStepError(index: number, { loopId, failure }: LinkedStep): LoopError {
+  if (failure !== undefined)
+    return failedDefinitionError(failure, `Step ${index} calls "${loopId}", which`, { stepIndex: index });
   const message = `Step ${index} calls "${loopId}", which is not registered here.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId, stepIndex: index });
 }

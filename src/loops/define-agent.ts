@@ -6,11 +6,11 @@
 import { LoopError } from '../base/errors.js';
 import { optionKeys } from '../base/option-keys.js';
 import type { Json } from '../protocol/json.js';
-import type { AgentSpec, ApprovalPolicy, BackendRef, LoopDef, PolicySpec, StopSpec } from '../protocol/loop.js';
-import type { Model } from '../protocol/model.js';
+import type { AgentSpec, ApprovalPolicy, LoopDef, StopSpec } from '../protocol/loop.js';
 import { toolNameOf } from '../views/tool-name.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
+import { type ModelOption, missingModelReason, type PolicyOption, resolveModels } from './model-ref.js';
 import {
   type AnySchema,
   compileIoSchema,
@@ -51,8 +51,8 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   readonly name?: string;
   /** What the agent does. A model that has this agent as a tool reads it. */
   readonly description?: string;
-  /** A model of the AI SDK, the id of a backend, or a backend with a model and options. */
-  readonly model: Model | BackendRef | string;
+  /** The model that the agent calls: a model object of the AI SDK, `'PROVIDER'`, `'PROVIDER:MODEL'`, or a reference. */
+  readonly model: ModelOption;
   /** The system prompt. */
   readonly instructions?: string;
   /**
@@ -88,7 +88,7 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   readonly mode?: string;
   /**
    * Approval policies by tool name or loop id; `*` applies to all other tools. They apply to everything below this agent
-   * too, there by loop id.
+   * too.
    */
   readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
   /** The maximum number of output tokens of each model call. */
@@ -101,7 +101,7 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
    */
   readonly toolTimeoutMs?: number;
   /** The policy of the model calls: retries, fallbacks, caching, rate limits, timeouts. */
-  readonly policy?: PolicySpec;
+  readonly policy?: PolicyOption;
   /** Arbitrary data that is stored with the definition. */
   readonly metadata?: { readonly [name: string]: Json };
 }
@@ -187,12 +187,14 @@ export function defineAgent<
   if (unknown.length > 0)
     throw invalidAgentError(spec.id, `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}`);
   const { id } = spec;
+  if (spec.model === undefined) throw invalidAgentError(id, missingModelReason());
+  const models = resolveModels(`defineAgent("${id}")`, spec.model, spec.policy);
   const input = compileIoSchema(spec.input ?? DEFAULT_INPUT_SCHEMA, 'INPUT_VALIDATION_FAILED', id);
   const output = compileIoSchema(spec.output ?? DEFAULT_OUTPUT_SCHEMA, 'OUTPUT_VALIDATION_FAILED', id);
   const tools = toolListOf(spec.tools ?? []);
   assertToolNames(id, [...tools, ...(spec.handoffs ?? [])]);
   const validators = { input: input.validator, output: output.validator };
-  const definition = definitionOf(spec, tools, validators);
+  const definition = definitionOf(spec, { ...models, tools }, validators);
   const { version } = definition;
   const innerLoops = [...tools, ...(spec.handoffs ?? [])].flatMap((tool) => innerLoopsOf(tool, { id, version }));
   return {
@@ -206,22 +208,22 @@ export function defineAgent<
     validators,
     source: '',
     innerLoops,
-    model: isModel(spec.model) ? spec.model : undefined,
+    modelObjects: models.modelObjects,
   };
 }
 
 /** Builds the definition that an equivalent JSON document would contain. */
 function definitionOf(
   spec: AgentDefinition<AnySchema, AnySchema>,
-  tools: readonly AgentTool[],
+  { backend, policy, tools }: ReturnType<typeof resolveModels> & { readonly tools: readonly AgentTool[] },
   validators: DefinedLoop['validators'],
 ): LoopDef {
-  const { id, version = '1.0.0', name = id, description, policy, metadata, handoffs } = spec;
+  const { id, version = '1.0.0', name = id, description, metadata, handoffs } = spec;
   const options = Object.entries(spec).filter(
     ([key, value]) => AGENT_SPEC_KEYS.has(key) && key !== 'handoffs' && value !== undefined,
   );
-  const agent: AgentSpec = {
-    backend: backendRefOf(spec.model, id),
+  const agent = {
+    backend,
     tools: tools.map((tool) => toolIdOf(tool, id)),
     ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => toolIdOf(tool, id)) }),
     ...Object.fromEntries(options),
@@ -283,21 +285,6 @@ function assertToolNames(agent: string, tools: readonly AgentTool[]): void {
         `it has "${id}" and "${other.id}", which a model would both see as "${modelName}"; rename one of them`,
       );
   }
-}
-
-function isModel(model: unknown): model is Model {
-  const { doStream, doGenerate } = (model ?? {}) as Partial<Model>;
-  return typeof doStream === 'function' && typeof doGenerate === 'function';
-}
-
-function backendRefOf(model: Model | BackendRef | string, agent: string): BackendRef {
-  if (typeof model === 'string') return { id: model };
-  if (isModel(model)) return { id: model.provider, model: model.modelId };
-  if (typeof model === 'object' && model !== null && typeof model.id === 'string') return model;
-  throw invalidAgentError(
-    agent,
-    'its model must be a model of the AI SDK, or a backend: an id, or {id, model?, options?}',
-  );
 }
 
 /** Returns the body of an agent that no host has linked. It always throws EXECUTION_FAILED. */

@@ -87,7 +87,13 @@ verifies(
 
 verifies('definition.code', 'a prompt in code behaves like the same prompt in JSON', async () => {
   const output = z.object({ answer: z.string() });
-  const ask = defineLoop({ id: 'ask', input: z.object({ q: z.string() }), output, prompt: 'Answer: {{q}}' });
+  const ask = defineLoop({
+    id: 'ask',
+    input: z.object({ q: z.string() }),
+    output,
+    prompt: 'Answer: {{q}}',
+    model: 'mock',
+  });
   const json = prompt('ask', 'Answer: {{q}}', ask.definition);
   const [inCode, inJson] = [
     await hostOf([]).run({ loop: ask, input: { q: 'why?' } }),
@@ -103,6 +109,8 @@ verifies('definition.code', 'defineLoop refuses invalid options', () => {
   const make = (spec: object) => () => defineLoop(spec as Parameters<typeof defineLoop>[0]);
   expect(make({ id: 'x', ...schemas })).toThrow(/exactly one of run, tool and prompt/);
   expect(make({ id: 'x', ...schemas, run: () => 1, tool: () => 1 })).toThrow(/exactly one/);
+  expect(make({ id: 'x', ...schemas, prompt: 'Hi' })).toThrow(/needs a model: .*Providers: .*mock/);
+  expect(make({ id: 'x', ...schemas, run: () => 1, model: 'mock' })).toThrow(/model is an option of prompts/);
   expect(make({ id: 'x', ...schemas, boddy: () => 1 })).toThrow(/unknown option "boddy"/);
   expect(make({ id: 'a\nb', ...schemas, run: () => 1 })).toThrow(/id/);
   expect(make({ id: 'x', version: 'latest', ...schemas, run: () => 1 })).toThrow(/version/);

@@ -11,11 +11,18 @@ import type { Validator } from '../json/schema.js';
 import type { Loop, Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { BackendRef, LoopDef, PolicySpec, PromptSpec } from '../protocol/loop.js';
+import type { LoopDef, PromptSpec } from '../protocol/loop.js';
 import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
+import {
+  type ModelObject,
+  type ModelOption,
+  missingModelReason,
+  type PolicyOption,
+  resolveModels,
+} from './model-ref.js';
 import type { DefinitionOrigin } from './origin.js';
 import { promptBody } from './prompt.js';
 import { type AnySchema, compileIoSchema, type InputOf, type OutputOf } from './standard-schema.js';
@@ -44,7 +51,7 @@ interface LoopSpecBase<I extends AnySchema, O extends AnySchema> {
   /**
    * Retries, timeouts, approvals and other rules for the effects of the loop. A body in code accepts only `timeoutMs`.
    */
-  readonly policy?: PolicySpec;
+  readonly policy?: PolicyOption;
   /** Arbitrary data that is stored with the definition. */
   readonly metadata?: { readonly [name: string]: Json };
 }
@@ -74,11 +81,8 @@ export interface ToolLoopSpec<I extends AnySchema, O extends AnySchema> extends 
 export interface PromptLoopSpec<I extends AnySchema, O extends AnySchema> extends LoopSpecBase<I, O> {
   /** The prompt, or its template with `{{name}}` placeholders. */
   readonly prompt: PromptSpec | string;
-  /**
-   * The model that answers the prompt.
-   * @default { id: 'mock' }
-   */
-  readonly model?: BackendRef;
+  /** The model that answers the prompt: a model object of the AI SDK, `'PROVIDER'`, `'PROVIDER:MODEL'`, or a reference. */
+  readonly model: ModelOption;
   readonly run?: never;
   readonly tool?: never;
 }
@@ -138,18 +142,21 @@ export function defineLoop<const I extends AnySchema, const O extends AnySchema>
   const { id } = spec;
   const input = compileIoSchema(spec.input, 'INPUT_VALIDATION_FAILED', id);
   const output = compileIoSchema(spec.output, 'OUTPUT_VALIDATION_FAILED', id);
-  const definition = definitionOf(spec, input.validator, output.validator);
+  const models = resolveModels(`defineLoop("${id}")`, spec.prompt && spec.model, spec.policy);
+  const definition = definitionOf(spec, models, { input: input.validator, output: output.validator });
+  const { modelObjects } = models;
   return {
     name: id,
     version: definition.version,
     bodyKind: spec.run !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
-    body: createBody(spec, definition, output.validator) as Loop<InputOf<I>, OutputOf<O>>['body'],
+    body: createBody(spec, definition, output.validator, modelObjects) as Loop<InputOf<I>, OutputOf<O>>['body'],
     hasFastValidation: input.isFast && output.isFast,
     definition,
     validators: { input: input.validator, output: output.validator },
     source: String(spec.run ?? spec.tool ?? ''),
+    modelObjects,
   };
 }
 
@@ -162,7 +169,11 @@ function assertSpec(spec: LoopSpec<AnySchema, AnySchema>): void {
       ? `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}; the options are ${options}`
       : kinds !== 1
         ? 'it needs exactly one of run, tool and prompt'
-        : undefined;
+        : spec.prompt === undefined && Object.hasOwn(spec, 'model')
+          ? 'model is an option of prompts'
+          : spec.prompt !== undefined && spec.model === undefined
+            ? missingModelReason()
+            : undefined;
   if (reason === undefined) return;
   throw new LoopError('DEFINITION_INVALID', `defineLoop("${spec.id}"): ${reason}.`, { reason });
 }
@@ -171,8 +182,12 @@ function assertSpec(spec: LoopSpec<AnySchema, AnySchema>): void {
  * Builds the definition that an equivalent JSON document would contain. JSON cannot express a body in code, which
  * therefore appears as a composite without steps.
  */
-function definitionOf(spec: LoopSpec<AnySchema, AnySchema>, input: Validator, output: Validator): LoopDef {
-  const { id, version = '1.0.0', name = id, description, policy, metadata } = spec;
+function definitionOf(
+  spec: LoopSpec<AnySchema, AnySchema>,
+  { backend, policy }: ReturnType<typeof resolveModels>,
+  { input, output }: DefinedLoop['validators'],
+): LoopDef {
+  const { id, version = '1.0.0', name = id, description, metadata } = spec;
   const base = {
     id,
     name,
@@ -186,7 +201,7 @@ function definitionOf(spec: LoopSpec<AnySchema, AnySchema>, input: Validator, ou
   const where = `defineLoop("${id}")`;
   if (spec.prompt !== undefined) {
     const prompt = typeof spec.prompt === 'string' ? { template: spec.prompt } : spec.prompt;
-    return parseDefinition({ ...base, kind: 'prompt', prompt, ...(spec.model && { backend: spec.model }) }, where);
+    return parseDefinition({ ...base, kind: 'prompt', prompt, backend }, where);
   }
   const tool = { implementation: 'code:tool', ...(spec.tool !== undefined && spec.safety && { safety: spec.safety }) };
   const parsed = parseDefinition(
@@ -204,16 +219,17 @@ function createBody(
   spec: LoopSpec<AnySchema, AnySchema>,
   definition: LoopDef,
   output: Validator,
+  modelObjects: readonly ModelObject[] | undefined,
 ): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
   const { tool, run } = spec;
   // The approvals of the gate and of a tool are bound to the whole definition, not to the source of the code.
   const fingerprint = canonicalJson(definition as unknown as Json);
-  if (prompt !== undefined) {
-    const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, definitionFingerprint: version };
+  if (prompt !== undefined && backend !== undefined) {
+    const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, modelObjects };
     return withApprovalGate(
       { name: id, definitionFingerprint: fingerprint, exactNameOnly: false },
-      promptBody(options),
+      promptBody({ ...options, definitionFingerprint: version }),
     );
   }
   if (tool === undefined) {

@@ -3,7 +3,7 @@
 import type { Validator } from '../json/schema.js';
 import type { Loop } from '../protocol/body.js';
 import type { LoopDef } from '../protocol/loop.js';
-import type { Model } from '../protocol/model.js';
+import type { ModelObject } from './model-ref.js';
 
 /** A loop in code, made with `defineLoop` or `defineAgent`. */
 export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
@@ -22,8 +22,8 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
   readonly inlineName?: string | undefined;
   /** True for a tool that needs approval even without an approval policy. */
   readonly asksByDefault?: boolean;
-  /** The model object of an agent, which replaces the backend of its definition. */
-  readonly model?: Model | undefined;
+  /** The model objects that the loop was given. References in its definition stand for them. */
+  readonly modelObjects?: readonly ModelObject[] | undefined;
 }
 
 /** Returns the loop that an agent was given as an object under this id; undefined for a tool that it names by id. */

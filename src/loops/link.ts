@@ -7,19 +7,17 @@
 import { createSchemaCheck } from '../json/schema.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import type { AgentSpec, LoopDef, StepsSpec } from '../protocol/loop.js';
+import type { AgentSpec, BackendRef, LoopDef, StepsSpec } from '../protocol/loop.js';
 import { agentBody } from './agent/agent.js';
 import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
 import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import { compileSteps, compositeBody } from './composite.js';
 import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
+import type { FailedDefinition } from './failed-definition.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolBody, toolFromImplementation } from './tool.js';
-
-/** Finds the loop of a reference. `innerLoop` is the loop object that the reference was made with, if any. */
-type FindLoop = (id: string, version?: string, innerLoop?: DefinedLoop) => RegisteredLoop | undefined;
 
 /** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
@@ -28,6 +26,12 @@ export interface LinkedLoop {
   /** All definitions that it consists of, the root first. */
   readonly definitions: readonly RegisteredLoop[];
 }
+
+/**
+ * The model of a prompt without one in a journal of an earlier version, whose turns ran it with `mock`. Registration
+ * refuses every other prompt without a model.
+ */
+const RECORDED_DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
 const linkCache = new WeakMap<
   RegisteredLoop,
@@ -38,9 +42,7 @@ const linkCache = new WeakMap<
 export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
   const cached = linkCache.get(root);
   if (cached?.registry === registry && cached.generation === registry.generation) return cached.linked;
-  const linked = resolveLoop(root, (id, version, innerLoop) =>
-    innerLoop === undefined ? registry.find(id, version) : registry.registrationOf(innerLoop),
-  );
+  const linked = resolveLoop(root, registry);
   linkCache.set(root, { registry, generation: registry.generation, linked });
   return linked;
 }
@@ -54,19 +56,25 @@ interface UnresolvedReference {
   /** The loop object that an agent in code was given. Another loop that is registered under its id does not replace it. */
   readonly innerLoop?: DefinedLoop | undefined;
   resolve(loop: Loop, registered: RegisteredLoop): void;
+  /** Called instead of `resolve` if the definition could not be loaded. */
+  fail(failure: FailedDefinition | undefined): void;
 }
 
 /** State of the link in progress. */
 interface LinkContext {
   readonly unresolved: UnresolvedReference[];
-  /** True if a loop with this id is part of the linked loop. Valid only once linking is complete. */
-  includesLoop(id: string): boolean;
+  /**
+   * True if a loop with this id, or an inline tool of this name, is part of the linked loop. Valid only once linking is
+   * complete.
+   */
+  includesLoop(name: string): boolean;
 }
 
-function resolveLoop(root: RegisteredLoop, find: FindLoop): LinkedLoop {
+function resolveLoop(root: RegisteredLoop, registry: Registry): LinkedLoop {
   const loops = new Map<RegisteredLoop, Loop<Json, Json>>();
   const unresolved: UnresolvedReference[] = [];
-  const includesLoop = (id: string): boolean => [...loops.keys()].some(({ definition }) => definition.id === id);
+  const includesLoop = (name: string): boolean =>
+    [...loops.keys()].some(({ definition, definedLoop }) => [definition.id, definedLoop?.inlineName].includes(name));
   const loopOf = (registered: RegisteredLoop): Loop<Json, Json> => {
     const existing = loops.get(registered);
     if (existing !== undefined) return existing;
@@ -76,8 +84,10 @@ function resolveLoop(root: RegisteredLoop, find: FindLoop): LinkedLoop {
   };
   const loop = loopOf(root);
   for (let next = unresolved.shift(); next !== undefined; next = unresolved.shift()) {
-    const child = find(next.loopId, next.version, next.innerLoop);
+    const { loopId, version, innerLoop } = next;
+    const child = innerLoop === undefined ? registry.find(loopId, version) : registry.registrationOf(innerLoop);
     if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
+    else next.fail(registry.failureOf(next.loopId));
   }
   return { loop, root, definitions: [...loops.keys()] };
 }
@@ -106,8 +116,9 @@ function createBody(
   const { output, origin, digest, definedLoop } = registered;
   const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) {
-    const options = { id, spec: prompt, output, backend, policy, origin, definitionFingerprint: digest };
-    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, promptBody(options));
+    const options = { id, spec: prompt, output, policy, origin, definitionFingerprint: digest };
+    const body = promptBody({ ...options, backend: backend ?? RECORDED_DEFAULT_BACKEND });
+    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, body);
   }
   if (tool !== undefined) {
     const { safety = 'once', config = {} } = tool;
@@ -130,7 +141,7 @@ function createBody(
     policy,
     origin,
     definitionFingerprint: digest,
-    model: definedLoop?.model,
+    modelObjects: definedLoop?.modelObjects,
     includesLoop,
   };
   return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: true }, agentBody(options, tools));
@@ -142,7 +153,10 @@ function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedRefe
     const resolve: UnresolvedReference['resolve'] = (loop) => {
       step.loop = loop;
     };
-    unresolved.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve });
+    const fail: UnresolvedReference['fail'] = (failure) => {
+      step.failure = failure;
+    };
+    unresolved.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve, fail });
   }
   return compositeBody(id, spec, steps);
 }
@@ -161,13 +175,17 @@ function createTools(
       modelTool: undefined,
       isReadOnly: false,
       loop: undefined,
+      failure: undefined,
     };
     const resolve: UnresolvedReference['resolve'] = (loop, { definition }) => {
       tool.loop = loop;
       tool.modelTool = toModelTool(name, definition);
       tool.isReadOnly = isReadOnlyLoop(definition);
     };
-    unresolved.push({ loopId, version: undefined, innerLoop: innerLoopOf(agent, loopId), resolve });
+    const fail: UnresolvedReference['fail'] = (failure) => {
+      tool.failure = failure;
+    };
+    unresolved.push({ loopId, version: undefined, innerLoop: innerLoopOf(agent, loopId), resolve, fail });
     return tool;
   });
 }

@@ -12,6 +12,7 @@ import type { Json } from '../protocol/json.js';
 import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
 import type { ModelReply, ModelRequest } from './model.js';
 import { modelEffect, withNamedFallbacks } from './model-call/model-effect.js';
+import type { ModelObject } from './model-ref.js';
 import type { DefinitionOrigin } from './origin.js';
 import { parseReply } from './reply.js';
 import { type ModelRef, servicesOf } from './services.js';
@@ -20,19 +21,18 @@ interface PromptBodyOptions {
   readonly id: string;
   readonly spec: PromptSpec;
   readonly output: Validator;
-  readonly backend: BackendRef | undefined;
+  readonly backend: BackendRef;
   readonly policy: PolicySpec | undefined;
   readonly origin: DefinitionOrigin;
   /** The digest of a definition from a file, or the version of one in code. Distinguishes definitions with one id. */
   readonly definitionFingerprint: string;
+  /** The model objects of a prompt in code. */
+  readonly modelObjects?: readonly ModelObject[] | undefined;
 }
-
-/** The backend of a definition that names none. */
-const DEFAULT_BACKEND: BackendRef = { id: 'mock' };
 
 /** Returns the body of a prompt loop. */
 export function promptBody(options: PromptBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
-  const { id, spec, output, origin, definitionFingerprint } = options;
+  const { id, spec, output, origin, definitionFingerprint, modelObjects } = options;
   const render = compileTemplate(spec.template, id);
   const selectBackend = compileRoutes(options);
   return async (input, scope) => {
@@ -47,6 +47,7 @@ export function promptBody(options: PromptBodyOptions): (input: Json, scope: Sco
       policy,
       definitionFingerprint,
       replyCountScope: 'turn',
+      modelObjects,
     });
     const reply = (await scope.effect(effect)) as ModelReply;
     const first = parseReply(reply.text, output);
@@ -104,7 +105,7 @@ async function requestRepair(
 type SelectBackend = (input: Json, prompt: string) => BackendRef;
 
 /** Returns a function that selects the backend of the first matching route, or else that of the loop. */
-function compileRoutes({ id, backend = DEFAULT_BACKEND, policy }: PromptBodyOptions): SelectBackend {
+function compileRoutes({ id, backend, policy }: PromptBodyOptions): SelectBackend {
   const routes = (policy?.routing ?? []).map((route) => ({
     holds: compileRouteCondition(route, id),
     backend: route.backend,

@@ -2,8 +2,8 @@
  * The registry: definitions by id and version. The content of a version in a document is immutable: registering the
  * same content again has no effect, and different content under the same version is refused. A loop in code replaces
  * an earlier one of its id and version, for new turns (hot reload), unless the two come from different files.
- * Registration validates a definition with its schemas, paths and tool. It does not require that backends and called
- * loops exist.
+ * Registration validates a definition with its schemas, paths, models and tool. It does not require that called loops
+ * exist.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -12,10 +12,13 @@ import { canonicalJson } from '../json/canonical.js';
 import { compileSchema, type Validator } from '../json/schema.js';
 import { compileTemplate } from '../json/template.js';
 import type { Json } from '../protocol/json.js';
-import type { CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
+import type { BackendRef, CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
 import { compileSteps } from './composite.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
+import { unknownBackendError } from './definition/backends.js';
 import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
+import type { FailedDefinition } from './failed-definition.js';
+import { builtInProviderIds } from './model-ref.js';
 import type { DefinitionOrigin } from './origin.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
@@ -44,6 +47,25 @@ export interface MissingReference {
   readonly missing: string;
 }
 
+/** The models that the definitions of a registry may use. */
+export interface RegistryOptions {
+  /**
+   * The ids of the configured providers. A definition that names another one is refused.
+   * @default not checked here; a host checks it before a turn starts
+   */
+  readonly providerIds?: readonly string[];
+  /**
+   * The model of JSON prompts that name none. It becomes part of their definition.
+   * @default none; such a prompt is refused
+   */
+  readonly defaultModel?: BackendRef;
+  /**
+   * True for definitions that a journal recorded: earlier versions accepted prompts without a model.
+   * @default false
+   */
+  readonly areRecorded?: boolean;
+}
+
 /** A reference from one loop to another. */
 type Callee = Pick<CompositeStep, 'loopId' | 'loopVersion'>;
 
@@ -64,15 +86,18 @@ export class Registry {
   private readonly versionsById = new Map<string, RegisteredLoop[]>();
   /** Loops in code that are registered already. A loop object may be passed to `add` for every turn. */
   private readonly registeredByLoop = new WeakMap<object, RegisteredLoop>();
+  private readonly failedById = new Map<string, FailedDefinition>();
   private readonly implementations: ReadonlyMap<string, ToolImplementation>;
+  private readonly options: RegistryOptions;
   /** Increases with every change. Loops linked in an earlier generation may be out of date. */
   generation = 0;
 
   /**
    * `implementations` are the ways to run tools, by scheme. Without them, every JSON definition of a tool is refused.
    */
-  constructor(implementations: ReadonlyMap<string, ToolImplementation> = new Map()) {
+  constructor(implementations: ReadonlyMap<string, ToolImplementation> = new Map(), options: RegistryOptions = {}) {
     this.implementations = implementations;
+    this.options = options;
   }
 
   /**
@@ -89,6 +114,7 @@ export class Registry {
     const registered =
       earlier ??
       (isDefinedLoop(definition) ? registerCode(definition, origin) : this.registerDocument(definition, origin));
+    this.assertBackendsConfigured(registered);
     const { id, version } = registered.definition;
     const versions = this.versionsById.get(id) ?? [];
     const existing = versions.find((other) => other.definition.version === version);
@@ -110,6 +136,22 @@ export class Registry {
     const versions = this.versionsById.get(id);
     if (version !== undefined) return versions?.find(({ definition }) => definition.version === version);
     return versions?.[0];
+  }
+
+  /** Records that a definition could not be loaded. Requests for its id report its problems. */
+  addFailure(failure: FailedDefinition): void {
+    this.failedById.set(failure.id, failure);
+    this.generation += 1;
+  }
+
+  /** Returns the problems of the definition with this id that could not be loaded; undefined if there is none. */
+  failureOf(id: string): FailedDefinition | undefined {
+    return this.failedById.get(id);
+  }
+
+  /** Returns the definitions that could not be loaded. */
+  failures(): readonly FailedDefinition[] {
+    return [...this.failedById.values()];
   }
 
   /** Removes one version or all versions of a loop. Returns false if there was none. Running turns are not affected. */
@@ -141,7 +183,7 @@ export class Registry {
 
   private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {
     const where = origin.file ?? 'the definition';
-    const definition = parseDefinition(document, where);
+    const definition = this.withModel(parseDefinition(document, where), where);
     const { id, prompt, composite, tool } = definition;
     const input = compileSchema(definition.inputSchema, `${where}: /inputSchema`);
     const output = compileSchema(definition.outputSchema, `${where}: /outputSchema`);
@@ -151,6 +193,28 @@ export class Registry {
     const text = canonicalJson(definition as unknown as Json);
     const warnings = warningsOf(definition);
     return { definition, digest: digestOfText(text), origin, input, output, definedLoop: undefined, warnings };
+  }
+
+  /** Returns a definition with the default model if it is a prompt without one. Throws DEFINITION_INVALID without a default. */
+  private withModel(definition: LoopDef, where: string): LoopDef {
+    const { defaultModel: backend, areRecorded = false, providerIds = builtInProviderIds } = this.options;
+    if (definition.kind !== 'prompt' || definition.backend !== undefined) return definition;
+    if (backend !== undefined) return { ...definition, backend };
+    if (areRecorded) return definition;
+    const reason =
+      'is required: a prompt needs a model. Write "backend": { "id": PROVIDER, "model": NAME }, ' +
+      'or set model = "PROVIDER:NAME" in rondo.toml for all prompts that name none. ' +
+      `Providers: ${providerIds.join(', ')}; "mock" answers without a model, for tests`;
+    throw new LoopError('DEFINITION_INVALID', `${where}: /backend: ${reason}.`, { path: '/backend', reason });
+  }
+
+  /** Throws DEFINITION_INVALID if a definition names a backend that is not configured. */
+  private assertBackendsConfigured(registered: RegisteredLoop): void {
+    const { providerIds } = this.options;
+    if (providerIds === undefined) return;
+    const { definition, origin } = registered;
+    const error = unknownBackendError(registered, providerIds, origin.file ?? `"${definition.id}"`);
+    if (error !== undefined) throw error;
   }
 
   /** Throws DEFINITION_INVALID if the implementation of a tool cannot run. */

@@ -91,7 +91,8 @@ export class LoopServices {
    * called.
    */
   toModelRef(ref: BackendRef): ModelRef {
-    return { ...ref, model: ref.model ?? this.deps.providers.get(ref.id)?.defaultModel ?? UNKNOWN_MODEL_NAME };
+    if (ref.model !== undefined) return ref as ModelRef;
+    return { ...ref, model: this.deps.providers.get(ref.id)?.defaultModel ?? UNKNOWN_MODEL_NAME };
   }
 
   /** Returns the context of a turn; an empty one for a turn that the host does not run. */

@@ -20,6 +20,9 @@ interface AgentRestrictions {
 export interface ActiveToolCall {
   readonly agentKey: string;
   readonly toolCallId: string;
+  /** The id of the loop that it calls. */
+  readonly loopId: string;
+  /** The name of the tool, which for a tool that is defined inline in its agent is not the id of its loop. */
   readonly toolName: string;
   /** The time limit of the tool, in milliseconds. */
   readonly timeoutMs: number;
@@ -92,9 +95,24 @@ export class RestrictionTable {
     return undefined;
   }
 
-  /** Returns the strictest policy of the enclosing agents for a tool and for every call on the path to it. */
-  approvalPolicy(key: string, tool: string): ApprovalPolicy {
-    return this.hasApprovals ? this.strictestPolicy(key, [tool], declaredPolicy) : 'always_allow';
+  /**
+   * Returns the strictest policy of the enclosing agents for a tool and for every call on the path to it. `toolName` is
+   * another name of the tool.
+   */
+  approvalPolicy(key: string, tool: string, toolName = this.toolNameAt(key, tool)): ApprovalPolicy {
+    if (!this.hasApprovals) return 'always_allow';
+    return this.strictestPolicy(key, [tool], (restrictions, name) =>
+      declaredPolicy(restrictions, name, name === tool ? toolName : name),
+    );
+  }
+
+  /** Returns the name of the tool whose loop runs at a key: that of an inline tool, or else the id of the loop. */
+  private toolNameAt(key: string, tool: string): string {
+    const toolCall = this.activeToolCall(key);
+    // Not for other loops inside of the tool call, which the policy of its name must not loosen.
+    // guard: inline-name-only-for-its-tool
+    if (toolCall?.loopId !== tool) return tool;
+    return toolCall.toolName;
   }
 
   /**
@@ -127,8 +145,9 @@ export class RestrictionTable {
   askingModes(key: string, tool: string): readonly (string | undefined)[] {
     const modes: (string | undefined)[] = [];
     if (!this.hasApprovals) return modes;
+    const toolName = this.toolNameAt(key, tool);
     this.strictestPolicy(key, [tool], (restrictions, name) => {
-      const policy = declaredPolicy(restrictions, name);
+      const policy = declaredPolicy(restrictions, name, name === tool ? toolName : name);
       if (policy === 'ask') modes.push(restrictions.mode);
       return policy;
     });
@@ -141,7 +160,7 @@ export class RestrictionTable {
     const agent = this.innermostAgent(key);
     return (
       agent?.tools.has(tool) === true &&
-      /* guard: tool-allowed-by-name */ explicitPolicy(agent.approvals, tool) === 'always_allow'
+      /* guard: tool-allowed-by-name */ namedPolicy(agent, tool, this.toolNameAt(key, tool)) === 'always_allow'
     );
   }
 
@@ -194,8 +213,14 @@ function explicitPolicy(approvals: AgentRestrictions['approvals'], tool: string)
   return approvals !== undefined && Object.hasOwn(approvals, tool) ? approvals[tool] : undefined;
 }
 
-function declaredPolicy({ approvals }: AgentRestrictions, tool: string): ApprovalPolicy {
-  return explicitPolicy(approvals, tool) ?? explicitPolicy(approvals, '*') ?? 'always_allow';
+/** Returns the policy that an agent declares for a tool by its id or by its name, the stricter one if by both. */
+function namedPolicy({ approvals }: AgentRestrictions, tool: string, toolName: string): ApprovalPolicy | undefined {
+  const [byId, byName] = [explicitPolicy(approvals, tool), explicitPolicy(approvals, toolName)];
+  return byId === undefined || byName === undefined ? (byId ?? byName) : stricterPolicy(byId, byName);
+}
+
+function declaredPolicy(agent: AgentRestrictions, tool: string, toolName: string): ApprovalPolicy {
+  return namedPolicy(agent, tool, toolName) ?? explicitPolicy(agent.approvals, '*') ?? 'always_allow';
 }
 
 /** Returns the key of the enclosing call; undefined for a root. */

@@ -6,6 +6,7 @@ import { codeOf } from '../../spec/support/code-of.js';
 import { errorOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { trustPredicateOf } from './authority.js';
+import { loadProviders, providerIdsOf } from './compose/adapters.js';
 import { composeHost, loadLoops, loadSettings } from './compose.js';
 import { type Environment, type Flags, UsageError } from './settings.js';
 
@@ -96,6 +97,57 @@ verifies('definition.load', 'a given file is loaded once, together with its dire
   const missing = await loadLoops(await settingsOf({}, { loops: 'nowhere' }));
   expect(missing.badFiles).toHaveLength(1);
   expect((await loadLoops(await settingsOf({}))).badFiles).toEqual([]);
+});
+
+verifies('definition.failed', 'a run of a loop that failed to load reports the problems of its file', async () => {
+  const step = { loopId: 'broken', inputMapping: '$.input' };
+  const { tool: _, ...untyped } = echoTool;
+  const settings = await settingsOf({
+    'loops/broken.json': { ...echoTool, id: 'broken', version: 'one', kind: 'tol' },
+    'loops/syntax.json': '{\n  "id": ',
+    'loops/greeter.mjs': 'export default 1;',
+    'loops/caller.json': { ...untyped, id: 'caller', kind: 'composite', composite: { steps: [step] } },
+    'loops/agent.json': {
+      ...{ ...untyped, id: 'agent', kind: 'composite' },
+      composite: { agent: { backend: { id: 'mock' }, tools: ['broken'] } },
+    },
+  });
+  const { host, close } = await composeHost(settings);
+  const failureOf = async (loop: string) => errorOf(await host.run({ loop, input: {} }));
+  const file = join(settings.cwd, 'loops', 'broken.json');
+  const flaw = { file, path: '/version', line: expect.any(Number), column: expect.any(Number) };
+  const details = { loopId: 'broken', flaws: expect.arrayContaining([{ ...flaw, reason: expect.any(String) }]) };
+  const message = expect.stringContaining(`"broken" could not be loaded: ${file}:`);
+  expect(await failureOf('broken')).toMatchObject({ code: 'DEFINITION_INVALID', message, details });
+  expect(await failureOf('syntax')).toMatchObject({ code: 'DEFINITION_INVALID', details: { flaws: [{ line: 2 }] } });
+  const child = { code: 'DEFINITION_INVALID', message: expect.stringContaining(`could not be loaded: ${file}:`) };
+  expect(await failureOf('caller')).toMatchObject({ ...child, details: { ...details, stepIndex: 0 } });
+  expect(await failureOf('agent')).toMatchObject({ ...child, details });
+  expect((await failureOf('greeter'))?.message).toContain('not trusted');
+  const missing = await failureOf('unknown');
+  expect(missing).toMatchObject({ code: 'LOOP_NOT_FOUND', message: expect.stringContaining('greeter.mjs') });
+  await close();
+});
+
+verifies('model.required', 'the config may name the model of prompts that name none', async () => {
+  const files = { 'loops/asks.json': promptLoop };
+  const without = await loadLoops(await settingsOf(files));
+  const reason = expect.stringMatching(/is required: a prompt needs a model\..*rondo\.toml.*anthropic.*"mock"/);
+  expect(without.badFiles).toMatchObject([{ path: '/backend', line: 1, loopId: 'asks', reason }]);
+  const settings = await settingsOf({ ...files, 'rondo.toml': 'model = "mock:mock-7"' });
+  const { host, registry, close } = await composeHost(settings);
+  expect(registry.find('asks')?.definition.backend).toEqual({ id: 'mock', model: 'mock-7' });
+  expect(await host.run({ loop: 'asks', input: {} })).toMatchObject({ status: 'ok' });
+  await close();
+  const misspelt = await settingsOf({ ...files, 'rondo.toml': 'model = "antropic:x"' });
+  await expect(loadLoops(misspelt)).rejects.toThrow('"antropic" is not configured; did you mean "anthropic"?');
+});
+
+verifies('policy.backend', 'the providers that are loaded are those that definitions may name', async () => {
+  const backend = { kind: 'openai-compatible', baseURL: 'http://127.0.0.1:9/v1' } as const;
+  const settings = await settingsOf({});
+  const config = { ...settings.config, backends: new Map([['lab', backend]]) };
+  expect([...(await loadProviders({ ...settings, config })).keys()]).toEqual(providerIdsOf(config));
 });
 
 verifies('turn.status', 'a composed host runs the loops of the project', async () => {

@@ -25,7 +25,6 @@ export {
   type Definitions,
   emptyDefinitions,
   type FileWarning,
-  findUnknownBackends,
   loadLoops,
 } from './compose/project-loops.js';
 export { loadSettings, type ProjectSettings, readTrustFile, writeTrustFile } from './compose/project-settings.js';

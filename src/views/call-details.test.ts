@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { hostOf, prompt, textProvider, tool } from '../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../spec/support/scripted-agents.js';
 import { verifies } from '../../spec/verifies.js';
+import type { ModelProvider } from '../loops/model.js';
 import { usageOf } from './call-details.js';
 
 verifies('turn.details', 'a prompt has its input, rendered prompt, reply, output and tokens', async () => {
@@ -55,13 +56,14 @@ verifies('turn.details', 'an agent has its replies, and its tools are calls belo
 
 verifies('turn.details', 'failed attempts and replies from the cache are distinguished', async () => {
   const policy = { cache: {}, fallback: [{ id: 'replies' }] };
-  const loop = prompt('ask', 'Q {{q}}', { backend: { id: 'absent' }, outputSchema: { type: 'string' }, policy });
-  const host = hostOf([loop], { providers: [textProvider(['first'])] });
+  const loop = prompt('ask', 'Q {{q}}', { backend: { id: 'closed' }, outputSchema: { type: 'string' }, policy });
+  const closed: ModelProvider = { id: 'closed', defaultModel: 'm', open: () => Promise.reject(new Error('no key')) };
+  const host = hostOf([loop], { providers: [closed, textProvider(['first'])] });
   const first = await host.run({ loop: 'ask', input: { q: 1 } });
   const second = await host.run({ loop: 'ask', input: { q: 1 } });
   const [asked] = await host.archive.calls(first.turnId);
   expect(asked?.modelCalls).toMatchObject([
-    { provider: 'absent', error: { code: 'BACKEND_FAILED' } },
+    { provider: 'closed', error: { code: 'BACKEND_FAILED' } },
     { provider: 'replies', prompt: 'Q 1', reply: { text: 'first' } },
   ]);
   const cached = await host.archive.calls(second.turnId);

@@ -314,7 +314,7 @@ function forgedGrantCases() {
       const { host, rondo } = await createHost();
       const loop = await singleToolAgent(tool);
       const value = {
-        tool: 'pay',
+        tool: 'assistant.pay',
         definition: '',
         schema: LIMIT,
         limitedPaths: ['["amount"]'],

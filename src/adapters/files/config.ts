@@ -40,6 +40,8 @@ export interface ProjectConfig {
   readonly store?: string;
   /** The name of the engine that runs turns. It is not validated here. */
   readonly engine?: string;
+  /** The model of prompts that name none: `PROVIDER` or `PROVIDER:MODEL`. */
+  readonly model?: string;
   /** Keyed by `backend/model`. */
   readonly prices: ReadonlyMap<string, Price>;
   /** Keyed by provider id. */
@@ -157,6 +159,7 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
       loops: loops === undefined ? undefined : resolve(home, loops),
       store: resolveStoreUrl(home, optionalString(root, 'store')),
       engine: optionalString(root, 'engine'),
+      model: optionalString(root, 'model', /^[^:\s][^:]*(?::\S.*)?$/s, '"PROVIDER" or "PROVIDER:MODEL"'),
     }),
     prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrice(entry, path)])),
     backends: new Map(

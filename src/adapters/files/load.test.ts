@@ -85,6 +85,7 @@ verifies('definition.load', 'an invalid file is reported and the others load', a
       line: 4,
       column: 2,
       reason: expect.stringContaining('semantic'),
+      loopId: 'x',
     },
     ...['/inputSchema', '/outputSchema', '/kind'].map((path) => ({
       file: join(directory, 'flawed.json'),
@@ -92,6 +93,7 @@ verifies('definition.load', 'an invalid file is reported and the others load', a
       line: 1,
       column: 1,
       reason: 'is required',
+      loopId: 'x',
     })),
   ]);
   expect(badIn(loaded, directory).filter((problem) => !problem.startsWith('flawed'))).toEqual(

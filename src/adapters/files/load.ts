@@ -12,7 +12,7 @@ import type { LoopDef } from '../../protocol/loop.js';
 import { isDefinitionModule, NO_DEFINITION_REASON } from './definition-module.js';
 import { describeError } from './document-read-error.js';
 import { importLoops } from './import-loops.js';
-import { type BadFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
+import { type BadFile, nameOfFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
 import { describeSystemError, readText } from './read-text.js';
 
 /** Options of {@link loadDefinitions} and {@link loadDefinitionFile}. */
@@ -45,7 +45,10 @@ const IGNORED_FILE_NAMES =
 const isDocument = (file: string): boolean => /\.(?:json|toml)$/.test(file);
 const isModule = (file: string): boolean => /\.(?:mjs|js|ts)$/.test(file);
 const NOTHING: LoadedDefinitions = { definitions: [], badFiles: [], skipped: [] };
-const rejectFile = (file: string, reason: string): LoadedDefinitions => ({ ...NOTHING, badFiles: [{ file, reason }] });
+const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
+  ...NOTHING,
+  badFiles: [{ file, reason, loopId: nameOfFile(file) }],
+});
 
 /**
  * Loads all definitions of a directory. Ignores files such as package.json, tests and scripts (`IGNORED_FILE_NAMES`).
@@ -55,7 +58,8 @@ const rejectFile = (file: string, reason: string): LoadedDefinitions => ({ ...NO
 export async function loadDefinitions(directory: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const home = resolve(directory);
   const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
-  if (typeof items === 'string') return rejectFile(home, `the directory cannot be listed: ${items}`);
+  if (typeof items === 'string')
+    return { ...NOTHING, badFiles: [{ file: home, reason: `the directory cannot be listed: ${items}` }] };
   const candidates = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
   const files = candidates.map(({ name }) => join(home, name)).sort();
   const links = new Set(candidates.filter((item) => item.isSymbolicLink()).map(({ name }) => join(home, name)));

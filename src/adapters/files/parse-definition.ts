@@ -1,5 +1,8 @@
 /** Parses a document into a definition, and reports problems with their lines and columns. */
+import { parse as parsePath } from 'node:path';
 import { LoopError } from '../../base/errors.js';
+import { ownProperty } from '../../base/own-property.js';
+import type { DefinitionProblem } from '../../loops/failed-definition.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import { DocumentReadError, describeError, type TextPosition } from './document-read-error.js';
 import { parseJson, positionInJson } from './parse-json.js';
@@ -12,14 +15,9 @@ import { parseToml, positionInToml } from './parse-toml.js';
 export type ParseDefinition = (value: unknown, where: string) => LoopDef;
 
 /** One problem in one file. */
-export interface BadFile {
-  readonly file: string;
-  readonly reason: string;
-  /** A JSON Pointer to the member concerned. */
-  readonly path?: string;
-  /** The one-based line and column, if the position is known. */
-  readonly line?: number;
-  readonly column?: number;
+export interface BadFile extends DefinitionProblem {
+  /** The id of the loop that the file defines or, if the id cannot be read, the name of the file. */
+  readonly loopId?: string;
 }
 
 /** A valid definition, or the problems of the document. */
@@ -61,16 +59,32 @@ function definitionFlawsOf(thrown: LoopError): DefinitionFlaw[] {
  */
 export function parseDefinitionText(file: string, text: string, parse: ParseDefinition): DefinitionResult {
   const format = file.endsWith('.toml') ? tomlFormat : jsonFormat;
+  let loopId = nameOfFile(file);
   try {
     const value = format.parse(text);
+    loopId = idIn(value) ?? loopId;
     if (Array.isArray(value))
       throw new DocumentReadError('it is an array, not a definition; name a script file *.script.json');
     return { definition: parse(value, file) };
   } catch (thrown) {
-    if (thrown instanceof LoopError) return { badFiles: withPositions(file, text, definitionFlawsOf(thrown), format) };
+    if (thrown instanceof LoopError) {
+      const located = withPositions(file, text, definitionFlawsOf(thrown), format);
+      return { badFiles: located.map((problem) => ({ ...problem, loopId })) };
+    }
     if (!(thrown instanceof DocumentReadError)) throw thrown;
-    return { badFiles: [{ file, reason: describeError(thrown), ...thrown.position }] };
+    return { badFiles: [{ file, reason: describeError(thrown), ...thrown.position, loopId }] };
   }
+}
+
+/** Returns the name of a file without its extension. */
+export function nameOfFile(file: string): string {
+  return parsePath(file).name;
+}
+
+/** Returns the id of a parsed document; undefined if it has none. */
+function idIn(value: unknown): string | undefined {
+  const id = ownProperty(value, 'id');
+  return typeof id === 'string' && id !== '' ? id : undefined;
 }
 
 function withPositions(

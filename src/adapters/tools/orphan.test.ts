@@ -153,7 +153,7 @@ verifies('tool.orphan', 'a process that left the group and keeps the pipes open 
 verifies('tool.orphan', 'a tool that prints too much is killed with its children', async () => {
   const origin = trusted({ tool: sh('sleep 300 & echo $! > child; yes') });
   const tool = await execTools().open('tool', origin, { maxOutputBytes: 1000 });
-  expect((await failure(tool(null, call()))).data).toEqual({ maxOutputBytes: 1000 });
+  expect((await failure(tool(null, call()))).data).toMatchObject({ maxOutputBytes: 1000 });
   expect(await hasExited(await readPid(join(origin.directory, 'child')))).toBe(true);
 });
 

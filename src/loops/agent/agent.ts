@@ -10,7 +10,6 @@ import type { Validator } from '../../json/schema.js';
 import type { Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
-import type { Model } from '../../protocol/model.js';
 import { ROUND_BEGUN } from '../../views/history.js';
 import {
   assistantMessage,
@@ -23,9 +22,11 @@ import {
   userMessage,
 } from '../../views/messages.js';
 import { appendPointer } from '../definition/shape.js';
+import { failedDefinitionError } from '../failed-definition.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
 import type { ModelDelta } from '../model-call.js';
+import type { ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, servicesOf, type TurnContext, turnIdOf } from '../services.js';
 import { MessageLog } from './message-log.js';
@@ -41,10 +42,10 @@ interface AgentBodyOptions {
   readonly origin: DefinitionOrigin;
   /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
-  /** The model object of an agent in code, which replaces the backend. */
-  readonly model: Model | undefined;
-  /** True if a loop with this id is part of the linked loop. */
-  includesLoop(id: string): boolean;
+  /** The model objects of an agent in code. */
+  readonly modelObjects: readonly ModelObject[] | undefined;
+  /** True if a loop with this id, or an inline tool of this name, is part of the linked loop. */
+  includesLoop(name: string): boolean;
 }
 
 const DEFAULT_MAX_ROUNDS = 20;
@@ -54,7 +55,7 @@ const INBOX_READ_TYPE = 'rondo.inbox.read';
 
 /**
  * Returns the body of an agent. Before the first round it throws LOOP_NOT_FOUND if a tool is not linked, and
- * DEFINITION_INVALID if an approval policy names a loop that is not linked.
+ * DEFINITION_INVALID if its definition could not be loaded or if an approval policy names a loop that is not linked.
  */
 export function agentBody(
   options: AgentBodyOptions,
@@ -64,20 +65,18 @@ export function agentBody(
   const table = new ToolTable(tools);
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
-    if (missing !== undefined) throw missingToolError(id, missing.loopId);
-    const unknown = Object.keys(spec.approvals ?? {}).find(
-      (name) => name !== '*' && !table.byName.has(name) && !options.includesLoop(name),
-    );
+    if (missing !== undefined) throw missingToolError(id, missing);
+    const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
     const services = servicesOf(scope);
     return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
   };
 }
 
-function missingToolError(agent: string, name: string): LoopError {
-  return new LoopError('LOOP_NOT_FOUND', `The agent "${agent}" has a tool "${name}", which is not registered here.`, {
-    loopId: name,
-  });
+function missingToolError(agent: string, { loopId, failure }: LinkedTool): LoopError {
+  const subject = `The agent "${agent}" has a tool "${loopId}", which`;
+  if (failure !== undefined) return failedDefinitionError(failure, subject);
+  return new LoopError('LOOP_NOT_FOUND', `${subject} is not registered here.`, { loopId });
 }
 
 /**
@@ -196,8 +195,7 @@ class AgentRun {
   /** Registers the restrictions of this agent for everything that runs below it. */
   private addRestrictions(at: number): void {
     const { id, spec } = this.options;
-    const { mode, stop } = spec;
-    const approvals = this.toolTable.approvalsById(spec.approvals);
+    const { approvals, mode, stop } = spec;
     if (stop?.deadlineMs !== undefined) this.deadline = this.startDeadline(at + stop.deadlineMs, stop.deadlineMs);
     const deadline = this.deadline?.period.endsAtElapsed;
     const { byId: tools } = this.toolTable;
@@ -218,7 +216,7 @@ class AgentRun {
 
   private callModel(): Promise<ModelReply> {
     const { services, scope } = this;
-    const { policy, origin, definitionFingerprint, model } = this.options;
+    const { policy, origin, definitionFingerprint, modelObjects } = this.options;
     const { onLiveDelta } = this.turnContext;
     const generationId = scope.key;
     const request = this.buildRequest();
@@ -230,7 +228,7 @@ class AgentRun {
       policy: withNamedFallbacks(policy, services),
       definitionFingerprint,
       replyCountScope: 'session',
-      model,
+      modelObjects,
       conversation: this.conversation,
       hasTokenLimit: inputTokens !== undefined || outputTokens !== undefined,
       annotateReply: (reply) => this.withEstimates(this.toolTable.withToolNames(reply), request),
@@ -259,12 +257,9 @@ class AgentRun {
   }
 
   private buildRequest(): ModelRequest {
-    const { spec, model, policy } = this.options;
+    const { spec, policy } = this.options;
     const { messages, lengthChars } = this.messageLog;
-    const ref =
-      model === undefined
-        ? this.services.toModelRef(spec.backend)
-        : { id: spec.backend.id, model: model.modelId, options: undefined };
+    const ref = this.services.toModelRef(spec.backend);
     const request: { -readonly [K in keyof ModelRequest]: ModelRequest[K] } = {
       backendId: ref.id,
       model: ref.model,

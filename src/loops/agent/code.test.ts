@@ -154,7 +154,7 @@ verifies(
     const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
     expect(refusal({ aprovals: {} })).toThrow('unknown option "aprovals"');
     expect(refusal({ tools: [{}] })).toThrow('made with tool()');
-    expect(refusal({ model: 7 })).toThrow('its model must be');
+    expect(refusal({ model: 7 })).toThrow('model must be');
     expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');
     const filters = { before: [{ pattern: 'a' }] };
     expect(refusal({ policy: { filters } })).toThrow('/policy/filters: has no effect on an agent');

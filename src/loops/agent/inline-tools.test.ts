@@ -75,7 +75,7 @@ verifies('agent.inline', 'an approval names the loop id, and the tool call of th
   expect(calls).toMatchObject([{ content: { toolName: 'weather', approvalStatus: 'pending_approval' } }]);
 });
 
-verifies('agent.inline', 'policies accept the name, within the agent, and the id', async () => {
+verifies('agent.inline', 'policies of every enclosing agent accept the name and the id', async () => {
   const statusWith = async (approvals: object, options: object) => {
     const inner = defineAgent({ id: 'north', model: callWeather(), tools: [weather('wind', options)], ...approvals });
     return (await hostOf([inner]).run({ loop: inner, input: INPUT })).status;
@@ -86,16 +86,14 @@ verifies('agent.inline', 'policies accept the name, within the agent, and the id
   }
   const mixed = { approvals: { weather: 'always_allow', 'north.weather': 'ask' } };
   expect(await statusWith(mixed, {})).toBe('paused');
-  const north = defineAgent({ id: 'north', model: callWeather(), tools: [weather('wind')] });
+  const north = () => defineAgent({ id: 'north', model: callWeather(), tools: [weather('wind')] });
   const providers = [replyProvider([{ calls: [['north', INPUT]] }, { text: 'done' }])];
   const outer = (approvals: object) => agentDef('boss', { tools: ['north'], ...approvals });
   const run = (approvals: object) =>
-    hostOf([north, outer(approvals)], { providers }).run({ loop: 'boss', input: INPUT });
-  expect((await run({ approvals: { 'north.weather': 'ask' } })).status).toBe('paused');
-  expect(await run({ approvals: { weather: 'ask' } })).toMatchObject({
-    status: 'error',
-    error: { code: 'DEFINITION_INVALID' },
-  });
+    hostOf([north(), outer(approvals)], { providers }).run({ loop: 'boss', input: INPUT });
+  for (const name of ['weather', 'north.weather', '*'])
+    expect((await run({ approvals: { [name]: 'ask' } })).status, name).toBe('paused');
+  expect(await run({ approvals: { rain: 'ask' } })).toMatchObject({ error: { code: 'DEFINITION_INVALID' } });
 });
 
 verifies('agent.inline', 'a reserved or ambiguous name of an inline tool is refused', () => {
@@ -109,4 +107,19 @@ verifies('agent.inline', 'a reserved or ambiguous name of an inline tool is refu
   expect(define([named('x'), loop('a.x')])).toThrow(/twice/);
   expect(define([named('x'), named('a.x')])).toThrow(/would both see as/);
   expect(define([named('x'), loop('model')])).not.toThrow();
+});
+
+verifies('agent.inline', 'the policy of a tool call does not loosen what runs inside of it', async () => {
+  const pay = defineLoop({ id: 'pay', input: true, output: true, tool: () => 'paid' });
+  const work = defineLoop({
+    id: 'work',
+    input: true,
+    output: true,
+    run: async (input, scope) => (await scope.call(pay, input)) as never,
+  });
+  const model = modelOf([{ calls: [['work', {}]] }, { text: 'done' }]);
+  const agent = defineAgent({ id: 'boss', model, tools: [work], approvals: { work: 'always_allow', '*': 'ask' } });
+  const host = hostOf([agent]);
+  await host.run({ loop: agent, input: INPUT });
+  expect((await onlyPending(host)).tool).toBe('pay');
 });

@@ -4,14 +4,15 @@
  */
 
 import { toLoopError } from '../../base/errors.js';
-import { type RestrictionTable, stricterPolicy } from '../../policy/restrictions.js';
+import type { RestrictionTable } from '../../policy/restrictions.js';
 import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
-import type { AgentSpec, ApprovalPolicy, LoopDef } from '../../protocol/loop.js';
+import type { LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';
 import { TOOL_REFUSED } from '../../views/history.js';
 import { parseArguments, type RecordedToolCall, type ToolCallOutcome } from '../../views/messages.js';
 import { toolNameOf } from '../../views/tool-name.js';
+import type { FailedDefinition } from '../failed-definition.js';
 import type { ModelReply } from '../model.js';
 
 /** A loop that the model may call. */
@@ -27,6 +28,8 @@ export interface LinkedTool {
   /** True if the loop declares that it changes nothing; see `isReadOnlyLoop`. */
   isReadOnly: boolean;
   loop: Loop | undefined;
+  /** Why the definition of the loop could not be loaded, if it was found. */
+  failure: FailedDefinition | undefined;
 }
 
 /** Returns the description of a loop for the model, under the name of the tool. */
@@ -78,19 +81,6 @@ export class ToolTable {
     if (tool === undefined || (tool.name === call.name && !tool.isReadOnly)) return call;
     return tool.isReadOnly ? { ...call, name: tool.name, readOnly: true } : { ...call, name: tool.name };
   }
-
-  /** Returns approval policies by loop id: the name of an inline tool stands for its id, and the stricter policy wins. */
-  approvalsById(approvals: AgentSpec['approvals']): AgentSpec['approvals'] {
-    if (approvals === undefined || this.tools.every(({ name, loopId }) => name === loopId)) return approvals;
-    const byId: { [tool: string]: ApprovalPolicy } = { ...approvals };
-    for (const { name, loopId } of this.tools) {
-      const policy = Object.hasOwn(approvals, name) ? approvals[name] : undefined;
-      if (policy === undefined) continue;
-      const other = Object.hasOwn(approvals, loopId) ? approvals[loopId] : undefined;
-      byId[loopId] = other === undefined ? policy : stricterPolicy(policy, other);
-    }
-    return byId;
-  }
 }
 
 /** The options for running the tool calls of one reply. */
@@ -134,12 +124,12 @@ function runToolCall(
   if (refusalReason !== undefined) return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', refusalReason);
   if (loop === undefined)
     return refuseToolCall(scope, call, 'TOOL_NOT_FOUND', unknownToolMessage(call.name, toolsByName));
-  if (restrictions.approvalPolicy(key, loopId) === 'blocked')
+  if (restrictions.approvalPolicy(key, loopId, call.name) === 'blocked')
     return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
   // parseArgumentsOrText returned the text itself, so it is not valid JSON: no JSON text equals its own value.
   if (args === call.input)
     return refuseToolCall(scope, call, 'INPUT_VALIDATION_FAILED', invalidArgumentsMessage(call.input));
-  restrictions.toolCallStarted(key, { agentKey, toolCallId: call.id, toolName: call.name, timeoutMs });
+  restrictions.toolCallStarted(key, { agentKey, toolCallId: call.id, loopId, toolName: call.name, timeoutMs });
   const finish = (outcome: ToolCallOutcome): ToolCallOutcome => {
     restrictions.toolCallEnded(key);
     return outcome;

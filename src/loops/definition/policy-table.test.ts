@@ -6,6 +6,7 @@ import type { Json } from '../../protocol/json.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import { defineLoop } from '../define.js';
 import { defineAgent } from '../define-agent.js';
+import type { PolicyOption } from '../model-ref.js';
 import { type LoopForm, policyTable } from './policy-table.js';
 
 type Key = keyof Required<PolicySpec>;
@@ -24,22 +25,31 @@ const SAMPLE: Required<PolicySpec> = {
 const base = { id: 'x', name: 'X', version: '1.0.0', inputSchema: true, outputSchema: true };
 const steps = [{ loopId: 'y', inputMapping: '$.input' }];
 
+/** Returns a policy as it is written in code, where a route names its `model`. */
+function inCode({ routing, ...policy }: PolicySpec): PolicyOption {
+  return {
+    ...policy,
+    ...(routing !== undefined && { routing: routing.map(({ when, backend: model }) => ({ when, model })) }),
+  };
+}
+
 /** Makes a loop of each form with a policy: as a document and in code, where both exist. */
 const makers: { readonly [form in LoopForm]: readonly ((policy: PolicySpec) => unknown)[] } = {
   prompt: [
-    (policy) => ({ ...base, kind: 'prompt', prompt: { template: 'hi' }, policy }),
-    (policy) => defineLoop({ id: 'x', input: true, output: true, prompt: 'hi', policy }),
+    (policy) => ({ ...base, kind: 'prompt', prompt: { template: 'hi' }, backend: { id: 'mock' }, policy }),
+    (policy) => defineLoop({ id: 'x', input: true, output: true, prompt: 'hi', model: 'mock', policy: inCode(policy) }),
   ],
   tool: [
     (policy) => ({ ...base, kind: 'tool', tool: { implementation: 'builtin:echo', safety: 'keyed' }, policy }),
-    (policy) => defineLoop({ id: 'x', input: true, output: true, tool: () => 1, safety: 'pure', policy }),
+    (policy) =>
+      defineLoop({ id: 'x', input: true, output: true, tool: () => 1, safety: 'pure', policy: inCode(policy) }),
   ],
   agent: [
     (policy) => ({ ...base, kind: 'composite', composite: { agent: { backend: { id: 'mock' }, tools: [] } }, policy }),
-    (policy) => defineAgent({ id: 'x', model: 'mock', policy }),
+    (policy) => defineAgent({ id: 'x', model: 'mock', policy: inCode(policy) }),
   ],
   steps: [(policy) => ({ ...base, kind: 'composite', composite: { steps }, policy })],
-  code: [(policy) => defineLoop({ id: 'x', input: true, output: true, run: () => 1, policy })],
+  code: [(policy) => defineLoop({ id: 'x', input: true, output: true, run: () => 1, policy: inCode(policy) })],
 };
 
 function refusalOf(register: () => unknown): LoopError | undefined {

@@ -5,6 +5,7 @@ import type { Model } from '../../protocol/model.js';
 import { isThenable } from '../../protocol/thenable.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { callModel, type ModelDelta } from '../model-call.js';
+import { findModelObject, type ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, turnIdOf } from '../services.js';
 import { toOpenError } from './backend-error.js';
@@ -21,8 +22,8 @@ interface ModelEffectOptions {
    * A scripted model continues its script at this count.
    */
   readonly replyCountScope: 'turn' | 'session';
-  /** Replaces the model of the request's backend. It does not apply once a layer has chosen another backend. */
-  readonly model?: Model | undefined;
+  /** The model objects of a loop in code. Other models are opened by their providers. */
+  readonly modelObjects: readonly ModelObject[] | undefined;
   readonly conversation?: ModelConversation;
   /**
    * True if a limit depends on the reported tokens, which some models report only in one of the two kinds of calls.
@@ -54,7 +55,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
         signalForModel,
         conversation,
         onDelta,
-        alwaysStreams: options.hasTokenLimit === true || !canSkipStreaming(current, request, options),
+        alwaysStreams: options.hasTokenLimit === true || !canSkipStreaming(current, options),
         clock: services.clock,
         annotateReply,
       });
@@ -65,7 +66,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
     let model: Model | PromiseLike<Model>;
     // guard: backend-open-error-caught
     try {
-      model = openModel(current, request, options);
+      model = openModel(current, options);
       if (isThenable(model))
         return Promise.resolve(model as PromiseLike<Model>).then(call, /* guard: backend-open-rejection-caught */ fail);
     } catch (thrown) {
@@ -78,30 +79,19 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
 }
 
-/** Returns the model object that answers this request; undefined if the provider opens the model. */
-function modelObjectFor(
-  { backendId, model }: ModelRequest,
-  original: ModelRequest,
-  { model: modelObject }: ModelEffectOptions,
-): Model | undefined {
-  return backendId === original.backendId && model === original.model ? modelObject : undefined;
-}
-
 /** Returns true if a reply that nobody watches may be requested without streaming. */
-function canSkipStreaming(current: ModelRequest, original: ModelRequest, options: ModelEffectOptions): boolean {
-  if (modelObjectFor(current, original, options) !== undefined) return true;
-  return options.services.provider(current.backendId).repliesLocally === true;
+function canSkipStreaming({ backendId, model }: ModelRequest, { modelObjects, services }: ModelEffectOptions): boolean {
+  if (findModelObject(modelObjects, backendId, model) !== undefined) return true;
+  return services.provider(backendId).repliesLocally === true;
 }
 
 function openModel(
   current: ModelRequest,
-  original: ModelRequest,
-  effectOptions: ModelEffectOptions,
+  { services, scope, origin, modelObjects, replyCountScope }: ModelEffectOptions,
 ): Model | PromiseLike<Model> {
   const { backendId: id, model, options } = current;
-  const modelObject = modelObjectFor(current, original, effectOptions);
-  if (modelObject !== undefined) return modelObject;
-  const { services, scope, origin, replyCountScope } = effectOptions;
+  const object = findModelObject(modelObjects, id, model);
+  if (object !== undefined) return object;
   const ref = options === undefined ? { id, model } : { id, model, options };
   const turnId = turnIdOf(scope);
   const provider = services.provider(id);

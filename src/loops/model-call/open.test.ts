@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { hostOf, prompt, textProvider } from '../../../spec/support/host-fixture.js';
 import { errorOf } from '../../../spec/support/turn-results.js';
 import { verifies } from '../../../spec/verifies.js';
+import { memoryStore } from '../../adapters/memory/index.js';
 import { LoopError } from '../../base/errors.js';
 import { ManualClock } from '../../testing/manual-clock.js';
 import { defineAgent } from '../define-agent.js';
@@ -36,8 +37,7 @@ const thenable = Object.fromEntries([
 ]);
 
 /** Backends that cannot be opened, with a description for the test titles. */
-const broken: readonly [description: string, backend: ModelProvider | undefined][] = [
-  ['a backend that does not exist', undefined],
+const broken: readonly [description: string, backend: ModelProvider][] = [
   ['an open that throws an error', throwing(new Error('no package'))],
   ['an open that throws a LoopError with another code', throwing(new LoopError('DEFINITION_INVALID', 'bad options'))],
   ['an open that throws BACKEND_FAILED', throwing(new LoopError('BACKEND_FAILED', 'no key', { retryable: false }))],
@@ -53,7 +53,7 @@ const broken: readonly [description: string, backend: ModelProvider | undefined]
 ];
 
 for (const [description, backend] of broken) {
-  const providers = backend === undefined ? [] : [backend];
+  const providers = [backend];
   for (const ref of [{ id: 'bad' }, { id: 'bad', model: 'named' }]) {
     const named = 'model' in ref ? ' (explicit model)' : '';
 
@@ -88,12 +88,18 @@ for (const [description, backend] of broken) {
   }
 }
 
-verifies('policy.backend', 'an unknown fallback does no harm while the first backend answers', async () => {
-  const policy = { fallback: [{ id: 'missing' }] };
-  const host = hostOf([prompt('p', 'hi', { backend: { id: 'replies' }, policy })], {
-    providers: [textProvider(['well'])],
-  });
-  expect(await host.run({ loop: 'p', input: {} })).toMatchObject({ status: 'ok', output: { text: 'well' } });
+verifies('policy.backend', 'a turn that began with a backend which is no longer configured falls back', async () => {
+  const store = memoryStore();
+  const policy = { approval: 'ask', fallback: [{ id: 'replies' }] } as const;
+  const definition = prompt('p', 'hi', { backend: { id: 'bad', model: 'b' }, policy });
+  const providers = [textProvider(['well'])];
+  const first = hostOf([definition], { store, providers: [throwing('no'), ...providers] });
+  const { status, turnId } = await first.run({ loop: 'p', input: {} });
+  expect(status).toBe('paused');
+  const second = hostOf([], { store, providers });
+  const [approval] = await second.archive.approvals();
+  await second.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
+  expect(await second.resume(turnId)).toMatchObject({ status: 'ok', output: { text: 'well' } });
 });
 
 verifies('policy.backend', 'an open that never settles times out and causes a fallback', async () => {

@@ -4,6 +4,11 @@ import { resolve } from 'node:path';
 import { LoopError } from '../../base/errors.js';
 import { nearestWord } from '../../base/nearest-word.js';
 import { isLoopId } from '../../loops/definition/loop-identity.js';
+import {
+  describeProblem,
+  failedDefinitionError,
+  loopNotFoundError as notFoundError,
+} from '../../loops/failed-definition.js';
 import type { Registry } from '../../loops/registry.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings } from '../compose.js';
 import { UsageError } from '../settings.js';
@@ -59,10 +64,7 @@ function parseLoopReference(argument: string, option: string | undefined, regist
 function singleLoopIn(file: string, { loops, badFiles }: Definitions, option: string | undefined): LoopReference {
   const problems = badFiles.filter((item) => item.file === file);
   const [problem] = problems;
-  if (problem !== undefined) {
-    const flaws = problems.map((item) => ({ ...item }));
-    throw new LoopError('DEFINITION_INVALID', describeBadFile(problem), { flaws });
-  }
+  if (problem !== undefined) throw failedDefinitionError({ id: problem.loopId ?? file, problems });
   const definitions = loops.filter((item) => item.file === file).map(({ registered }) => registered.definition);
   const [loop] = definitions;
   if (loop === undefined) throw new UsageError(`${file} contains no loop.`);
@@ -99,10 +101,15 @@ export async function findLoop(
   return { wanted, definitions };
 }
 
-/** Returns the LOOP_NOT_FOUND error for a loop argument, with hints. */
+/**
+ * Returns the error for a loop argument without a loop: the problems of its file if its definition could not be loaded,
+ * or else LOOP_NOT_FOUND with hints.
+ */
 export function loopNotFoundError(argument: string, wanted: LoopReference, definitions: Definitions): LoopError {
+  const error = notFoundError(definitions.registry, wanted.id, `"${argument}"`);
+  if (error.code !== 'LOOP_NOT_FOUND') return error;
   const hints = missingLoopHints(wanted, definitions).map((line) => ` ${line}`);
-  return new LoopError('LOOP_NOT_FOUND', `There is no loop "${argument}".${hints.join('')} See: rondo list`);
+  return new LoopError(error.code, `${error.message}${hints.join('')} See: rondo list`, error.data);
 }
 
 /** Returns hints for a loop that was not found: its other versions, or a similar id. */
@@ -139,7 +146,6 @@ export function warnIgnoredKeys(warnings: Definitions['warnings'], terminal: Ter
 }
 
 /** Describes a problem in one line: file, line, path and reason. */
-export function describeBadFile({ file, path, line, column, reason }: BadFile): string {
-  const location = line === undefined ? file : `${file}:${line}${column === undefined ? '' : `:${column}`}`;
-  return sanitizeText(`${location}: ${path ? `${path}: ` : ''}${reason}`);
+export function describeBadFile(problem: BadFile): string {
+  return sanitizeText(describeProblem(problem));
 }

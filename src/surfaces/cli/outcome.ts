@@ -105,6 +105,7 @@ function failedStepLines(details: unknown): readonly string[] {
 
 function adviceLines({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {
   if (code === 'LOOP_NOT_FOUND' && trace.length === 0) return ['Next: rondo list'];
+  if (code === 'DEFINITION_INVALID' && trace.length === 0) return ['Next: rondo check'];
   if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${sanitizeText(loopId)}`];
   if (code === 'KEY_CONFLICT') return ['Next: use another --key, or the same input and --as as before.'];
   if (code === 'REPLAY_MISMATCH') {

@@ -3,12 +3,13 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { CustomBackend, FoundDefinition } from '../../adapters/files/index.js';
+import type { CustomBackend, FoundDefinition, ProjectConfig } from '../../adapters/files/index.js';
 import type { Maintenance } from '../../adapters/sqlite/index.js';
 import { LoopError } from '../../base/errors.js';
 import { type Permits, permitsOf, sendRefusal } from '../../base/permits.js';
 import type { HostOptions } from '../../host/host.js';
 import type { ModelProvider } from '../../loops/model.js';
+import { builtInProviderIds } from '../../loops/model-ref.js';
 import type { ToolImplementation } from '../../loops/tool-implementation.js';
 import type { ToolSpec } from '../../protocol/loop.js';
 import { trustPredicateOf } from '../authority.js';
@@ -73,6 +74,11 @@ export function toolSchemesOf(definitions: readonly FoundDefinition[]): Iterable
   return [...schemes].every((scheme) => TOOL_LOADERS.has(scheme)) ? schemes : TOOL_LOADERS.keys();
 }
 
+/** Returns the ids of the model providers: the built-in ones, and those of the project's config. Loads none. */
+export function providerIdsOf({ backends }: Pick<ProjectConfig, 'backends'>): readonly string[] {
+  return [...builtInProviderIds, ...backends.keys()];
+}
+
 /**
  * Loads the model providers: the built-in ones, and those of the project's config. Throws a UsageError if the config
  * uses the name of a built-in one.
@@ -88,8 +94,14 @@ export async function loadProviders({
   const permits = permitsOf(env, authority);
   const options = { env, permits };
   const compatible = openaiCompatibleProvider(options);
-  const builtin = [mockProvider(), scriptedProvider(), openaiProvider(options), anthropicProvider(options), compatible];
-  const providers = new Map(builtin.map((provider) => [provider.id, provider]));
+  const builtIn: { readonly [id in (typeof builtInProviderIds)[number]]: ModelProvider } = {
+    anthropic: anthropicProvider(options),
+    openai: openaiProvider(options),
+    'openai-compatible': compatible,
+    scripted: scriptedProvider(),
+    mock: mockProvider(),
+  };
+  const providers = new Map<string, ModelProvider>(Object.entries(builtIn));
   const trusted = config.file !== undefined && trustPredicateOf(authority)(dirname(config.file));
   for (const [id, backend] of config.backends) {
     if (providers.has(id)) throw new UsageError(`${config.file}: [backends.${id}] is built in; choose another name.`);

@@ -6,10 +6,11 @@ import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { BadFile, FoundDefinition } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
-import type { RegisteredLoop, Registry } from '../../loops/registry.js';
+import { ownProperty } from '../../base/own-property.js';
+import type { RegisteredLoop, Registry, RegistryOptions } from '../../loops/registry.js';
 import { trustPredicateOf } from '../authority.js';
-import type { Settings } from '../settings.js';
-import { loadProviders, loadToolImplementations, toolSchemesOf } from './adapters.js';
+import { UsageError } from '../settings.js';
+import { loadToolImplementations, providerIdsOf, toolSchemesOf } from './adapters.js';
 import type { ProjectSettings } from './project-settings.js';
 
 /** A warning about a definition file; `mistake` is true if it is probably an error. */
@@ -34,7 +35,7 @@ export async function emptyDefinitions(): Promise<Definitions> {
 }
 
 /** Loads the definitions of the project's directory, or of the given files and their directories. */
-export async function loadLoops(settings: Settings, files: readonly string[] = []): Promise<Definitions> {
+export async function loadLoops(settings: ProjectSettings, files: readonly string[] = []): Promise<Definitions> {
   const [{ loadDefinitionFile, loadDefinitions }, { parseDefinition: parse }, { Registry }] = await Promise.all([
     import('../../adapters/files/load.js'),
     import('../../loops/definition/definition.js'),
@@ -48,16 +49,41 @@ export async function loadLoops(settings: Settings, files: readonly string[] = [
     ...directories.map((directory) => loadDefinitions(directory, options)),
   ]);
   const definitions = deduplicateLoops(loads.flatMap((load) => load.definitions));
-  const registry = new Registry(await loadToolImplementations(settings, toolSchemesOf(definitions)));
-  const { loops, badFiles, warnings } = await registerAll(registry, definitions);
-  return {
-    registry,
-    loops,
-    badFiles: distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...badFiles]),
-    // A file that the caller named has been imported.
-    skipped: distinctBadFiles(loads.flatMap((load) => load.skipped)).filter(({ file }) => !files.includes(file)),
-    warnings,
-  };
+  const registry = new Registry(
+    await loadToolImplementations(settings, toolSchemesOf(definitions)),
+    await registryOptionsOf(settings),
+  );
+  const { loops, badFiles: rejected, warnings } = await registerAll(registry, definitions);
+  const badFiles = distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...rejected]);
+  addFailures(registry, badFiles);
+  // A file that the caller named has been imported.
+  const skipped = distinctBadFiles(loads.flatMap((load) => load.skipped)).filter(({ file }) => !files.includes(file));
+  return { registry, loops, badFiles, skipped, warnings };
+}
+
+/** Returns the configured providers and the default model. Throws a UsageError if the config names an unknown provider. */
+async function registryOptionsOf({ config }: ProjectSettings): Promise<RegistryOptions> {
+  const providerIds = providerIdsOf(config);
+  if (config.model === undefined) return { providerIds };
+  const [{ parseModelText }, { unknownProviderReason }] = await Promise.all([
+    import('../../loops/model-ref.js'),
+    import('../../loops/definition/backends.js'),
+  ]);
+  const defaultModel = parseModelText(config.model) ?? { id: config.model };
+  if (providerIds.includes(defaultModel.id)) return { providerIds, defaultModel };
+  throw new UsageError(`${config.file}: model: ${unknownProviderReason(defaultModel.id, providerIds)}.`);
+}
+
+/** Records the loops that could not be loaded in the registry, each with all problems of its file. */
+function addFailures(registry: Registry, badFiles: readonly BadFile[]): void {
+  const problemsById = new Map<string, BadFile[]>();
+  for (const { loopId, ...problem } of badFiles) {
+    if (loopId === undefined) continue;
+    const problems = problemsById.get(loopId) ?? [];
+    problemsById.set(loopId, problems);
+    problems.push(problem);
+  }
+  for (const [id, problems] of problemsById) registry.addFailure({ id, problems });
 }
 
 /** Removes duplicates: a given file is also found in its directory. A module may export several loops, by name. */
@@ -103,14 +129,30 @@ function duplicateExportError({ definition: { id, version } }: RegisteredLoop): 
   return new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'exported twice' });
 }
 
+/** A problem at a JSON Pointer of a document. */
+interface Flaw {
+  readonly path: string;
+  readonly reason: string;
+}
+
 /** Returns the registry's error, with its line in the file if the definition is a document. */
 async function locateRejection(item: FoundDefinition, error: LoopError): Promise<readonly BadFile[]> {
   const { file } = item;
-  const { path = '', reason = error.message } = (error.data ?? {}) as { path?: string; reason?: string };
+  const { path = '', reason = error.message, flaws } = (error.data ?? {}) as Partial<Flaw> & { flaws?: Flaw[] };
   // The path of a schema error begins with the file, for readers; the pointer follows it.
   const pointer = /: (\/(?:input|output)Schema.*)$/s.exec(path)?.[1] ?? path;
-  if (!('definition' in item)) return [{ file, reason: `${item.name}: ${error.message}` }];
-  return locateInFile(file, [{ path: pointer, reason }]);
+  if (!('definition' in item)) {
+    const loopId = idOfExport(item.code) ?? item.name;
+    return [{ file, reason: `${item.name}: ${error.message}`, loopId }];
+  }
+  return locateInFile(file, flaws ?? [{ path: pointer, reason }]);
+}
+
+/** Returns the id of an exported definition or loop; undefined if it cannot be read. */
+function idOfExport(code: unknown): string | undefined {
+  const { definition } = (code ?? {}) as { readonly definition?: unknown };
+  const id = ownProperty(definition ?? code, 'id');
+  return typeof id === 'string' ? id : undefined;
 }
 
 /** Returns the warnings about a definition, with line numbers if it is a document. */
@@ -121,45 +163,10 @@ async function locateWarnings(item: FoundDefinition, { warnings }: RegisteredLoo
 }
 
 /** Adds line numbers to problems in a document. */
-async function locateInFile(
-  file: string,
-  problems: readonly { readonly path: string; readonly reason: string }[],
-): Promise<readonly BadFile[]> {
+async function locateInFile(file: string, problems: readonly Flaw[]): Promise<readonly BadFile[]> {
   const { parseDefinitionText } = await import('../../adapters/files/parse-definition.js');
   const result = parseDefinitionText(file, await readFile(file, 'utf8').catch(() => ''), () => {
     throw new LoopError('DEFINITION_INVALID', '', { flaws: problems.map((problem) => ({ ...problem })) });
   });
   return 'badFiles' in result ? result.badFiles : problems.map((problem) => ({ file, ...problem }));
-}
-
-/** Returns a problem for each backend that a definition names and that neither Rondo nor the config defines. */
-export async function findUnknownBackends(
-  settings: ProjectSettings,
-  { loops }: Definitions,
-): Promise<readonly BadFile[]> {
-  const [{ backendsOf }, { nearestWord }, providers] = await Promise.all([
-    import('../../loops/definition/backends.js'),
-    import('../../base/nearest-word.js'),
-    loadProviders(settings),
-  ]);
-  const ids = [...providers.keys()];
-  const badFiles = loops.map(
-    ({ file, registered: { definition, definedLoop } }): readonly BadFile[] | Promise<readonly BadFile[]> => {
-      // An agent in code may have a model object instead of a backend id.
-      const backends = backendsOf(definition).filter(
-        ({ path }) => definedLoop?.model === undefined || path.startsWith('/policy/'),
-      );
-      const problems = backends.flatMap(({ id, path }) => {
-        if (providers.has(id)) return [];
-        const suggestion = nearestWord(id, ids);
-        const hint = suggestion === undefined ? `there are ${ids.join(', ')}` : `did you mean "${suggestion}"?`;
-        return [{ path, reason: `names the backend "${id}", which does not exist; ${hint}` }];
-      });
-      if (problems.length === 0) return [];
-      return definedLoop === undefined
-        ? locateInFile(file, problems)
-        : problems.map(({ path, reason }) => ({ file, path, reason }));
-    },
-  );
-  return (await Promise.all(badFiles)).flat();
 }

@@ -1,8 +1,6 @@
 /** Composes the host of `createRondo` from its options and the environment. */
 import type { Host } from '../../host/host.js';
 import type { Store } from '../../journal/store.js';
-import type { ModelProvider } from '../../loops/model.js';
-import type { Model } from '../../protocol/model.js';
 import { markDataDirectory, protectDataDirectory } from '../data-directory.js';
 import type { RondoOptions } from '../rondo/create-rondo.js';
 import { resolveSettings, type Settings, UsageError } from '../settings.js';
@@ -19,20 +17,22 @@ interface ComposedRondo {
 /** Opens the store and creates the host. Throws a TypeError for an unknown store. */
 export async function composeRondo(options: RondoOptions): Promise<ComposedRondo> {
   const settings = settingsOf(options);
-  const [{ Host }, { Registry }, providers, clock] = await Promise.all([
+  const [{ Host }, { Registry }, { createProviders }, builtIn, clock] = await Promise.all([
     import('../../host/host.js'),
     import('../../loops/registry.js'),
+    import('../../loops/model-providers.js'),
     loadProviders(settings),
     options.clock ?? createClock(settings),
   ]);
+  const providers = createProviders(options.models ?? {}, builtIn);
   const store = await openStoreOf(options.store, settings, clock.now);
   const { build, approvalMs } = options;
   const host = new Host({
     store: store.store,
     clock,
     ids: options.ids ?? (await createIds(settings, store.store)),
-    registry: new Registry(),
-    providers: withModels(providers, options.models ?? {}),
+    registry: new Registry(new Map(), { providerIds: [...providers.keys()] }),
+    providers,
     ...(build !== undefined && { build }),
     ...(approvalMs !== undefined && { approvalMs }),
   });
@@ -58,21 +58,4 @@ async function openStoreOf(
   const { store, isDurable } = await openStore(settings, {}, now);
   if (isDurable) await markDataDirectory(settings.dataDirectory, settings.cwd);
   return { store, close: () => store.close() };
-}
-
-/** Returns the providers with those of the caller, who may replace a built-in one. */
-function withModels(
-  providers: ReadonlyMap<string, ModelProvider>,
-  models: NonNullable<RondoOptions['models']>,
-): ReadonlyMap<string, ModelProvider> {
-  const all = new Map(providers);
-  for (const [id, model] of Object.entries(models)) all.set(id, isProvider(model) ? model : providerOf(id, model));
-  return all;
-}
-
-const isProvider = (model: Model | ModelProvider): model is ModelProvider => 'open' in model;
-
-/** Returns the provider of one model object, which it returns whatever model a loop names. */
-function providerOf(id: string, model: Model): ModelProvider {
-  return { id, defaultModel: model.modelId, open: async () => model };
 }

@@ -4,8 +4,7 @@ import type { HostOptions } from '../../host/host-options.js';
 import type { Clock, Ids } from '../../journal/clock.js';
 import type { Store } from '../../journal/store.js';
 import type { DefinedLoop } from '../../loops/defined-loop.js';
-import type { ModelProvider } from '../../loops/model.js';
-import type { Model } from '../../protocol/model.js';
+import type { ProviderOption } from '../../loops/model-providers.js';
 import type { Rondo } from './rondo.js';
 
 /** Options of `createRondo`. */
@@ -29,10 +28,10 @@ export interface RondoOptions {
   readonly loops?: readonly DefinedLoop[];
   /**
    * Models and model providers by the id that loops use, in addition to `openai`, `anthropic`, `openai-compatible`,
-   * `mock` and `scripted`.
+   * `mock` and `scripted`: a provider of the AI SDK or of Rondo, a model object, or the id of another model.
    * @default {}
    */
-  readonly models?: { readonly [id: string]: Model | ModelProvider };
+  readonly models?: { readonly [id: string]: ProviderOption };
   /**
    * The time of entries, timers and timeouts.
    * @default the system clock
@@ -69,7 +68,8 @@ const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
 
 /**
  * Opens a store and returns a runtime on it: by default SQLite in `.rondo`, which other processes and the command line
- * share. Throws a TypeError for an unknown option or store, and a Fault if the store cannot be opened.
+ * share. Throws a TypeError for an unknown option or store, CONFIG_INVALID for a model that cannot be used,
+ * DEFINITION_INVALID for a loop that names a model which is not configured, and a Fault if the store cannot be opened.
  *
  * @example
  * const rondo = await createRondo();

@@ -3,14 +3,7 @@
  */
 import { resolve } from 'node:path';
 import type { InFlightTurn } from '../../../host/host.js';
-import {
-  type BadFile,
-  type Definitions,
-  findUnknownBackends,
-  loadLoops,
-  loadSettings,
-  type ProjectSettings,
-} from '../../compose.js';
+import { type BadFile, type Definitions, loadLoops, loadSettings, type ProjectSettings } from '../../compose.js';
 import { describeBadFile } from '../definitions.js';
 import { openHost } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
@@ -48,8 +41,7 @@ export const check: VerbHandler = async ({ args, settingsInput, terminal, json }
   const settings = await loadSettings(settingsInput);
   const paths = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
   const definitions = await loadLoops(settings, paths);
-  const unknownBackends = await findUnknownBackends(settings, definitions);
-  const files = checkedFilesOf({ ...definitions, badFiles: [...definitions.badFiles, ...unknownBackends] }, paths);
+  const files = checkedFilesOf(definitions, paths);
   const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
   const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
@@ -66,8 +58,10 @@ function checkedFilesOf(
   const loaded = [...loops, ...badFiles].map(({ file }) => file);
   const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
-    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, ...rest }) => rest);
-    const warnings = allWarnings.filter((item) => item.file === file).map(({ file: _, mistake: __, ...rest }) => rest);
+    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
+    const warnings = allWarnings
+      .filter((item) => item.file === file)
+      .map(({ file: _, loopId: __, mistake: ___, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
 }

@@ -47,11 +47,6 @@ export const retryChecks = {
     await run(session, (scope) => scope.wait('x'));
     await rejects(session.reopen('t1', ['t1']));
   },
-  'a quick record that is not awaited is noticed': (library) =>
-    assertBusy(
-      library,
-      forgetting((scope) => scope.record('shop.fact', () => 1)),
-    ),
   'a quick call that is not awaited is noticed': (library) =>
     assertBusy(
       library,
@@ -60,7 +55,9 @@ export const retryChecks = {
   'a refused step that is not awaited is noticed': (library) =>
     assertBusy(
       library,
-      forgetting((scope) => scope.sleep(-1)),
+      forgetting((scope) =>
+        scope.effect({ kind: 'test', name: 'a', safety: 'never' as never, input: null, perform: () => 1 }),
+      ),
     ),
   'a refused call that is not awaited is noticed': (library) =>
     assertBusy(

@@ -18,7 +18,6 @@ proveGuards(kernelParts, [
     'always',
   ),
   guard('turn.retry', 'a root that has not ended is not reopened', 'only-ended-root-reopened', 'never'),
-  guard('kernel.scope', 'a quick record that is not awaited is noticed', 'quick-record-outlasts-body', 'drop'),
   guard('kernel.scope', 'a quick call that is not awaited is noticed', 'quick-call-outlasts-body', 'never'),
   guard('kernel.scope', 'a refused step that is not awaited is noticed', 'refused-step-outlasts-body', 'drop'),
   guard('kernel.scope', 'a refused call that is not awaited is noticed', 'refused-call-outlasts-body', 'drop'),

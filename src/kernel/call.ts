@@ -40,19 +40,19 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     // guard: full-queue-awaited
     if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
     const output = await loop.body(value as I, scope);
-    // guard: quick-call-outlasts-body
-    if (scope.isUnused) await NEXT_MICROTASK;
     const mismatch = scope.close();
     // Never settles: the mismatch has ended the attempt.
     if (mismatch !== undefined) await mismatch;
     const result = completeCall(scope, loop, output);
-    caller?.endStep();
+    // guard: quick-call-outlasts-body
+    if (scope.isUnused) caller?.endStepLater();
+    else caller?.endStep();
     return result;
   } catch (thrown) {
     // guard: refused-call-outlasts-body
-    for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
+    await NEXT_MICROTASK;
     if (run.isOver) return await neverSettles();
-    caller?.endStep();
+    caller?.endStepLater();
     throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;
   }
 }

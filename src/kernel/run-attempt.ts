@@ -27,10 +27,7 @@ export function neverSettles(): Promise<never> {
   return new Promise(() => {});
 }
 
-/**
- * Awaited before the end of a step that ends at once, so that a body that returns without awaiting the step ends before
- * the step does. One promise for all: awaiting it allocates nothing.
- */
+/** Resolved already: what awaits it continues one microtask later. */
 export const NEXT_MICROTASK: Promise<void> = Promise.resolve();
 
 /** The state of one attempt: its lifetime, its runnable branches, its parked waits and its outcome. */

@@ -42,6 +42,7 @@ export class KernelScope implements LayerScope, Step {
   private isBusy = false;
   /** The promise of the last step if it was a record. It may settle before a body that does not await it ends. */
   private lastRecord: Promise<unknown> | undefined;
+  private endLater: (() => void) | undefined;
   /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
   private refusedStepCount = 0;
 
@@ -104,8 +105,7 @@ export class KernelScope implements LayerScope, Step {
       const thrown = fillEntry(entry, make);
       const { value, error } = run.propose(lifetime, entry);
       if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
-      // guard: quick-record-outlasts-body
-      await (run.writer.isBacklogged ? run.waitForBacklog(lifetime) : NEXT_MICROTASK);
+      if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
       return cloneJson(value) as V;
     });
     this.lastRecord = trackUse(recording);
@@ -180,6 +180,15 @@ export class KernelScope implements LayerScope, Step {
   /** True until the body starts its first step. */
   get isUnused(): boolean {
     return this.nextIndex === 0;
+  }
+
+  /**
+   * Marks the current step as ended one microtask later, which is still before a body that awaits it continues. A body
+   * that returned without awaiting a step that ends at once is noticed in between.
+   */
+  endStepLater(): void {
+    this.endLater ??= () => this.endStep();
+    void NEXT_MICROTASK.then(this.endLater);
   }
 
   /** Marks the current step as ended: the next one may start. */

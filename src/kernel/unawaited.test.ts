@@ -42,11 +42,19 @@ const STEPS: { readonly [name: string]: (scope: Scope) => Promise<unknown> } = {
   'a timer of zero': (scope) => scope.sleep(0),
 };
 
+/** Starts a step. An error is ignored, except of a record: a record whose promise is used counts as awaited. */
+function start(step: (scope: Scope) => Promise<unknown>, scope: Scope): void {
+  const started = step(scope);
+  if (!RECORDS.has(step)) started.catch(() => {});
+}
+
+const RECORDS = new Set(['a record', 'a log line', 'the time', 'a random number'].map((name) => STEPS[name]));
+
 /** Starts a step without awaiting it and returns at once. */
 const careless =
   (step: (scope: Scope) => Promise<unknown>) =>
   async (scope: Scope): Promise<string> => {
-    step(scope).catch(() => {});
+    start(step, scope);
     return 'done';
   };
 
@@ -58,7 +66,7 @@ for (const [name, step] of Object.entries(STEPS)) {
     expect(await run(await kernelFixture().open(), body), 'in the root').toMatchObject(BUSY);
     const later = async (scope: Scope): Promise<string> => {
       await scope.now();
-      step(scope).catch(() => {});
+      start(step, scope);
       return 'done';
     };
     expect(await run(await kernelFixture().open(), later), 'after a step').toMatchObject(BUSY);

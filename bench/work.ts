@@ -109,6 +109,7 @@ export function discardingStore(): Store {
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
     leases: memoryStore().leases,
+    dueTurns: memoryStore().dueTurns,
     close: async () => {},
   };
 }

@@ -23,7 +23,8 @@ export const advice = {
   DEPTH_EXCEEDED: 'Look for a composite that calls itself; if that is intended, raise `maxDepth`.',
   EFFECT_IN_DOUBT: 'The effect was failed with `rondo resolve --fail`. If it must be done, start a new turn.',
   ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',
-  EXECUTION_FAILED: 'Read `details.failedStep`, or the message of the thrown error; fix the code or the mapping.',
+  EXECUTION_FAILED:
+    'Read `details.failedStep`, or the message and the stack of the thrown error; fix the code or the mapping, then `rondo retry`.',
   INPUT_VALIDATION_FAILED: 'Fix the input at the paths in `details.errors`. `rondo show` prints the schema.',
   INVARIANT_VIOLATED: 'Satisfy the rule that the message names, then try again.',
   KEY_CONFLICT: 'Use another key, or send the same loop and input as before.',
@@ -35,6 +36,8 @@ export const advice = {
   OWNERSHIP_LOST:
     'Another process owns the store now. Continue the turn with `rondo resume`; look for a program that removes files of the data directory.',
   REPLAY_MISMATCH: 'Restore the code that the turn began with, then resume. Give changed code a new version.',
+  RETRY_REFUSED:
+    'Resume a turn that has not ended. Start a new turn in place of one that succeeded, stopped or was cancelled.',
   SCOPE_BUSY: 'Await each step of the body; for parallel steps use `scope.all` or `scope.race`.',
   SESSION_BUSY:
     'Wait for the running turn, or use another session. If the message names a process that does not respond, continue or end it.',
@@ -57,6 +60,7 @@ export const advice = {
   TOOL_NOT_ADMITTED:
     'The tool is blocked by a policy, or changed after its approval. Change the policy, or request the approval again.',
   TOOL_NOT_FOUND: 'The model receives the error. If the agent should have the tool, add it to `tools`.',
+  TURN_ENDED: 'Nothing: the turn needs no more signals. Look at its result with `rondo status`, or start a new turn.',
   TURN_NOT_FOUND: 'List the turns with `rondo runs`; check `--data` and `--store`.',
   VALUE_INVALID: 'Send plain JSON within the limits of depth and size; the message names the location.',
   VIEW_FAILED: 'Fix the view: it must fold every entry without throwing.',
@@ -87,8 +91,8 @@ const head = [
   'Every failure has a code. An **outcome** is the end of a call: it is in the journal and in the result, and a body can catch it. A',
   '**fault** is a failure of the runtime: it ends the attempt, no body observes it, and everything acknowledged before it is durable.',
   '',
-  '*Retry* states whether the same request may succeed later. A `retry` policy uses `retryable` in the details of the individual',
-  'error ([policies](guides/policy.md)). *Exit* is the exit code of the command line ([all of them](guides/cli.md)).',
+  '*Retry* states whether the same request may succeed later. A `retry` policy does not retry the others, nor an',
+  'error with `retryable: false` in its details ([policies](guides/policy.md)). *Exit* is the exit code of the command line ([all of them](guides/cli.md)).',
   '',
   '| code | family | retry | HTTP | exit | what it means | what to do |',
   '|---|---|---|---|---|---|---|',

@@ -16,6 +16,7 @@ export const requirements = {
   'house.guards':
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
+  'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'rondo.run':
     'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',
@@ -46,8 +47,16 @@ export const requirements = {
     'Durations within a process are measured by the monotonic clock: setting the wall clock back stalls nothing, and setting it forward ends nothing early.',
   'time.restart':
     'After a restart a recorded period ends by the wall clock, and never takes longer than its full length.',
+  'time.text':
+    'A duration as text has exactly the milliseconds that it names; any other text is refused with examples.',
   'time.stamps': 'Nothing ends before it began, and no duration is negative, when the wall clock is set back.',
   'kernel.signal': 'A signal is delivered once for each delivery id, whenever it arrives.',
+  'kernel.signal.address':
+    'A signal that is addressed to a turn is received by that turn only; of all signals that a turn may receive, the oldest is first.',
+  'kernel.signal.type':
+    'A wait with a schema returns the parsed payload; a payload that does not fit is discarded with a warning, and the wait continues.',
+  'host.signal':
+    'A signal reaches its turn from any process, once for each delivery id; what cannot be delivered is refused with the reason.',
   'kernel.pause': 'A turn that nothing in the process can continue ends as a pause that names what is pending.',
   'kernel.layer': 'Layers wrap every effect; a recorded result does not pass through them again.',
   'kernel.value':
@@ -63,6 +72,10 @@ export const requirements = {
   'kernel.options': 'An unknown option is refused, so that a misspelled one never disables a guard.',
   'kernel.crash': 'A crash at any append, before or after it became durable, leads to the same entries as no crash.',
   'kernel.kill': 'A process that is killed at any time and started again loses nothing and performs nothing twice.',
+  'kernel.due':
+    'A turn that can continue is in the index of due turns with its time; a turn that has ended or only waits is not.',
+  'journal.due':
+    'The index of due turns is written in the same commit as the entries; one that was lost is reported and rebuilt.',
   'journal.cases': 'Every store passes the journal cases, and a store that breaks its contract fails them.',
   'sqlite.owner':
     'One process owns a store and the others share it; a dead owner is replaced, a live one never, and one that lost ownership cannot write.',
@@ -160,6 +173,7 @@ export const requirements = {
   'model.scripted': 'A scripted model answers from its script, in order, across restarts.',
   'model.http': 'The providers work against a server that implements their API.',
   'model.failure': 'Every failure of a model is a typed error that tells whether a retry is useful.',
+  'model.observed': 'A turn has the same entries whether or not it is watched.',
   'model.secret': 'No secret reaches a definition, a journal or a message.',
   'prompt.template':
     'A template substitutes each variable once; a missing variable is an error, and no value is expanded again.',
@@ -171,6 +185,11 @@ export const requirements = {
   'tool.trust': 'Code runs only from a directory that the operator trusts.',
   'authority.trust':
     'Trust comes from the operator: flags, environment and a file outside of the project, never from the project or its journal.',
+  'authority.env-file':
+    'Only keys are read from .env, only in a trusted directory, and never over an existing variable.',
+  'definition.schema': 'The published JSON Schemas accept what the parsers accept, and refuse what they can express.',
+  'definition.scripts': 'Loading definitions never runs a script that defines no loop.',
+  'definition.typescript': 'TypeScript definitions run natively, through tsx or jiti, or are refused with advice.',
   'authority.verbs': 'No verb executes anything from an untrusted directory.',
   'authority.paths': 'An untrusted project reads and writes only inside of its own directory.',
   'authority.send':
@@ -182,7 +201,8 @@ export const requirements = {
   'policy.filter': 'Content that a filter refuses is neither sent nor returned.',
   'policy.cache': 'A cached answer belongs to the same request, and is not too old.',
   'policy.fallback': 'When a backend fails, the next one is called.',
-  'policy.retry': 'A transient failure is retried, within limits; an effect that must happen once never is.',
+  'policy.retry':
+    'A failure is retried, within limits, unless repeating it cannot change it; an effect that must happen once never is.',
   'policy.rate': 'No more requests are sent in a window than the policy allows.',
   'policy.timeout': 'An effect that takes too long ends with TIMEOUT, even if it ignores its AbortSignal.',
   'policy.order': 'Layers have a fixed order, and an effect without a policy has no overhead.',
@@ -194,14 +214,34 @@ export const requirements = {
   'policy.replay': 'The decisions of layers are recorded, and a replay makes the same ones.',
   'turn.key': 'The same key is the same turn; the same key with different content is refused.',
   'identity.injective': 'An id that is composed of parts differs for every different list of parts.',
+  'identity.code':
+    'The identity of a loop in code is its id, version and definition: compiled, bundled or reformatted code continues its turns and approvals.',
+  'identity.change':
+    'A changed definition of a loop in code is reported by the names of the changed options, with what to do.',
+  'identity.build': 'The build of the operator is recorded with each turn, and its approvals are bound to it.',
+  'identity.reload': 'A loop in code that is redefined under its version is used by new turns only.',
   'identity.principal': 'A key belongs to its principal: the same key of another principal is another turn.',
   'turn.resume': 'A turn whose process died can be resumed by another process, by its id alone.',
+  'turn.retry':
+    'A failed turn can be retried: it continues where it failed, and what succeeded is not performed again.',
+  'turn.errors':
+    'An error keeps its cause, and a stack that begins in the code of the user, in the process and in the journal.',
   'turn.replay': 'A replay performs nothing and reports whether the code still matches the journal.',
   'turn.status': 'The status of every turn can be read.',
+  'turn.listed': 'A running turn is listed from its first moment, whatever its safety, in every process.',
+  'turn.details': 'Input, prompts, replies, output and tokens of every call can be read.',
+  'turn.follow': 'A session can be followed from any process, without gaps or repetition.',
   'turn.trace': 'The streamed events are the events of the result.',
   'cli.contract': 'Verbs, fields and exit codes match the published surface.',
   'cli.help': 'Every verb has help with an example.',
+  'cli.init': 'rondo init creates a project whose test and loops run at once, and never overwrites a file.',
+  'cli.dev': 'rondo dev reloads definitions when they change; running turns keep those that they began with.',
+  'cli.completion': 'Completion offers verbs, flags and ids, and evaluates nothing that a project contains.',
+  'cli.progress': 'A turn that takes longer than a second shows its progress on a terminal, and nowhere else.',
   'cli.tree': 'The tree of a turn shows nesting, durations, tokens and cost, in colour only on a terminal.',
+  'cli.inspect': 'The verbs that inspect a turn show its values, shortened for people unless all are requested.',
+  'cli.follow': 'A follower prints everything new until the turn ends, whichever process runs it.',
+  'cli.times': 'Times are relative for people and ISO 8601 for programs.',
   'cli.owner': 'Verbs of several processes share one store, and a verb for a turn reaches the process that runs it.',
   'cli.start': 'A verb loads only what it needs.',
   'cli.output':
@@ -212,6 +252,7 @@ export const requirements = {
   'cli.input': 'Bad input is a typed error with its location, and nothing is written in part.',
   'example.runs': 'Every example runs without a key and verifies itself.',
   'docs.errors': 'The page of errors is generated from the table of codes.',
+  'types.signal': 'The type of a payload is inferred from the schema of its signal, for waits and for senders.',
   'types.budget': 'The type checker stays within a budget for a project of fifty loops.',
   'looops.export.events': 'rondo/events contains types and one list: no AI SDK, nothing at run time but the list.',
   'looops.export.tools': 'rondo/tools exports LoopsTool, LoopsToolSet, ApprovalRequiredError and loopsTool().',
@@ -230,6 +271,7 @@ export const requirements = {
   'looops.event.tool-error': 'A tool that threw or was rejected is a tool-error that distinguishes the two.',
   'looops.event.reasoning': 'A block of reasoning is a reasoning event with its text and duration.',
   'looops.event.trigger': 'A generation that a timer or a webhook started begins with a trigger event.',
+  'looops.loop': 'A turn whose root is no agent has envelopes for its input, its output and its failure.',
   'looops.event.loop-triggered': 'The start of a child is an event that names its initiator.',
   'looops.event.child-generation': 'A finished child is summarised on its parent.',
   'looops.event.other-agent-message': 'A message of another agent is distinguishable from one of the assistant.',
@@ -255,6 +297,8 @@ export const requirements = {
     'A tool whose id is no valid tool name for providers gets another name for the model only; two tools of one name are refused.',
   'agent.once': 'Every message of a conversation is stored once, and storage grows only with new messages.',
   'agent.parallel': 'Tool calls of one reply run in parallel, and their results keep the order of the calls.',
+  'agent.inline':
+    'A tool defined inline in an agent has the id AGENT.NAME and the model name NAME, so two agents may use one name.',
   'agent.refused': 'An unknown tool, bad arguments and a tool that throws become results that the model receives.',
   'agent.output': 'The final answer fits the output schema, or is repaired once, or is an error.',
   'agent.sub':
@@ -279,6 +323,10 @@ export const requirements = {
   'approval.limits': 'A standing grant limits the value or range of at least one argument, and is refused otherwise.',
   'approval.modes': 'Every agent that requires approvals does so in its own mode; an inner agent can only narrow.',
   'approval.default': 'A tool that defines requestApproval requires an approval unless it is explicitly allowed.',
+  'approval.option':
+    "approval: 'ask' or requestApproval on a tool is sufficient, here and under the AI SDK; only its name switches it off.",
+  'approval.again':
+    'An approval of a call whose definition or build has changed is requested again, never refused silently.',
   'approval.target': 'An approval applies only to the program bytes and the real path that were shown.',
   'approval.bytes':
     'A module runs from the approved bytes; a program whose file changes while it starts is stopped and fails.',
@@ -308,6 +356,8 @@ export const requirements = {
     'A chat is served only to JSON requests of its own origin, or of one that the operator permits, at its own host.',
   'aisdk.tool': 'A loop can be passed to the AI SDK as a tool, including its approval gate.',
   'cli.chat': 'A chat in a terminal streams, shows tools and diffs, and requests approvals.',
+  'cli.signal':
+    'A signal can be sent from the command line to a turn or session, whichever process runs it; a waiting turn prints the command.',
   'cli.decide': 'Approvals are listed and answered from the command line.',
   'demo.resume': 'The demo kills a turn in the middle, finishes it in a second process, and performs nothing twice.',
 } as const satisfies Record<string, string>;

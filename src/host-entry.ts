@@ -15,9 +15,17 @@ export {
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
 export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
-export { Host, type HostOptions, type InFlightTurn, type TurnOptions, type TurnRequest } from './host/host.js';
+export {
+  Host,
+  type HostOptions,
+  type InFlightTurn,
+  type SignalRequest,
+  type TurnOptions,
+  type TurnRequest,
+} from './host/host.js';
 export type { ReplayReport } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
+export type { DueChange, DueTurn, DueTurns } from './journal/due-turns.js';
 export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';
@@ -25,4 +33,12 @@ export { Session, type SessionOptions } from './kernel/session.js';
 export type { DefinitionOrigin } from './loops/origin.js';
 export { type MissingReference, type RegisteredLoop, Registry, type RegistryOptions } from './loops/registry.js';
 export type { ToolFunction, ToolImplementation } from './loops/tool-implementation.js';
-export type { Layer, PendingStep, ResolutionDetails, RunOutcome, Signal, TimerMode } from './protocol/session.js';
+export type {
+  Layer,
+  LayerScope,
+  PendingStep,
+  ResolutionDetails,
+  RunOutcome,
+  Signal,
+  TimerMode,
+} from './protocol/session.js';

@@ -4,9 +4,10 @@
  * store in `rondo/sqlite`, the tools of a coding agent in `rondo/toolbox`, the AI SDK integration in `rondo/ai-sdk`, and
  * helpers for tests in `rondo/testing`.
  */
-export { type ErrorCode, errorCodes, Fault, LoopError } from './base/errors.js';
+export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
+export { defineSignal } from './loops/define-signal.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
 export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
 export type { ProviderOption } from './loops/model-providers.js';
@@ -22,12 +23,13 @@ export type {
   EffectRules,
   Loop,
   Scope,
+  SignalType,
   TargetBinding,
   Validate,
 } from './protocol/body.js';
 export type { EventEnvelope } from './protocol/events.js';
 export type { LiveDelta } from './protocol/live.js';
-export { ApprovalRequiredError, loopsTool as tool } from './protocol/tool.js';
+export { ApprovalRequiredError, tool } from './protocol/tool.js';
 export type {
   CancelledResult,
   ErrorResult,

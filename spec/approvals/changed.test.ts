@@ -85,15 +85,20 @@ async function changeWhilePending(
   const host = after(store);
   const { id } = await onlyPending(host);
   await host.answer({ id, approved: true, by: 'ada' });
-  const end = await host.resume(turnId).then(
+  const end = await endOf(host, turnId);
+  const pending = (await host.archive.approvals()).map((one) => one.id);
+  return { host, turnId, firstStatus: status, end, isPending: pending.includes(id), again: pending[0] };
+}
+
+/** Resumes a turn. Returns its status, or the code of its error. */
+const endOf = (host: Host, turnId: string): Promise<string> =>
+  host.resume(turnId).then(
     (result) => errorOf(result)?.code ?? result.status,
     (thrown: unknown) => (thrown as { readonly code?: string }).code ?? String(thrown),
   );
-  const isPending = (await host.archive.approvals()).map((one) => one.id).includes(id);
-  return { firstStatus: status, end, isPending };
-}
 
-const REFUSED = ['TOOL_NOT_ADMITTED', 'REPLAY_MISMATCH', 'LOOP_NOT_FOUND', 'DEFINITION_INVALID'];
+/** How a turn ends, or waits, whose call changed after its approval was requested. */
+const NOT_RUN = ['paused', 'TOOL_NOT_ADMITTED', 'REPLAY_MISMATCH', 'LOOP_NOT_FOUND', 'DEFINITION_INVALID'];
 
 let ran = 0;
 const first = () => ++ran;
@@ -116,9 +121,27 @@ const CODE = {
 const hostWith = (loop: DefinedLoop) => (store: ReturnType<typeof memoryStore>) =>
   hostOf([loop], { store, seed: ran + 1 });
 
-verifies('approval.bound', 'code that changed after its approval was requested does not run', async () => {
-  const changes: readonly object[] = [
-    { tool: second },
+/** Changes a pending call in each way, and expects that it runs only after another approval, if at all. */
+async function expectAskedAgain(make: (change: object) => DefinedLoop, changes: readonly object[]): Promise<void> {
+  const undetected: string[] = [];
+  for (const change of changes) {
+    ran = 0;
+    const where = Object.entries(change).join(' ');
+    const result = await changeWhilePending(hostWith(make({})), hostWith(make(change)), 'pay');
+    expect(result.firstStatus, where).toBe('paused');
+    if (ran > 0 || !NOT_RUN.includes(result.end)) undetected.push(`${where} ended with ${result.end}`);
+    if (result.end !== 'paused') continue;
+    expect([result.isPending, result.again], where).toEqual([false, expect.any(String)]);
+    await result.host.answer({ id: result.again ?? '', approved: true, by: 'ada' });
+    expect([await endOf(result.host, result.turnId), ran], where).toEqual(['ok', 1]);
+    expect(await result.host.replay(result.turnId), where).toMatchObject({ matches: true });
+  }
+  expect(undetected, 'changed code ran under an old approval').toEqual([]);
+}
+
+verifies('approval.again', 'a call whose definition in code changed runs only after another approval', async () => {
+  const make = (more: object): DefinedLoop => defineLoop({ ...CODE, tool: first, ...more } as never);
+  await expectAskedAgain(make, [
     { description: 'Reads.' },
     { name: 'Give' },
     { input: { type: 'object', properties: { to: { type: 'string' } } } },
@@ -131,46 +154,45 @@ verifies('approval.bound', 'code that changed after its approval was requested d
     { policy: {} },
     { metadata: { owner: 'mallory' } },
     { version: '1.0.1' },
-  ];
-  const undetected: string[] = [];
-  for (const change of changes) {
-    ran = 0;
-    const make = (more: object): DefinedLoop => defineLoop({ ...CODE, tool: first, ...more } as never);
-    const { firstStatus, end } = await changeWhilePending(hostWith(make({})), hostWith(make(change)), 'pay');
-    expect(firstStatus).toBe('paused');
-    if (ran > 0 || !REFUSED.includes(end)) undetected.push(`${JSON.stringify(change)} ended with ${end}`);
-  }
-  expect(undetected, 'changed code ran under an old approval').toEqual([]);
+  ]);
 });
 
-verifies('approval.bound', 'a protocol tool that changed after its approval was requested does not run', async () => {
-  const base = { name: 'pay', inputSchema: z.object({}).loose(), description: 'Pays.', safety: 'idempotent' } as const;
-  const changes: readonly object[] = [
-    { execute: second },
+const PROTOCOL_TOOL = {
+  name: 'pay',
+  inputSchema: z.object({}).loose(),
+  description: 'Pays.',
+  safety: 'idempotent',
+  execute: first,
+  requestApproval: () => 'Pay?',
+} as const;
+const payTool = (more: object) => loopFromTool(loopsTool({ ...PROTOCOL_TOOL, ...more }).withApproval('ask'));
+
+verifies('approval.again', 'a protocol tool whose definition changed runs only after another approval', async () => {
+  await expectAskedAgain(payTool, [
     { description: 'Reads.' },
     { readOnly: true },
     { safety: 'pure' },
     { inputSchema: z.object({ to: z.string().optional() }).loose() },
-    { requestApproval: () => 'Read a file?' },
-    { requestApproval: () => null },
-  ];
-  const undetected: string[] = [];
-  for (const change of changes) {
-    ran = 0;
-    const original = { ...base, execute: first, requestApproval: () => 'Pay?' };
-    const make = (more: object) => loopFromTool(loopsTool({ ...original, ...more }).withApproval('ask'));
-    const { firstStatus, end } = await changeWhilePending(hostWith(make({})), hostWith(make(change)), 'pay');
-    expect(firstStatus).toBe('paused');
-    if (ran > 0 || !REFUSED.includes(end)) undetected.push(`${Object.entries(change).join(' ')} ended with ${end}`);
-  }
-  expect(undetected, 'changed code ran under an old approval').toEqual([]);
+  ]);
 });
 
-verifies('approval.bound', 'a second protocol tool of the same name and other code is refused', () => {
-  const make = (execute: () => unknown) => loopsTool({ name: 'pay', inputSchema: z.object({}), execute });
-  const host = hostOf([loopFromTool(make(first))]);
-  expect(() => host.registry.add(loopFromTool(make(second)))).toThrow(/registered with other content/);
-});
+verifies(
+  'identity.code',
+  'other source text of a function keeps an approval, and what is registered runs',
+  async () => {
+    const make = (more: object): DefinedLoop => defineLoop({ ...CODE, tool: first, ...more } as never);
+    const pairs = [
+      [make({}), make({ tool: second })],
+      [payTool({}), payTool({ execute: second })],
+      [payTool({}), payTool({ requestApproval: async () => 'Pay now?' })],
+    ] as const;
+    for (const [before, after] of pairs) {
+      ran = 0;
+      const { firstStatus, end } = await changeWhilePending(hostWith(before), hostWith(after), 'pay');
+      expect([firstStatus, end, ran]).toEqual(['paused', 'ok', 1]);
+    }
+  },
+);
 
 /** A host with an agent in JSON whose tool is a loop with a code body. */
 function bodyHost(body: () => unknown, more: object = {}) {
@@ -180,12 +202,41 @@ function bodyHost(body: () => unknown, more: object = {}) {
   return (store: ReturnType<typeof memoryStore>) => hostOf([code, boss], { store, providers, seed: ran + 1 });
 }
 
-verifies('approval.bound', 'a code body that changed after its approval was requested does not run', async () => {
-  for (const after of [bodyHost(second), bodyHost(first, { description: 'Reads.' }), bodyHost(first, { output: {} })]) {
+verifies('approval.again', 'a changed tool of an agent is asked for again, never refused under status ok', async () => {
+  for (const after of [bodyHost(first, { description: 'Reads.' }), bodyHost(first, { output: {} })]) {
     ran = 0;
-    const { firstStatus } = await changeWhilePending(bodyHost(first), after, 'boss');
-    expect([firstStatus, ran]).toEqual(['paused', 0]);
+    const { host, turnId, end, again } = await changeWhilePending(bodyHost(first), after, 'boss');
+    expect([end, ran]).toEqual(['paused', 0]);
+    await host.answer({ id: again ?? '', approved: true, by: 'ada' });
+    expect([await endOf(host, turnId), ran]).toEqual(['ok', 1]);
   }
+});
+
+verifies('approval.again', 'an approval that alternates between two definitions is asked for each time', async () => {
+  ran = 0;
+  const store = memoryStore();
+  const hosts = ['One.', 'Two.'].map((description) =>
+    hostOf([defineLoop({ ...CODE, description, tool: first } as never)], { store, seed: 3 }),
+  );
+  const [one, two] = hosts as [Host, Host];
+  const { turnId } = await one.run({ loop: 'pay', input: {} });
+  const ids = new Set<string>();
+  for (const host of [two, one, two]) {
+    const { id } = await onlyPending(host);
+    ids.add(id);
+    await host.answer({ id, approved: true, by: 'ada' });
+    // Each host continues what the other one wrote, and asks for its own definition.
+    const fresh = hostOf([defineLoop({ ...CODE, description: host === one ? 'One.' : 'Two.', tool: first } as never)], {
+      store,
+      seed: 4 + ids.size,
+    });
+    expect([await endOf(fresh, turnId), ran]).toEqual(['paused', 0]);
+  }
+  const { id } = await onlyPending(two);
+  await two.answer({ id, approved: true, by: 'ada' });
+  const last = hostOf([defineLoop({ ...CODE, description: 'Two.', tool: first } as never)], { store, seed: 9 });
+  expect([await endOf(last, turnId), ran, ids.has(id)]).toEqual(['ok', 1, false]);
+  expect(await last.replay(turnId)).toMatchObject({ matches: true });
 });
 
 verifies(

@@ -65,7 +65,10 @@ function inCode(): Workspace {
   const hosts = async (): Promise<Host> => {
     seed += 1;
     const tools = Object.values(toolbox({ roots: [root], commands: COMMANDS }));
-    return hostOf(tools.map(loopFromTool), { store, seed });
+    return hostOf(
+      tools.map((one) => loopFromTool(one)),
+      { store, seed },
+    );
   };
   return { ...files, changeWhilePending: (tool, input, change) => runThroughHosts(hosts, tool, input, change) };
 }
@@ -186,7 +189,9 @@ verifies('approval.target', 'a file tool does what was approved when nothing cha
 verifies('approval.target', 'the real path that a call acts on is shown', async () => {
   const workspace = inCode();
   symlinkSync(workspace.path('real'), workspace.path('link'));
-  const host = hostOf(Object.values(toolbox({ roots: [workspace.root], commands: COMMANDS })).map(loopFromTool));
+  const host = hostOf(
+    Object.values(toolbox({ roots: [workspace.root], commands: COMMANDS })).map((one) => loopFromTool(one)),
+  );
   const targetOf = async (loop: Tool, input: object) => {
     const { turnId } = await host.run({ loop, input });
     const { target } = await waiting(host);

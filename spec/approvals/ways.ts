@@ -66,7 +66,7 @@ function inCode(actions: RecordedActions, guard: Guard, kind: 'tool' | 'body'): 
   const perform = (input: unknown): unknown => actions.act(input as never, undefined as never);
   const body = (input: unknown, scope: Scope): unknown =>
     scope.effect({ kind: 'wire', name: 'wire', input, safety: 'idempotent', perform });
-  const implementation = kind === 'tool' ? { tool: perform } : { body };
+  const implementation = kind === 'tool' ? { tool: perform } : { run: body };
   return defineLoop({ id: 'pay', input: true, output: true, ...policyOf(guard), ...implementation } as never);
 }
 

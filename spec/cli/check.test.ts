@@ -72,6 +72,7 @@ verifies('cli.contract', 'check rejects a definition that cannot run', async () 
   expect(await project.json(['check'])).toEqual({
     ok: true,
     files: [{ file: project.path('loops/hello.json'), ok: true, errors: [], warnings: [] }],
+    skipped: [],
     dangling: [],
     inFlight: [],
   });

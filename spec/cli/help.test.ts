@@ -6,7 +6,7 @@ import { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 
 const contract =
-  'run chat list show check runs status trace events resume cancel approvals approve deny resolve replay diff trust conformance doctor remove demo';
+  'init dev completion run chat list show check runs status trace events resume retry worker cancel approvals approve deny resolve signal replay diff trust conformance doctor remove demo';
 
 verifies('cli.help', 'the help lists every verb of the published surface', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());
@@ -44,6 +44,23 @@ verifies('cli.help', 'every example of the help uses existing options', async ()
     }
   }
   expect(names.size).toBe(verbs.length);
+});
+
+verifies('cli.help', 'help that was requested exits with 0, on stdout', async () => {
+  const project = new Project();
+  for (const args of [[], ['help'], ['help', 'run'], ['help', 'help'], ['run', '--help'], ['--help'], ['run', '-h']]) {
+    const { code, stdout, stderr } = await project.run(args);
+    expect([args, code, stderr]).toEqual([args, 0, '']);
+    expect(stdout).toContain('Usage: rondo');
+  }
+});
+
+verifies('cli.help', 'help about an unknown verb, and settings without a verb, are usage errors', async () => {
+  const project = new Project();
+  const unknown = await project.run(['help', 'rnu']);
+  expect(unknown).toMatchObject({ code: 64, stdout: '' });
+  expect(unknown.stderr).toContain('There is no verb "rnu". Did you mean "run"?');
+  expect((await project.run(['--data', 'x'])).code).toBe(64);
 });
 
 verifies('cli.help', '--version prints the version of the package', async () => {

@@ -39,8 +39,11 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     composite: { agent: { backend: { id: 'mock' }, tools: [] } },
   };
   project.write('loops/agent.json', agent);
+  project.write('taken/README.md', 'mine');
   await project.run(['chat', 'agent', '--session', 'talk'], { input: 'Hello\n' });
   return [
+    ['init taken', 1],
+    ['completion bash', 0],
     ['run echo', 0],
     ['run fail', 1],
     ['run asking', 2],
@@ -86,7 +89,7 @@ verifies(
     const project = new Project(loops);
     const lines = await commandLines(project);
     const tested = new Set(lines.map(([line]) => line.split(' ', 1)[0]));
-    expect([...tested, 'demo'].sort()).toEqual(verbs.map(({ name }) => name).sort());
+    expect([...tested, 'demo', 'dev'].sort()).toEqual(verbs.map(({ name }) => name).sort());
     const actual: string[] = [];
     const expected: string[] = [];
     for (const [line, code] of lines) {

@@ -20,6 +20,8 @@ interface HostFixture {
   readonly payments: Json[];
   /** Another host on the same store, with these loops. */
   hostOf(...loops: readonly unknown[]): Host;
+  /** The same, with a build. */
+  buildOf(build: string, ...loops: readonly unknown[]): Host;
   /** A tool that records its input as a payment. */
   pay(policy?: Pick<PolicySpec, 'approval'>, description?: string): DefinedLoop;
   body(id: string, body: (input: Json, scope: Scope) => Promise<Json>): DefinedLoop;
@@ -40,24 +42,20 @@ function hostFixture(library: HostLibrary, replies: readonly Scripted[] = []): H
     payments.push(input as Json);
     return null;
   };
+  const createHost = (loops: readonly unknown[], options: { readonly build?: string } = {}): Host => {
+    hosts += 1;
+    const registry = new library.Registry(new Map());
+    for (const loop of loops) registry.add(loop);
+    const providers = new Map([['replies', replyProvider(replies)]]);
+    const ids = library.seededIds(hosts);
+    return new library.Host({ store, clock, ids, registry, providers, approvalMs: HOUR, ...options });
+  };
   return {
     clock,
     store,
     payments,
-    hostOf: (...loops) => {
-      hosts += 1;
-      const registry = new library.Registry(new Map());
-      for (const loop of loops) registry.add(loop);
-      const providers = new Map([['replies', replyProvider(replies)]]);
-      return new library.Host({
-        store,
-        clock,
-        ids: library.seededIds(hosts),
-        registry,
-        providers,
-        approvalMs: HOUR,
-      });
-    },
+    hostOf: (...loops) => createHost(loops),
+    buildOf: (build, ...loops) => createHost(loops, { build }),
     pay: (policy = { approval: 'ask' }, description = 'Pays.') =>
       library.defineLoop({
         ...ANY,
@@ -139,6 +137,12 @@ async function recordAnswer(library: HostLibrary, fixture: HostFixture, id: stri
 }
 
 export const approvalChecks = {
+  'a signal cannot answer an approval': async (library) => {
+    const { host, turnId, approval, payments } = await pendingTurn(library);
+    const payload = { approved: true, by: 'ada', at: 0 };
+    const sent = await host.signal({ turnId, name: `approval ${approval.id}`, payload }).catch(() => 'refused');
+    deepStrictEqual([sent, (await host.resume(turnId)).status, payments], ['refused', 'paused', []]);
+  },
   'an approval does not unblock a blocked tool': async (library) => {
     const fixture = hostFixture(library);
     const host = fixture.hostOf(fixture.pay({ approval: 'blocked' }));
@@ -194,10 +198,13 @@ export const approvalChecks = {
   },
   'an approval covers only the approved definition': async (library) => {
     const fixture = await pendingTurn(library);
-    strictEqual(
-      await approveAll(fixture.hostOf(fixture.pay({ approval: 'ask' }, 'Reads.')), fixture.turnId),
-      'TOOL_NOT_ADMITTED',
-    );
+    const changed = fixture.hostOf(fixture.pay({ approval: 'ask' }, 'Reads.'));
+    strictEqual(await approveAll(changed, fixture.turnId), 'paused');
+    deepStrictEqual(fixture.payments, []);
+  },
+  'an approval covers only the build that requested it': async (library) => {
+    const fixture = await pendingTurn(library);
+    strictEqual(await approveAll(fixture.buildOf('b2', fixture.pay()), fixture.turnId), 'paused');
     deepStrictEqual(fixture.payments, []);
   },
   'an expired approval that bypasses the host is refused': async (library) => {
@@ -334,6 +341,10 @@ export const approvalChecks = {
     const { statusOf, hostOf, pay } = await sessionWithGrant(library);
     strictEqual(await statusOf({}), 'ok');
     strictEqual(await statusOf({}, hostOf(pay({ approval: 'ask' }, 'Reads.'))), 'paused');
+  },
+  'a standing grant covers only its build': async (library) => {
+    const { statusOf, buildOf, pay } = await sessionWithGrant(library);
+    strictEqual(await statusOf({}, buildOf('b2', pay())), 'paused');
   },
   'a standing grant covers only calls that satisfy its predicate': async (library) => {
     const { statusOf } = await sessionWithGrant(library);

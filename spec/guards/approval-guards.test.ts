@@ -13,6 +13,7 @@ proveGuards(hostParts, [
   }),
   guard('approval.bound', 'an approval covers only the approved arguments', 'approval-bound-to-arguments', 'never'),
   guard('approval.bound', 'an approval covers only the approved definition', 'approval-bound-to-definition', 'never'),
+  guard('identity.build', 'an approval covers only the build that requested it', 'approval-bound-to-build', 'never'),
   guard('approval.bound', 'an expired approval that bypasses the host is refused', 'late-approval-refused', 'never'),
   guard('approval.once', 'a denied tool does not run', 'denied-call-refused', 'never'),
   guard('approval.once', 'a second answer is refused', 'second-answer-refused', 'drop'),
@@ -22,6 +23,7 @@ proveGuards(hostParts, [
   guard('approval.forged', 'an agent cannot approve its own call', 'name-of-answerer-normalized', { take: 0 }),
   guard('approval.forged', 'only a named approver can answer', 'only-approvers-answer', 'never'),
   guard('approval.bound', 'an expired approval takes no answer', 'expired-approval-takes-no-answer', 'never'),
+  guard('approval.forged', 'a signal cannot answer an approval', 'approval-signal-reserved', 'never'),
   guard('approval.forged', 'an answer is read only once', 'answer-read-once', { take: 0 }),
   guard('approval.forged', 'a refused answer is recorded', 'refused-answer-recorded', 'drop'),
   guard('approval.standing', 'a standing grant without limits is refused', 'grant-limits-an-argument', 'always'),
@@ -51,6 +53,7 @@ proveGuards(hostParts, [
     'drop',
   ),
   guard('approval.standing', 'a standing grant covers only its definition', 'grant-bound-to-definition', 'drop'),
+  guard('identity.build', 'a standing grant covers only its build', 'grant-bound-to-build', 'drop'),
   guard(
     'approval.standing',
     'a standing grant covers only calls that satisfy its predicate',

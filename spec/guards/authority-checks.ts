@@ -80,7 +80,7 @@ const untrustedCode: Check = async ({ loadSettings, loadLoops }) => {
   const cwd = directory();
   const mark = join(cwd, 'mark');
   mkdirSync(join(cwd, 'loops'));
-  const code = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(mark)}, '');`;
+  const code = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(mark)}, ''); export const loop = { kind: 'tool' };`;
   writeFileSync(join(cwd, 'loops/code.mjs'), code);
   await loadLoops(await loadSettings({ flags: {}, env: {}, cwd }));
   expect(existsSync(mark)).toBe(false);

@@ -2,7 +2,7 @@
 
 import { deepStrictEqual, ok, strictEqual } from 'node:assert';
 import type { Scope } from '../../src/index.js';
-import { crash, run, sessionFixture, tick } from '../support/session-fixture.js';
+import { codeOf, crash, loop, run, sessionFixture, tick } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
 
 export const lifecycleChecks = {
@@ -204,6 +204,57 @@ export const lifecycleChecks = {
       return [await scope.wait('a'), await scope.wait('a'), await scope.wait('a')];
     });
     deepStrictEqual(outcome, { status: 'ok', output: [1, 2, 3] });
+  },
+  'a signal is kept for the root that it is addressed to': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    await session.signal({ id: '1', name: 'a', value: 'for t2', turn: 't2' });
+    strictEqual((await run(session, (scope) => scope.wait('a'))).status, 'paused');
+    const outcome = await session.run(
+      't2',
+      loop((scope) => scope.wait('a')),
+      null,
+    );
+    deepStrictEqual(outcome, { status: 'ok', output: 'for t2' });
+  },
+  'a signal wakes only the root that it is addressed to': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    const running = session.run(
+      't1',
+      loop((scope) => scope.race([(s) => s.wait('a'), (s) => s.sleep(10)])),
+      null,
+    );
+    for (let i = 0; i < 5; i++) await tick();
+    await session.signal({ id: '1', name: 'a', value: 'for t2', turn: 't2' });
+    await fixture.clock.advance(10);
+    deepStrictEqual(await running, { status: 'ok', output: undefined });
+  },
+  'the older of an addressed and an unaddressed signal is received first': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    for (const id of [1, 2, 3, 4])
+      await session.signal({ id: `${id}`, name: 'a', value: id, ...(id % 2 === 1 && { turn: 't1' }) });
+    const outcome = await run(session, async (s) => [await s.wait('a'), await s.wait('a'), await s.wait('a')]);
+    deepStrictEqual(outcome, { status: 'ok', output: [1, 2, 3] });
+  },
+  'an ended root refuses signals': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    await run(session, async () => 'done');
+    strictEqual(await codeOf(session.signal({ id: '1', name: 'a', turn: 't1' })), 'TURN_ENDED');
+  },
+  'a wait discards a payload that its schema refuses': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    const validate = (value: unknown): number => {
+      if (typeof value === 'number') return value;
+      throw new library.LoopError('INPUT_VALIDATION_FAILED', 'It is not a number.');
+    };
+    await session.signal({ id: '1', name: 'a', value: 'five' });
+    await session.signal({ id: '2', name: 'a', value: 5 });
+    const outcome = await run(session, (scope) => scope.wait({ name: 'a', schema: true, validate }));
+    deepStrictEqual(outcome, { status: 'ok', output: 5 });
   },
   'concurrent effects have separate abort signals': async (library) => {
     const fixture = sessionFixture(library);

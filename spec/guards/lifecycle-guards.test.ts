@@ -36,6 +36,28 @@ proveGuards(kernelParts, [
     'losing-branch-returns-its-signal',
     'drop',
   ),
+  guard(
+    'kernel.signal.address',
+    'a signal is kept for the root that it is addressed to',
+    'addressed-signal-kept-for-its-root',
+    { value: "''" },
+  ),
+  guard(
+    'kernel.signal.address',
+    'a signal wakes only the root that it is addressed to',
+    'signal-wakes-its-root-only',
+    'always',
+  ),
+  guard(
+    'kernel.signal.address',
+    'the older of an addressed and an unaddressed signal is received first',
+    'oldest-signal-first',
+    'never',
+  ),
+  guard('kernel.signal.address', 'an ended root refuses signals', 'ended-turn-refuses-signals', 'always'),
+  guard('kernel.signal.type', 'a wait discards a payload that its schema refuses', 'invalid-signal-discarded', {
+    value: 'undefined',
+  }),
   guard('kernel.cancel', 'a body that ignores its cancellation is abandoned', 'uncooperative-body-abandoned', 'drop'),
   guard('kernel.parallel', 'a scope refuses steps once its body has ended', 'closed-scope-refuses-steps', 'drop'),
   guard('kernel.cancel', 'a cancelled run starts no further effect', 'ended-lifetime-refuses-work', 'drop'),

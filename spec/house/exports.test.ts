@@ -10,11 +10,13 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'ApprovalRequiredError',
     'Fault',
     'LoopError',
+    'NonRetryableError',
     'TurnPaused',
     'TurnStopped',
     'createRondo',
     'defineAgent',
     'defineLoop',
+    'defineSignal',
     'errorCodes',
     'tool',
   ],
@@ -39,10 +41,10 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
   ],
   './ai-sdk': ['UiChunks', 'chatHandler', 'chatSession', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
   './events': ['EVENT_TYPES'],
-  './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool'],
+  './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool', 'tool'],
   './protocol/events': ['EVENT_TYPES'],
   './protocol/streaming': [],
-  './protocol/tools': ['ApprovalRequiredError', 'loopsTool'],
+  './protocol/tools': ['ApprovalRequiredError', 'loopsTool', 'tool'],
   './sqlite': ['openDriver', 'openSqlite'],
   './streaming': [],
   './testing': [
@@ -62,7 +64,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'startEffectSink',
   ],
   './toolbox': ['toolbox', 'toolboxTools'],
-  './tools': ['ApprovalRequiredError', 'loopsTool'],
+  './tools': ['ApprovalRequiredError', 'loopsTool', 'tool'],
 };
 
 interface Subpath {

@@ -3,6 +3,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'vitest';
+import { noDueTurns } from '../../src/journal/due-turns.js';
 import { singleProcessLeases } from '../../src/journal/leases.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Session } from '../../src/kernel/session.js';
@@ -36,6 +37,7 @@ function discardingStore(): Store {
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
     leases: singleProcessLeases,
+    dueTurns: noDueTurns,
     close: async () => {},
   };
 }

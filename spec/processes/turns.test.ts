@@ -32,6 +32,7 @@ interface Pair {
 }
 
 const definitions = [
+  tool('pure', 'builtin:hold', { tool: { implementation: 'builtin:hold', safety: 'pure' } }),
   tool('hold', 'builtin:hold'),
   tool('act', 'builtin:act'),
   tool('asks', 'builtin:act', ASK),
@@ -81,6 +82,19 @@ for (const at of ['owner', 'client'] as const) {
     expect(actions.count).toBe(0);
   });
 
+  verifies('turn.listed', `at the ${at}: another process lists a turn before anything of it is stored`, async () => {
+    const { runner, other, started, release } = await createPair(at);
+    const running = runner.run({ loop: 'pure', input: { n: 1 }, sessionId: 's' });
+    await started;
+    const [turn, ...more] = await other.archive.turns();
+    expect(more).toEqual([]);
+    expect(turn).toMatchObject({ sessionId: 's', loopId: 'pure', status: 'running', pid: process.pid });
+    expect(await other.archive.status(turn?.turnId ?? '')).toEqual([turn]);
+    release();
+    await running;
+    expect(await other.archive.turns()).toMatchObject([{ turnId: turn?.turnId, status: 'ok' }]);
+  });
+
   verifies('store.turns', `at the ${at}: a turn that two processes start with the same key runs once`, async () => {
     const { runner, other, started, release, actions } = await createPair(at);
     const request = { loop: 'both', input: { n: 2 }, key: 'same' };
@@ -100,6 +114,22 @@ for (const at of ['owner', 'client'] as const) {
     expect(attachedTurn).toBe(one.turnId);
     expect(otherEvents).toEqual(runnerEvents);
     expect(actions.performed).toEqual([{ n: 2 }]);
+  });
+
+  verifies('turn.follow', `at the ${at}: stream handlers are called for a turn of another process`, async () => {
+    const { runner, other, started, release } = await createPair(at);
+    const request = { loop: 'both', input: { n: 2 }, key: 'same' };
+    const first = runner.run(request);
+    await started;
+    const [results, events]: unknown[][] = [[], []];
+    const second = other.run(request, {
+      stream: { onToolResult: ({ result }) => void results?.push(result) },
+      onEvent: (event) => void events?.push(event),
+    });
+    await expect.poll(() => events?.length).not.toBe(0);
+    release();
+    await Promise.all([first, second]);
+    expect(results).toEqual([{ n: 2 }]);
   });
 
   verifies(

@@ -23,6 +23,7 @@ interface HostFixtureOptions {
   readonly clock?: ManualClock;
   readonly maxDepth?: number;
   readonly seed?: number;
+  readonly build?: string;
 }
 
 /** Returns a host with these definitions registered. */
@@ -39,8 +40,9 @@ export function hostOf(definitions: readonly unknown[], options: HostFixtureOpti
   const registry = new Registry(implementations);
   for (const definition of definitions) registry.add(definition);
   const providers = new Map([mockProvider(), ...added].map((provider) => [provider.id, provider]));
-  const depth = options.maxDepth === undefined ? {} : { maxDepth: options.maxDepth };
-  return new Host({ store, clock, ids: seededIds(seed), registry, providers, implementations, ...depth });
+  const { maxDepth, build } = options;
+  const optional = { ...(maxDepth !== undefined && { maxDepth }), ...(build !== undefined && { build }) };
+  return new Host({ store, clock, ids: seededIds(seed), registry, providers, implementations, ...optional });
 }
 
 type LoopDraft = Partial<LoopDef> & { readonly id: string };

@@ -43,6 +43,7 @@ verifies('looops.export.tools', 'a tool can be written without loading the AI SD
   expect(Object.keys(await import('../../src/protocol/tool.js')).sort()).toEqual([
     'ApprovalRequiredError',
     'loopsTool',
+    'tool',
   ]);
   expect(exportedNames('tool')).toEqual(
     expect.arrayContaining(['LoopsTool', 'LoopsToolSet', 'ApprovalRequiredError', 'loopsTool', 'ApprovalPolicy']),
@@ -58,6 +59,7 @@ verifies('looops.export.protocol', 'rondo/protocol exports every name of its par
     'ApprovalRequiredError',
     'EVENT_TYPES',
     'loopsTool',
+    'tool',
   ]);
 });
 

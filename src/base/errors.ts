@@ -5,7 +5,9 @@
  * it.
  */
 import type { ErrorRecord } from '../protocol/entry.js';
-import type { Json } from '../protocol/json.js';
+import type { Json, JsonObject } from '../protocol/json.js';
+import { stackTextOf } from './error-stack.js';
+import { ownProperty } from './own-property.js';
 
 interface ErrorCodeInfo {
   readonly family: 'outcome' | 'fault';
@@ -43,7 +45,7 @@ const faultCode: ErrorCodeInfoFactory = (httpStatus, isRetryable, meaning) => ({
 export const errorCodes = {
   INPUT_VALIDATION_FAILED: outcomeCode(422, false, 'The input is not valid under the input schema of the loop.'),
   OUTPUT_VALIDATION_FAILED: outcomeCode(502, false, 'The output is not valid under the output schema of the loop.'),
-  EXECUTION_FAILED: outcomeCode(500, false, 'A body or an effect threw.'),
+  EXECUTION_FAILED: outcomeCode(500, true, 'A body or an effect threw.'),
   VALUE_INVALID: outcomeCode(422, false, 'A value is not JSON, is too deep or too large, or has a forbidden key.'),
   DEPTH_EXCEEDED: outcomeCode(422, false, 'Calls are nested deeper than the session allows.'),
   SCOPE_BUSY: outcomeCode(500, false, 'A step was started while another step of the same scope was running.'),
@@ -53,12 +55,13 @@ export const errorCodes = {
   SIGNAL_CONFLICT: outcomeCode(409, false, 'A signal with this id was already received with different content.'),
   LOOP_NOT_FOUND: outcomeCode(404, false, 'No loop with this id and version is registered.'),
   TURN_NOT_FOUND: outcomeCode(404, false, 'The store has no turn or session with this id.'),
+  TURN_ENDED: outcomeCode(409, false, 'The turn has ended, so a signal cannot reach it.'),
   CONFIG_INVALID: { ...outcomeCode(422, false, 'The configuration cannot be used.'), exitCode: 70 },
   DEFINITION_INVALID: outcomeCode(422, false, 'A definition is invalid.'),
   MAPPING_FAILED: outcomeCode(422, false, 'A path of a composite found no value where one is required.'),
   TEMPLATE_FAILED: outcomeCode(422, false, 'A prompt template uses a variable that the input does not have.'),
   BACKEND_FAILED: outcomeCode(502, true, 'A model did not answer.'),
-  TOOL_FAILED: outcomeCode(502, false, 'A tool failed.'),
+  TOOL_FAILED: outcomeCode(502, true, 'A tool failed.'),
   TOOL_NOT_FOUND: outcomeCode(404, false, 'A model called a tool that its agent does not have.'),
   TOOL_NOT_ADMITTED: outcomeCode(403, false, 'A tool may not run here.'),
   APPROVAL_DENIED: outcomeCode(403, false, 'An approval was requested and not given.'),
@@ -67,6 +70,7 @@ export const errorCodes = {
   TIMEOUT: outcomeCode(504, true, 'The attempt took longer than its policy allows.'),
   KEY_CONFLICT: outcomeCode(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
   ANSWER_REFUSED: outcomeCode(409, false, 'An answer or a resolution does not match anything that is pending.'),
+  RETRY_REFUSED: outcomeCode(409, false, 'Only a turn that failed can be retried.'),
   REPLAY_MISMATCH: faultCode(409, false, 'The code requested a step other than the one in the journal.'),
   REPLAY_INCOMPLETE: faultCode(409, false, 'A read-only replay reached a step that is not recorded.'),
   SESSION_BUSY: faultCode(409, true, 'The session is already running.'),
@@ -97,7 +101,7 @@ export type ErrorCode = keyof typeof errorCodes;
  * throw new LoopError('OUT_OF_STOCK', 'The lamp is out of stock.', { sku: 'lamp-7' });
  */
 export class LoopError extends Error {
-  override readonly name = 'LoopError';
+  override readonly name: string = 'LoopError';
   readonly code: string;
   readonly data: Json | undefined;
 
@@ -108,17 +112,87 @@ export class LoopError extends Error {
   }
 
   /**
-   * Returns what is journaled. It has no stack and no cause, so that a replay throws the same error as the live run.
+   * Returns what is journaled. It has the stack as text and no cause, so that a replay throws the same error as the live
+   * run.
    */
   toErrorRecord(): ErrorRecord {
     const { code, message, data } = this;
-    return data === undefined ? { code, message } : { code, message, data };
+    const record: { -readonly [K in keyof ErrorRecord]: ErrorRecord[K] } = { code, message };
+    if (data !== undefined) record.data = data;
+    const stack = recordedStacks.has(this) ? recordedStacks.get(this) : stackTextOf(this, STACK_OPTIONS);
+    if (stack !== undefined) record.stack = stack;
+    return record;
   }
 
-  /** Returns the error of a record. The cause is for debugging only; a replay has none. */
+  /**
+   * Returns the error of a record. Its cause is the value that was thrown originally; a replay has none, and shows the
+   * recorded stack.
+   */
   static fromErrorRecord(record: ErrorRecord, cause?: unknown): LoopError {
-    return new LoopError(record.code, record.message, record.data, cause);
+    const error = new LoopError(record.code, record.message, record.data, originalOf(cause));
+    recordedStacks.set(error, record.stack);
+    if (record.stack !== undefined) error.stack = record.stack;
+    return error;
   }
+}
+
+/**
+ * An error that the `retry` policy does not retry. It is an outcome like any LoopError, with `retryable: false` in its
+ * data, which the journal keeps.
+ *
+ * @example
+ * import { NonRetryableError } from 'rondo';
+ *
+ * throw new NonRetryableError('The card was declined.', { reason: 'expired' });
+ */
+export class NonRetryableError extends LoopError {
+  override readonly name: string = 'NonRetryableError';
+
+  constructor(message: string, data?: JsonObject, cause?: unknown) {
+    super('EXECUTION_FAILED', message, { ...data, retryable: false }, cause);
+  }
+}
+
+/**
+ * True if repeating a failed attempt may change its outcome: for every error that code throws, unless its data has
+ * `retryable: false`, and for those outcomes of the runtime that `errorCodes` declares retryable.
+ */
+export function isRetryableError(error: LoopError): boolean {
+  const info: ErrorCodeInfo | undefined = Object.hasOwn(errorCodes, error.code)
+    ? errorCodes[error.code as ErrorCode]
+    : undefined;
+  // guard: final-outcome-not-retried
+  return info?.isRetryable !== false && ownProperty(error.data, 'retryable') !== false;
+}
+
+/** The journaled stacks of errors that were created from their record. */
+const recordedStacks = new WeakMap<object, string | undefined>();
+
+const STACK_OPTIONS: Parameters<typeof stackTextOf>[1] = {
+  isOutcome: isLoopError,
+  recordedStack: (error) => recordedStacks.get(error),
+};
+
+/** Returns what was thrown originally: the cause of a LoopError that only passes it on, or else the value itself. */
+function originalOf(thrown: unknown): unknown {
+  if (!isLoopError(thrown)) return thrown;
+  const { cause, message } = thrown;
+  const isRelay = recordedStacks.has(thrown) || (cause !== undefined && messageOf(cause) === message);
+  return isRelay ? cause : thrown;
+}
+
+/** True for a LoopError. A value whose prototype cannot be read, such as a revoked proxy, is none. */
+function isLoopError(thrown: unknown): thrown is LoopError {
+  try {
+    return thrown instanceof LoopError;
+  } catch {
+    return false;
+  }
+}
+
+/** Adds a cause that JSON, spread and comparisons leave out. Returns the record. */
+export function withHiddenCause<T extends object>(record: T, cause: unknown): T {
+  return cause === undefined ? record : Object.defineProperty(record, 'cause', { value: cause });
 }
 
 /** An infrastructure failure. It ends the attempt; entries that were acknowledged stay valid. */
@@ -136,8 +210,10 @@ export class Fault extends Error {
 
 /** Converts any thrown value to a LoopError with the code EXECUTION_FAILED. Returns a LoopError unchanged. */
 export function toLoopError(thrown: unknown): LoopError {
-  if (thrown instanceof LoopError) return thrown;
-  return new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
+  if (isLoopError(thrown)) return thrown;
+  const error = new LoopError('EXECUTION_FAILED', messageOf(thrown), undefined, thrown);
+  recordedStacks.set(error, stackTextOf(thrown, STACK_OPTIONS));
+  return error;
 }
 
 /** Converts any failure of a store to a Fault with the code STORE_FAILED. Returns a Fault unchanged. */

@@ -10,8 +10,9 @@ import type { Session } from '../kernel/session.js';
 import { GRANT_GIVEN, refusalReasonOf, standingGrantOf } from '../policy/approval-answer.js';
 import { APPROVAL_REQUESTED } from '../policy/approval-request.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
-import type { Signal } from '../protocol/session.js';
+import type { PendingStep, Signal } from '../protocol/session.js';
 import { Approvals } from '../views/approvals.js';
+import { pendingSignalOf } from '../views/turns.js';
 import type { StoredTurn } from './archive.js';
 import type { RunningTurn } from './running-turn.js';
 
@@ -91,4 +92,19 @@ export async function expireApprovals(turn: RunningTurn, session: Session, now: 
   for (const { id, expiresAt } of turn.agentState.approvals.pending()) {
     if (now > Date.parse(expiresAt)) await session.signal(expirySignal(id, expiresAt, now));
   }
+}
+
+/**
+ * Returns when the first of the approvals that a paused turn waits for has expired, in milliseconds since the epoch;
+ * undefined if it waits for none.
+ */
+export function nextExpiryOf(turn: RunningTurn, pending: readonly PendingStep[]): number | undefined {
+  const ids = new Set<string | undefined>();
+  for (const step of pending) if (step.kind === 'signal') ids.add(pendingSignalOf(step.key, step.name).id);
+  ids.delete(undefined);
+  if (ids.size === 0) return undefined;
+  const waiting = turn.agentState.approvals.pending().filter(({ id }) => ids.has(id));
+  if (waiting.length === 0) return undefined;
+  // At `expiresAt` itself an answer is still accepted.
+  return Math.min(...waiting.map(({ expiresAt }) => Date.parse(expiresAt))) + 1;
 }

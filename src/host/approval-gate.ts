@@ -23,6 +23,8 @@ interface ApprovalGateDeps {
   readonly runningTurn: (turnId: string) => RunningTurn | undefined;
   /** How long an approval can be answered, in milliseconds. */
   readonly approvalMs: number;
+  /** The build of the host. */
+  readonly build: string | undefined;
 }
 
 /** Finds the loops that contain agents or approvals. Turns of such loops need the earlier entries of their session. */
@@ -62,10 +64,13 @@ export class LoopInspector {
 
 /** The approval gate of the layers of a host. */
 export class HostApprovalGate implements ApprovalGate {
+  /** The build that approvals are bound to. */
+  readonly build: string | undefined;
   private readonly deps: ApprovalGateDeps;
 
   constructor(deps: ApprovalGateDeps) {
     this.deps = deps;
+    this.build = deps.build;
   }
 
   /**
@@ -86,7 +91,7 @@ export class HostApprovalGate implements ApprovalGate {
   /** Returns the standing grants that cover a call. Their targets are not compared; the caller does that. */
   grantsFor(tool: string, definitionDigest: string, input: Json, key: string): readonly StandingGrantRef[] {
     const { approvals, principals } = this.deps.runningTurn(rootKeyOf(key))?.agentState ?? {};
-    const call = { tool, definitionDigest, input, ...principals };
+    const call = { tool, definitionDigest, build: this.build, input, ...principals };
     return (approvals?.standingGrants() ?? []).filter((grant) => grantApplies(grant, call));
   }
 }

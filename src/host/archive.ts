@@ -1,6 +1,6 @@
 /**
  * Reads turns, results, traces and approvals from a store. It claims no session, so it can read while turns run, in
- * this process or another one. Apart from the lists of turns, it includes entries that are written but not stored yet.
+ * this process or another one. It includes the entries of running turns that are written but not stored yet.
  */
 import { Fault, LoopError } from '../base/errors.js';
 import { fetchValue } from '../journal/fetch-value.js';
@@ -11,10 +11,13 @@ import type { EventEnvelope } from '../protocol/events.js';
 import type { RunOutcome } from '../protocol/session.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
+import { type CallDetails, callDetailsOf } from '../views/call-details.js';
 import { conversationOf } from '../views/conversation.js';
+import { withoutReopenedEnds } from '../views/failure-path.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
 import { type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
+import type { EntryTail } from './follow-entries.js';
 import { sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 
 /** A stored turn and all entries of its session. */
@@ -26,8 +29,8 @@ export interface StoredTurn {
 
 /** What the archive needs to know of running turns. */
 interface RunningTurns {
-  /** Returns true if the turn runs in this process. */
-  has(turnId: string): boolean;
+  /** Returns the turns that run in this process. */
+  list(): readonly RunningTurnRef[];
   /**
    * Returns the entries of the running turn of a session, in any process, from sequence number `from` on. Some may not
    * be stored yet.
@@ -35,17 +38,32 @@ interface RunningTurns {
   unstoredEntries(sessionId: string, from: number): Promise<readonly Entry[]>;
 }
 
-/** The processes that run turns, by turn id. */
-type TurnRunners = ReadonlyMap<string, { readonly pid: number }>;
+/** A turn that runs in this process. */
+interface RunningTurnRef {
+  readonly sessionId: string;
+  readonly turnId: string;
+}
+
+/** The turn that some process runs in a session. `pid` is absent if the store has no leases. */
+interface TurnRunner {
+  readonly turnId: string;
+  readonly pid?: number;
+}
+
+/** The running turns of all processes, by session. */
+type TurnRunners = ReadonlyMap<string, TurnRunner>;
 
 /** Read access to the turns of a store. */
 export class Archive {
   private readonly store: Store;
   private readonly running: RunningTurns;
+  private readonly now: () => number;
 
-  constructor(store: Store, running: RunningTurns) {
+  /** `now` returns the wall-clock time in milliseconds since the epoch. */
+  constructor(store: Store, running: RunningTurns, now: () => number) {
     this.store = store;
     this.running = running;
+    this.now = now;
   }
 
   /**
@@ -53,12 +71,12 @@ export class Archive {
    * the status `error`, or throws STORE_DAMAGED if it is requested by name.
    */
   async turns(session?: string): Promise<readonly TurnStatus[]> {
-    const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
     const runners = await this.runners();
+    const names = session === undefined ? await this.sessionNames(runners) : [session];
     const all: TurnStatus[] = [];
     for (const name of names) {
       try {
-        all.push(...(await this.turnsOf(name, runners)));
+        all.push(...(await this.turnsOf(name, runners.get(name))));
       } catch (thrown) {
         // A damaged session must not hide the others. It is an error only if it is requested by name.
         if (session !== undefined || !isStoreDamage(thrown)) throw thrown;
@@ -68,21 +86,55 @@ export class Archive {
     return all.sort((a, b) => a.startedAt.localeCompare(b.startedAt));
   }
 
+  /** Returns the names of the stored sessions and of those with a running turn, which may have no stored entry yet. */
+  private async sessionNames(runners: TurnRunners): Promise<Iterable<string>> {
+    const names = new Set((await this.store.journal.list()).map(({ session }) => session));
+    for (const session of runners.keys()) names.add(session);
+    return names;
+  }
+
   private async runners(): Promise<TurnRunners> {
-    return new Map((await this.store.leases.list()).map(({ turn, pid }) => [turn, { pid }]));
+    const runners = new Map<string, TurnRunner>();
+    for (const { sessionId, turnId } of this.running.list()) runners.set(sessionId, { turnId });
+    for (const { session, turn, pid } of await this.store.leases.list()) runners.set(session, { turnId: turn, pid });
+    return runners;
   }
 
-  private runnerOf(turnId: string, runners: TurnRunners): { readonly pid?: number } | undefined {
-    return runners.get(turnId) ?? (this.running.has(turnId) ? {} : undefined);
-  }
-
-  private async turnsOf(session: string, runners: TurnRunners): Promise<readonly TurnStatus[]> {
-    const turns = new Turns();
-    for await (const batch of this.store.journal.read(session, 0)) for (const entry of batch) turns.apply(entry);
-    return turns.turnIds().flatMap((root) => {
+  private async turnsOf(session: string, runner: TurnRunner | undefined): Promise<readonly TurnStatus[]> {
+    let turns = await this.readTurns(session, runner !== undefined);
+    const isUnknown = (): boolean => runner !== undefined && turns.get(runner.turnId) === undefined;
+    // A turn that ended between the two reads is neither in the first nor among the unstored entries.
+    if (isUnknown()) turns = await this.readTurns(session, true);
+    const all = turns.turnIds().flatMap((root) => {
       const turn = turns.get(root);
-      return turn === undefined ? [] : [turnStatusOf(session, root, turn, this.runnerOf(root, runners))];
+      return turn === undefined
+        ? []
+        : [turnStatusOf(session, root, turn, runner?.turnId === root ? runner : undefined)];
     });
+    return isUnknown() && runner !== undefined ? [...all, ...(await this.unansweredStatus(session, runner))] : all;
+  }
+
+  /** Folds the turns of a session. `withUnstored` adds the entries of its running turn, from the process that runs it. */
+  private async readTurns(session: string, withUnstored: boolean): Promise<Turns> {
+    const turns = new Turns();
+    let nextSeq = 0;
+    for await (const batch of this.store.journal.read(session, 0)) {
+      for (const entry of batch) turns.apply(entry);
+      nextSeq = (batch.at(-1)?.seq ?? nextSeq - 1) + 1;
+    }
+    if (withUnstored) for (const entry of await this.running.unstoredEntries(session, nextSeq)) turns.apply(entry);
+    return turns;
+  }
+
+  /**
+   * Returns the status of a turn without a stored entry whose process does not answer, because a body blocks it; none
+   * if the process has released the session. Its loop is unknown, and its start is the time of this reading.
+   */
+  private async unansweredStatus(sessionId: string, { turnId, pid }: TurnRunner): Promise<readonly TurnStatus[]> {
+    if ((await this.runners()).get(sessionId)?.turnId !== turnId) return [];
+    const startedAt = isoTime(this.now());
+    const loop = { loopId: '', loopVersion: '' };
+    return [{ turnId, sessionId, ...loop, status: 'running', startedAt, ...(pid !== undefined && { pid }) }];
   }
 
   /**
@@ -92,12 +144,17 @@ export class Archive {
   async status(id: string): Promise<readonly TurnStatus[]> {
     const stored = await this.find(id);
     if (stored !== undefined) {
-      const runner = this.runnerOf(id, await this.runners());
-      return [turnStatusOf(stored.identity.sessionId, id, stored.turn, runner)];
+      const { sessionId } = stored.identity;
+      const runner = (await this.runners()).get(sessionId);
+      return [turnStatusOf(sessionId, id, stored.turn, runner?.turnId === id ? runner : undefined)];
     }
     const turns = await this.turns(id);
-    if (turns.length === 0) throw turnNotFoundError(id);
-    return turns;
+    if (turns.length > 0) return turns;
+    // A turn whose process does not answer is known by its lease only.
+    const sessionId = sessionIdOf(id);
+    const started = sessionId === '' ? [] : (await this.turns(sessionId)).filter(({ turnId }) => turnId === id);
+    if (started.length === 0) throw turnNotFoundError(id);
+    return started;
   }
 
   /** Returns the trace of a turn so far. Throws TURN_NOT_FOUND. */
@@ -136,12 +193,12 @@ export class Archive {
    * it is requested by name.
    */
   async approvals(session?: string): Promise<readonly Approval[]> {
-    const names = session === undefined ? (await this.store.journal.list()).map((item) => item.session) : [session];
+    const names = session === undefined ? await this.sessionNames(await this.runners()) : [session];
     const all: Approval[] = [];
     for (const name of names) {
       const approvals = new Approvals(name);
       try {
-        for await (const entry of this.entriesOf(name)) approvals.apply(entry);
+        for (const entry of await this.entries(name)) approvals.apply(entry);
         all.push(...approvals.pending());
       } catch (thrown) {
         if (session !== undefined || !isStoreDamage(thrown)) throw thrown;
@@ -164,11 +221,27 @@ export class Archive {
     return conversationOf(sessionId, await this.entries(sessionId));
   }
 
-  /** Returns all entries of a session; empty for an unknown one. Values that are stored as blobs are loaded. */
+  /**
+   * Returns the entries of a session; empty for an unknown one. Values that are stored as blobs are loaded. The ends of
+   * calls that a retry reopened are left out.
+   */
   async entries(sessionId: string): Promise<readonly Entry[]> {
     const entries: Entry[] = [];
     for await (const entry of this.entriesOf(sessionId)) entries.push(entry);
-    return entries;
+    return withoutReopenedEnds(entries);
+  }
+
+  /** Returns the entries of a session from sequence number `from` on: those in the store, and those not stored yet. */
+  async tail(sessionId: string, from: number): Promise<EntryTail> {
+    const stored: Entry[] = [];
+    for await (const entry of this.storedEntries(sessionId, from)) stored.push(entry);
+    return { stored, unstored: await this.running.unstoredEntries(sessionId, from + stored.length) };
+  }
+
+  /** Returns the calls of a turn with their inputs, prompts, replies and outputs. Throws TURN_NOT_FOUND. */
+  async calls(turnId: string): Promise<readonly CallDetails[]> {
+    const { entries } = await this.get(turnId);
+    return callDetailsOf(turnId, entries);
   }
 
   /** Returns true if the store has a turn with this id. */
@@ -192,7 +265,7 @@ export class Archive {
     const turn = turns.get(turnId);
     if (turn === undefined) return undefined;
     const { name: loopId = '', version: loopVersion = '' } = turn.startedEntry;
-    return { identity: { sessionId, turnId, loopId, loopVersion }, turn, entries };
+    return { identity: { sessionId, turnId, loopId, loopVersion }, turn, entries: withoutReopenedEnds(entries) };
   }
 
   /** Returns the turn with this id. Throws TURN_NOT_FOUND if there is none. */
@@ -214,14 +287,20 @@ export class Archive {
    */
   private async *entriesOf(session: string): AsyncGenerator<Entry> {
     let nextSeq = 0;
-    for await (const batch of this.store.journal.read(session, 0)) {
+    for await (const entry of this.storedEntries(session, 0)) {
+      nextSeq = entry.seq + 1;
+      yield entry;
+    }
+    for (const entry of await this.running.unstoredEntries(session, nextSeq)) yield entry;
+  }
+
+  private async *storedEntries(session: string, from: number): AsyncGenerator<Entry> {
+    for await (const batch of this.store.journal.read(session, from)) {
       for (const entry of batch) {
-        nextSeq = entry.seq + 1;
         const value = entry.blob === undefined ? undefined : await fetchValue(this.store.blobs, session, entry);
         yield value === undefined ? entry : { ...entry, value };
       }
     }
-    for (const entry of await this.running.unstoredEntries(session, nextSeq)) yield entry;
   }
 }
 
@@ -235,6 +314,7 @@ function damagedStatus(sessionId: string, { code, message }: Fault): TurnStatus 
   return { turnId: sessionId, sessionId, loopId: '', loopVersion: '', status: 'error', startedAt: isoTime(0), error };
 }
 
-function turnNotFoundError(id: string): LoopError {
+/** Returns the error for an id that no turn and no session has. */
+export function turnNotFoundError(id: string): LoopError {
   return new LoopError('TURN_NOT_FOUND', `There is no turn or session "${id}" in the store.`, { id });
 }

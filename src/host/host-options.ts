@@ -47,6 +47,25 @@ export interface HostOptions {
    * @default 2_592_000_000 (30 days)
    */
   readonly approvalMs?: number;
+  /**
+   * Redacts the stack of an error before it is journaled and reported. Return undefined to omit it, as in
+   * `() => undefined`. It may be called again with a text that it returned.
+   * @default records stacks unchanged
+   */
+  readonly errorStacks?: (stack: string) => string | undefined;
+  /**
+   * Your id of the code that this process runs, such as a commit. It is recorded with each turn. Turns of another build
+   * continue, and `inFlightTurns` reports them; their approvals and standing grants are not used: the approvals are
+   * requested again.
+   * @default no build; the definitions alone identify the code
+   */
+  readonly build?: string;
+}
+
+/** Throws a TypeError if the build is not text of 1 to 200 characters. */
+export function assertBuild(build: string | undefined): void {
+  if (build === undefined || (typeof build === 'string' && build.trim() !== '' && build.length <= 200)) return;
+  throw new TypeError('The build of a host is text of 1 to 200 characters, such as a commit id.');
 }
 
 /** Callbacks for one turn. Errors that they throw are ignored, except those of `onTurn`, which reject the call. */

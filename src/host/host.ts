@@ -2,7 +2,7 @@
  * The host: runs turns of registered loops on a store and reports their state. A turn is one root call in a session. A
  * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
  * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
- * and session-actions.ts acts on turns from outside (cancel, answer, message, resolve).
+ * and session-actions.ts acts on turns from outside (cancel, answer, message, signal, resolve).
  */
 import { LoopError } from '../base/errors.js';
 import { linkLoop } from '../loops/link.js';
@@ -11,14 +11,17 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
-import type { HostOptions, TurnOptions } from './host-options.js';
+import { type BuildChange, buildChangeSince, type CodeChange, codeChangesSince, isSourceOnly } from './code-changes.js';
+import { type FollowedEntries, followEntries } from './follow-entries.js';
+import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
-import { type CodeChange, codeChangesSince, type PinnedLoop, pin, unpin } from './pin.js';
+import { type PinnedLoop, pin, unpin } from './pin.js';
 import { RemoteTurn, servePeerRequests } from './remote-turn.js';
 import type { ReplayReport } from './replay.js';
 import { type Resolution, SessionActions } from './session-actions.js';
 import type { SessionSubscriber } from './session-feed.js';
 import { SessionQueues } from './session-queues.js';
+import type { SignalRequest } from './signal-request.js';
 import { Subscriptions } from './subscriptions.js';
 import {
   assertTurnRequest,
@@ -30,22 +33,29 @@ import {
   unknownLoopError,
 } from './turn-request.js';
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
+import { retryKeysOf } from './turn-retry.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
 import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
+export type { SignalRequest } from './signal-request.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
 
 /** How long `Host.close` waits for effects by default, in milliseconds. */
 const DEFAULT_CLOSE_MS = 10_000;
 
-/** A turn that has not ended, and the loops defined in code whose code has changed since it started. */
+/** A turn that has not ended, and the loops defined in code whose definitions have changed since it started. */
 export interface InFlightTurn {
   readonly turn: TurnStatus;
-  /** The changed loops. `breaks` is true if the turn cannot continue with the change; `reason` states why. */
+  /**
+   * The changed loops. `breaks` is true if the turn cannot continue with the change; `reason` states why. A loop of
+   * which only the source text has changed is listed if that breaks the turn.
+   */
   readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly reason?: string })[];
+  /** The change of `HostOptions.build`. The turn continues, but its approvals are requested again. */
+  readonly build?: BuildChange;
 }
 
 /**
@@ -80,18 +90,23 @@ export class Host {
 
   constructor(options: HostOptions) {
     const { store, registry, clock, ids } = options;
+    assertBuild(options.build);
     this.options = options;
     this.providers = options.providers ?? new Map();
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
-    this.archive = new Archive(store, {
-      has: (turnId) => turns.get(turnId) !== undefined,
-      unstoredEntries: async (sessionId, from) =>
-        turns.runningIn(sessionId) === undefined
-          ? this.peers.unstoredEntries(sessionId, from)
-          : turns.unstoredEntries(sessionId, from),
-    });
+    this.archive = new Archive(
+      store,
+      {
+        list: () => turns.list(),
+        unstoredEntries: async (sessionId, from) =>
+          turns.runningIn(sessionId) === undefined
+            ? this.peers.unstoredEntries(sessionId, from)
+            : turns.unstoredEntries(sessionId, from),
+      },
+      () => clock.now(),
+    );
     this.subscriptions = new Subscriptions({
       isRunning: (sessionId) => turns.runningIn(sessionId) !== undefined,
       readEntries: async (sessionId) => {
@@ -111,6 +126,7 @@ export class Host {
       openSession: (sessionId) => turns.openSession(sessionId),
       runningTurn: (turnId) => turns.get(turnId),
       runningTurnIn: (sessionId) => turns.runningIn(sessionId),
+      whenRunning: (sessionId, task) => turns.whenRunning(sessionId, task),
       resume: (turnId) => this.resume(turnId),
     });
     this.waiter = new TurnWaiter({
@@ -161,7 +177,7 @@ export class Host {
       const linked = linkLoop(this.registry, registered);
       const unknownModel = unknownModelInLinked(linked, this.providers);
       if (unknownModel !== undefined) return this.refusedResult(identity, unknownModel);
-      const pinned = pin(linked);
+      const pinned = pin(linked, this.options.build);
       // A session that is created here has no earlier entries.
       const earlierEntries =
         request.sessionId !== undefined && this.turns.needsEarlierEntries(pinned)
@@ -199,6 +215,30 @@ export class Host {
     const work = async (turnOptions: TurnOptions): Promise<TurnResult> =>
       this.continueTurn(await this.archive.get(turnId), turnOptions);
     return this.runInSession({ sessionId: sessionIdOf(turnId), turnId }, options, work).catch((thrown) => {
+      throw faultWithTurn(thrown, turnId);
+    });
+  }
+
+  /**
+   * Continues a failed turn where it failed, until it ends or pauses. What succeeded is kept; the steps that failed, and
+   * caused the turn to fail, are performed again, also an effect with the safety `once`: its error is recorded, so it is
+   * not in doubt. A turn can be retried several times. Throws RETRY_REFUSED if the turn has not failed, and otherwise
+   * the errors of `resume`.
+   */
+  async retry(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
+    const sessionId = sessionIdOf(turnId);
+    options.onTurn?.(turnId);
+    const perform = async (): Promise<TurnResult> => {
+      const failed = await this.archive.get(turnId);
+      const keys = retryKeysOf(failed);
+      // Before the turn is reopened: a turn that cannot run stays failed.
+      await this.pinnedLoopOf(failed);
+      await this.turns.reopen(sessionId, turnId, keys);
+      return this.continueTurn(await this.archive.get(turnId), options);
+    };
+    const whileHeldElsewhere = (): Promise<void> =>
+      this.peers.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {});
+    return this.sessionQueues.run({ sessionId, turnId, perform, whileHeldElsewhere }).catch((thrown) => {
       throw faultWithTurn(thrown, turnId);
     });
   }
@@ -256,6 +296,24 @@ export class Host {
   }
 
   /**
+   * Sends a signal to a turn, or to any turn of a session that waits for its name, and returns true; false if a signal
+   * with this id was delivered before. It is kept until a turn waits for it. Call `resume` afterwards if the turn has
+   * paused; a running turn, also one of another process, continues by itself. Throws TURN_NOT_FOUND for an unknown turn
+   * or session, TURN_ENDED for a turn that has ended, SIGNAL_CONFLICT for a known id with another name or payload,
+   * VALUE_INVALID if the payload is not JSON, INPUT_VALIDATION_FAILED if it does not fit the signal type, and a
+   * TypeError for a malformed request or a name that is reserved for messages and approvals.
+   *
+   * @example
+   * ```ts
+   * await host.signal({ turnId, name: 'paid', payload: { amount: 5 }, id: 'invoice-17' });
+   * await host.resume(turnId);
+   * ```
+   */
+  signal<P = unknown>(request: SignalRequest<P>): Promise<boolean> {
+    return this.actions.signal(request as SignalRequest);
+  }
+
+  /**
    * Resolves an effect in doubt: an effect that must happen once and was interrupted, so that it is unknown whether it
    * happened. `key` is the key of the effect, and `by` names the person who decides to retry it, to supply its result
    * as `value`, or to fail it. Call `resume` afterwards. Throws TURN_NOT_FOUND for an unknown turn, and ANSWER_REFUSED
@@ -275,6 +333,14 @@ export class Host {
   }
 
   /**
+   * Follows the entries of a session in any process: yields the recorded ones, then new ones as they are written, and an
+   * empty list while there are none, until the signal aborts.
+   */
+  followEntries(sessionId: string, signal: AbortSignal): AsyncGenerator<FollowedEntries> {
+    return followEntries((from) => this.archive.tail(sessionId, from), this.options.clock, signal);
+  }
+
+  /**
    * Runs the bodies of a turn again with its recorded entries, without performing effects or writing entries, and
    * reports whether they take the same steps and return the same results. `then` uses the definitions that the turn
    * started with. `now` uses the registered ones, or those of `then` if the loop is not registered in the version of
@@ -284,11 +350,17 @@ export class Host {
     const stored = await this.archive.get(turnId);
     const { loopId, loopVersion } = stored.identity;
     const current = against === 'now' ? this.registry.find(loopId, loopVersion) : undefined;
-    const pinned = current === undefined ? await this.pinnedLoopOf(stored) : pin(linkLoop(this.registry, current));
+    const pinned =
+      current === undefined
+        ? await this.pinnedLoopOf(stored)
+        : pin(linkLoop(this.registry, current), this.options.build);
     return this.turns.replay(stored, pinned);
   }
 
-  /** Returns all turns that have not ended, with the loops in code that have changed since each turn started. */
+  /**
+   * Returns all turns that have not ended, with the loops in code and the build that have changed since each turn
+   * started.
+   */
   async inFlightTurns(): Promise<readonly InFlightTurn[]> {
     // A damaged session is listed with an error and has no turns that can be read.
     const open = (await this.archive.turns()).filter(
@@ -299,13 +371,17 @@ export class Host {
 
   private async changesOf(turn: TurnStatus): Promise<InFlightTurn> {
     const pinText = await this.archive.pinnedText(await this.archive.get(turn.turnId));
-    const changes = pinText === undefined ? [] : codeChangesSince(pinText, this.registry);
-    const changed = changes.map(async (change) => {
-      if (change.now === 'missing') return { ...change, breaks: true, reason: 'it is no longer registered' };
-      const { matches, difference } = await this.replay(turn.turnId, 'now');
-      return matches ? { ...change, breaks: false } : { ...change, breaks: true, reason: difference ?? '' };
+    if (pinText === undefined) return { turn, changed: [] };
+    const changes = codeChangesSince(pinText, (id, version) => this.registry.find(id, version));
+    const isComplete = changes.every(({ now }) => now === 'changed');
+    const replayed = changes.length > 0 && isComplete ? await this.replay(turn.turnId, 'now') : undefined;
+    const changed = changes.flatMap((change) => {
+      if (change.now === 'missing') return [{ ...change, breaks: true, reason: 'it is no longer registered' }];
+      if (replayed?.matches === false) return [{ ...change, breaks: true, reason: replayed.difference ?? '' }];
+      return isSourceOnly(change.parts) ? [] : [{ ...change, breaks: false }];
     });
-    return { turn, changed: await Promise.all(changed) };
+    const build = buildChangeSince(pinText, this.options.build);
+    return { turn, changed, ...(build !== undefined && { build }) };
   }
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
@@ -330,16 +406,19 @@ export class Host {
       sessionId,
       turnId,
       perform: () => work(remote.remainingOptions),
-      whileHeldElsewhere: () =>
-        this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update)),
+      whileHeldElsewhere: async () => {
+        await this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update));
+        await remote.settled();
+      },
     });
   }
 
   private async continueTurn(stored: StoredTurn, options: TurnOptions): Promise<TurnResult> {
     const { identity, turn, entries: earlierEntries } = stored;
-    const pinned = await this.pinnedLoopOf(stored);
+    const startedWith = await this.archive.pinnedText(stored);
+    const pinned = this.linkPinned(stored, startedWith);
     const request = { input: turn.startedEntry.value };
-    return this.turns.run(identity, { pinned, request, earlierEntries }, options);
+    return this.turns.run(identity, { pinned, request, earlierEntries, startedWith }, options);
   }
 
   /** Returns the result of a request that starts or continues no turn. */
@@ -347,18 +426,23 @@ export class Host {
     return turnResultOf(identity, { status: 'error', error: error.toErrorRecord() }, [], this.options.clock.now());
   }
 
+  private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
+    return this.linkPinned(stored, await this.archive.pinnedText(stored));
+  }
+
   /**
    * Returns the loop that the turn started with, from the definitions that were recorded then (the pin). For a turn
    * without a pin, returns the loop that is registered under its id and version. Throws LOOP_NOT_FOUND if there is
    * none.
    */
-  private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
-    const pinText = await this.archive.pinnedText(stored);
-    const { implementations = new Map(), trusts = () => false } = this.options;
-    if (pinText !== undefined) return unpin(pinText, { registry: this.registry, implementations, trusts });
-    const { loopId, loopVersion } = stored.identity;
-    const registered = this.registry.find(loopId, loopVersion);
-    if (registered !== undefined) return pin(linkLoop(this.registry, registered));
-    throw unknownLoopError({ loop: loopId, version: loopVersion }, this.registry);
+  private linkPinned({ identity }: StoredTurn, pinText: string | undefined): PinnedLoop {
+    const { implementations = new Map(), trusts = () => false, build } = this.options;
+    const { registry } = this;
+    const { loopId, loopVersion, turnId } = identity;
+    const kept = this.turns.keptLoop(turnId);
+    if (pinText !== undefined) return unpin(pinText, { registry, implementations, trusts, build, kept });
+    const registered = registry.find(loopId, loopVersion);
+    if (registered !== undefined) return pin(linkLoop(registry, registered), build);
+    throw unknownLoopError({ loop: loopId, version: loopVersion }, registry);
   }
 }

@@ -11,6 +11,8 @@ import type { EventEnvelope } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { TraceEvent } from '../protocol/trace.js';
+import type { ToolRefusal } from '../views/conversation.js';
+import type { SignalRequest } from './signal-request.js';
 import type { SessionMessage } from './turn-request.js';
 
 /** A request from one host to another. */
@@ -18,6 +20,7 @@ export type PeerRequest =
   | { readonly verb: 'cancel'; readonly turnId: string; readonly reason: string }
   | { readonly verb: 'answer'; readonly answer: ApprovalAnswer }
   | { readonly verb: 'send'; readonly message: SessionMessage }
+  | { readonly verb: 'signal'; readonly request: SignalRequest }
   | {
       readonly verb: 'resolve';
       readonly key: string;
@@ -42,7 +45,7 @@ export interface FollowTurnRequest {
 /** One update of a followed turn. */
 export type TurnUpdate =
   | { readonly event: TraceEvent }
-  | { readonly envelope: EventEnvelope }
+  | { readonly envelope: EventEnvelope; readonly refusal?: ToolRefusal }
   | { readonly delta: LiveDelta };
 
 /** Sends an update to the client. A droppable update may be skipped for a slow reader. */

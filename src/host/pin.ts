@@ -1,7 +1,7 @@
 /**
  * Pins: a turn is pinned to the definitions that it started with. They are stored as one blob (the pin), and a
  * resumed turn is linked from them, independent of the current registry. Code cannot be stored: for a loop in code the
- * pin has its id, version and digest, and the loop must be registered when the turn continues.
+ * pin has its definition, to tell what has changed, and the loop must be registered when the turn continues.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -13,42 +13,53 @@ import { type RegisteredLoop, Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
 import type { Json } from '../protocol/json.js';
 
-/** One definition of a pin. A loop in code has no `definition`. */
-interface PinnedDefinition {
+/** One definition of a pin. */
+export interface PinnedDefinition {
   readonly id: string;
   readonly version: string;
+  /** The digest of the definition. */
   readonly digest: string;
+  /** Absent for a loop in code in a pin of an earlier version. */
   readonly definition?: Json;
+  /**
+   * For a loop in code: the digest of the source text of its function. It is evidence only, because a compiler, a
+   * bundler or another version of Node changes the text.
+   */
+  readonly source?: string;
   readonly directory?: string;
   readonly file?: string;
+}
+
+/** The content of a pin. */
+export interface Pin {
+  /** The build of the host that started the turn, if it had one. */
+  readonly build?: string;
+  /** The definitions, that of the root first. */
+  readonly definitions: readonly PinnedDefinition[];
 }
 
 /** A linked loop and its pin as JSON text. The loop's `definitionDigest` is the digest of this text. */
 export interface PinnedLoop extends LinkedLoop {
   readonly pinText: string;
-}
-
-/** A loop in code that has changed, or is no longer registered, since the turn started. */
-export interface CodeChange {
-  /** The loop as `id@version`. */
-  readonly loop: string;
-  readonly now: 'missing' | 'changed';
+  /** The build of the host that pinned the loop. */
+  readonly build: string | undefined;
 }
 
 const pinCache = new WeakMap<LinkedLoop, PinnedLoop>();
 
-/** Returns a linked loop with its pin, which is computed once for each linked loop. */
-export function pin(linked: LinkedLoop): PinnedLoop {
+/** Returns a linked loop with its pin, which is computed once for each linked loop and build. */
+export function pin(linked: LinkedLoop, build: string | undefined): PinnedLoop {
   const cached = pinCache.get(linked);
-  if (cached !== undefined) return cached;
-  const pinned = createPin(linked);
+  if (cached !== undefined && cached.build === build) return cached;
+  const pinned = createPin(linked, build);
   pinCache.set(linked, pinned);
   return pinned;
 }
 
-function createPin(linked: LinkedLoop): PinnedLoop {
-  const pinText = JSON.stringify(linked.definitions.map(pinnedDefinitionOf));
-  return { ...linked, loop: { ...linked.loop, definitionDigest: digestOfText(pinText) }, pinText };
+function createPin(linked: LinkedLoop, build: string | undefined): PinnedLoop {
+  const definitions = linked.definitions.map(pinnedDefinitionOf);
+  const pinText = JSON.stringify(build === undefined ? { definitions } : { build, definitions });
+  return { ...linked, loop: { ...linked.loop, definitionDigest: digestOfText(pinText) }, pinText, build };
 }
 
 function pinnedDefinitionOf({
@@ -58,21 +69,30 @@ function pinnedDefinitionOf({
   definedLoop,
 }: RegisteredLoop): PinnedDefinition {
   const { id, version } = definition;
-  if (definedLoop !== undefined) return { id, version, digest };
-  return {
-    id,
-    version,
-    digest,
-    definition: definition as unknown as Json,
-    ...(directory !== undefined && { directory }),
-    ...(file !== undefined && { file }),
-  };
+  const pinned = { id, version, digest, definition: definition as unknown as Json };
+  if (definedLoop !== undefined) return { ...pinned, source: digestOfText(definedLoop.source) };
+  return { ...pinned, ...(directory !== undefined && { directory }), ...(file !== undefined && { file }) };
+}
+
+/** Parses the text of a pin. Pins of earlier versions are the list of definitions alone. */
+export function parsePin(pinText: string): Pin {
+  const parsed = JSON.parse(pinText) as Pin | readonly PinnedDefinition[];
+  return 'definitions' in parsed ? parsed : { definitions: parsed };
+}
+
+/** True if the pinned loop was defined in code. */
+export function isPinnedCode({ definition, source }: PinnedDefinition): boolean {
+  return definition === undefined || source !== undefined;
 }
 
 /** What is needed to link a pinned loop. */
 interface UnpinDeps {
   readonly registry: Registry;
   readonly implementations: ReadonlyMap<string, ToolImplementation>;
+  /** The build of this host. */
+  readonly build: string | undefined;
+  /** The loop with which the turn paused in this process. Its code is used, whatever is registered since. */
+  readonly kept: LinkedLoop | undefined;
   /**
    * Returns true if the operator trusts recorded definitions of this directory that differ from the registered ones.
    */
@@ -83,24 +103,32 @@ interface UnpinDeps {
  * Links the pinned definitions of a turn; the first one is the root. Throws LOOP_NOT_FOUND if a loop in code is not
  * registered, and DEFINITION_INVALID if a definition cannot be registered, for example because it is not trusted.
  */
-export function unpin(pinText: string, { registry, implementations, trusts }: UnpinDeps): PinnedLoop {
-  const pinnedDefinitions = JSON.parse(pinText) as readonly PinnedDefinition[];
+export function unpin(pinText: string, deps: UnpinDeps): PinnedLoop {
+  const { registry, implementations, build, trusts } = deps;
+  const { definitions } = parsePin(pinText);
   const pinnedRegistry = new Registry(implementations, { areRecorded: true });
-  for (const { id, version, definition, directory, file } of pinnedDefinitions) {
+  for (const pinned of definitions) {
+    const { id, version, definition, directory, file } = pinned;
     const current = registry.find(id, version);
-    const code = definition === undefined ? current?.definedLoop : undefined;
-    if (definition === undefined && code === undefined) throw missingLoopError(id, version, registry);
+    const code = isPinnedCode(pinned) ? keptCode(deps.kept, id, version) : undefined;
+    const added = isPinnedCode(pinned) ? (code ?? current?.definedLoop) : definition;
+    if (added === undefined) throw missingLoopError(registry, id, version);
     const trusted = isUnchanged(current, definition, directory) ? current.origin.trusted : trusts(directory);
     try {
-      pinnedRegistry.add(definition ?? code, { directory, trusted, ...(file !== undefined && { file }) });
+      pinnedRegistry.add(added, { directory, trusted, ...(file !== undefined && { file }) });
     } catch (thrown) {
       throw trusted || !(thrown instanceof LoopError) ? thrown : recordedDefinitionError(thrown);
     }
   }
-  const [first] = pinnedDefinitions;
+  const [first] = definitions;
   const root = first && pinnedRegistry.find(first.id, first.version);
-  if (root === undefined) throw missingLoopError(first?.id ?? '', first?.version ?? '', registry);
-  return pin(linkLoop(pinnedRegistry, root));
+  if (root === undefined) throw missingLoopError(registry, first?.id ?? '', first?.version ?? '');
+  return pin(linkLoop(pinnedRegistry, root), build);
+}
+
+function keptCode(kept: LinkedLoop | undefined, id: string, version: string): RegisteredLoop['definedLoop'] {
+  return kept?.definitions.find(({ definition }) => definition.id === id && definition.version === version)
+    ?.definedLoop;
 }
 
 /** Returns the error of an untrusted definition with a hint that the definition comes from the journal. */
@@ -124,20 +152,12 @@ function isUnchanged(
   return current.digest === digestOfText(canonicalJson(definition));
 }
 
-/** Returns the loops in code of a pin that have changed or are no longer registered. */
-export function codeChangesSince(pinText: string, registry: Registry): readonly CodeChange[] {
-  return (JSON.parse(pinText) as readonly PinnedDefinition[]).flatMap(({ id, version, digest, definition }) => {
-    if (definition !== undefined) return [];
-    const current = registry.find(id, version);
-    if (current?.digest === digest) return [];
-    return [{ loop: `${id}@${version}`, now: current === undefined ? 'missing' : 'changed' } as const];
-  });
-}
-
-function missingLoopError(id: string, version: string, registry: Registry): LoopError {
+function missingLoopError(registry: Registry, id: string, version: string): LoopError {
   const subject = `The turn needs the loop "${id}" ${version}, which`;
   const failure = registry.failureOf(id);
   if (failure !== undefined) return failedDefinitionError(failure, subject);
-  const message = `${subject} is written in code; register it first.`;
+  const other = registry.find(id)?.definition.version;
+  const known = other === undefined ? '' : ` (version ${other} is registered)`;
+  const message = `${subject} is written in code; register it first${known}.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId: id, loopVersion: version });
 }

@@ -5,6 +5,7 @@
  */
 import type { Entry } from '../protocol/entry.js';
 import type { TraceEvent } from '../protocol/trace.js';
+import { StreamDispatcher } from '../views/stream-dispatcher.js';
 import { TraceBuilder } from '../views/trace.js';
 import type { TurnOptions } from './host.js';
 import type { FollowTurnRequest, PeerRequest, SendTurnUpdate, TurnUpdate } from './peers.js';
@@ -12,13 +13,12 @@ import type { RunningTurn } from './running-turn.js';
 import type { SessionActions } from './session-actions.js';
 import { hasLiveCallbacks, ignoringErrors, type SessionSubscriber } from './session-feed.js';
 
-/**
- * The client side: passes the updates of another process to the callbacks of a caller. Stream handlers receive nothing
- * from another process.
- */
+/** The client side: passes the updates of another process to the callbacks of a caller. */
 export class RemoteTurn {
   private readonly options: TurnOptions;
   private receivedEvents = 0;
+  /** Calls the stream handlers; created with the first update from another process. */
+  private dispatcher: StreamDispatcher | undefined;
 
   constructor(options: TurnOptions) {
     this.options = options;
@@ -33,11 +33,23 @@ export class RemoteTurn {
 
   /** Passes an update to the callbacks and counts trace events. Errors of the callbacks are ignored. */
   receive(update: TurnUpdate): void {
-    const { onEvent, onEnvelope, onDelta } = this.options;
-    if ('envelope' in update) return void ignoringErrors(() => onEnvelope?.(update.envelope));
-    if ('delta' in update) return void ignoringErrors(() => onDelta?.(update.delta));
-    this.receivedEvents += 1;
-    ignoringErrors(() => onEvent?.(update.event));
+    const { onEvent, onEnvelope, onDelta, stream } = this.options;
+    if (stream !== undefined) this.dispatcher ??= new StreamDispatcher(stream, () => {});
+    if ('envelope' in update) {
+      ignoringErrors(() => onEnvelope?.(update.envelope));
+      this.dispatcher?.envelope(update.envelope, update.refusal);
+    } else if ('delta' in update) {
+      ignoringErrors(() => onDelta?.(update.delta));
+      this.dispatcher?.delta(update.delta);
+    } else {
+      this.receivedEvents += 1;
+      ignoringErrors(() => onEvent?.(update.event));
+    }
+  }
+
+  /** Resolves when the stream handlers have finished with the updates received so far. */
+  async settled(): Promise<void> {
+    await this.dispatcher?.settled();
   }
 
   /** The options to continue the turn here: `onEvent` skips the events that were received already. */
@@ -72,6 +84,7 @@ export function servePeerRequests(
     if (request.verb === 'cancel') return actions.cancel(request.turnId, request.reason);
     if (request.verb === 'answer') return actions.answer(request.answer);
     if (request.verb === 'send') return actions.sendMessage(request.message);
+    if (request.verb === 'signal') return actions.signal(request.request);
     if (request.verb === 'resolve')
       return actions.resolveEffect(request.key, request.resolution, request.by, request.value);
     if (request.verb === 'entries') return host.unstoredEntries(request.sessionId, request.from);
@@ -83,7 +96,7 @@ export function servePeerRequests(
 async function sendTurnUpdates(host: PeerServerDeps, request: FollowTurnRequest, send: SendTurnUpdate): Promise<void> {
   const { sessionId, turnId, live } = request;
   const subscriber: SessionSubscriber = {
-    envelope: (envelope) => send({ envelope }),
+    envelope: (envelope, refusal) => send(refusal === undefined ? { envelope } : { envelope, refusal }),
     delta: (delta) => send({ delta }, delta.isRestart !== true),
   };
   const unsubscribe = live ? host.subscribe(sessionId, subscriber) : () => {};

@@ -6,6 +6,7 @@
 
 import { Fault } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
+import { noDueTurns } from '../journal/due-turns.js';
 import { singleProcessLeases } from '../journal/leases.js';
 import type { Batch, Store } from '../journal/store.js';
 import { jsonEquals } from '../json/value.js';
@@ -120,6 +121,7 @@ function readOnlyStore(entries: readonly Entry[]): Store {
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
     leases: singleProcessLeases,
+    dueTurns: noDueTurns,
     close: async () => {},
   };
 }

@@ -15,12 +15,12 @@ import type { ModelMessage } from '../protocol/model.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { CallResults, type CallTimes } from '../views/call-results.js';
-import { Conversation } from '../views/conversation.js';
 import { History } from '../views/history.js';
 import { MessageInbox } from '../views/message-inbox.js';
 import { ModelAnswerCounter } from '../views/model-answer-counter.js';
 import { TraceBuilder } from '../views/trace.js';
 import { isKeyOfTurn, TURN_OPENED } from '../views/turns.js';
+import { EnvelopePublisher } from './envelope-publisher.js';
 import { ignoringErrors, type SessionFeed } from './session-feed.js';
 
 /** The principal of a turn, and the principals that may answer its approvals. */
@@ -62,6 +62,7 @@ export class RunningTurn implements TurnContext {
   private readonly modelAnswers = new ModelAnswerCounter();
   private createdAgentState: AgentTurnState | undefined;
   private callResults: CallResults | undefined;
+  private publisher: EnvelopePublisher | undefined;
   /** Listeners that send entries to other processes. */
   private listeners: Set<(entry: Entry) => void> | undefined;
   /** True if `entries` can contain entries of other turns. */
@@ -74,16 +75,27 @@ export class RunningTurn implements TurnContext {
     this.deps = deps;
     this.hasEarlierEntries = earlierEntries.length > 0;
     this.traceBuilder = onEvent && new TraceBuilder(turnId, (event) => ignoringErrors(() => onEvent(event)));
-    for (const entry of earlierEntries) this.applyEntry(entry);
+    for (const entry of earlierEntries) this.addEntry(entry);
   }
 
-  /** Applies the next entry of the session. */
-  applyEntry(entry: Entry): void {
+  private addEntry(entry: Entry): void {
     this.entries.push(entry);
     this.traceBuilder?.apply(entry);
     if (!this.hasEarlierEntries || isKeyOfTurn(entry.key, this.turnId)) this.modelAnswers.apply(entry);
+  }
+
+  /** Applies the next entry of the session, and publishes its envelopes to subscribers. */
+  applyEntry(entry: Entry): void {
+    this.addEntry(entry);
     this.createdAgentState?.applyEntry(entry);
+    // Few sessions have subscribers; the map of their feeds is almost always empty.
+    if (this.deps.feeds.size > 0) this.publishEntry(entry);
     if (this.listeners !== undefined) for (const listener of this.listeners) listener(entry);
+  }
+
+  private publishEntry(entry: Entry): void {
+    this.publisher ??= new EnvelopePublisher(this.sessionId, this.deps.feeds);
+    this.publisher.publish(entry, this.entries);
   }
 
   /** Calls the listener with each new entry. Returns a function that unsubscribes. */
@@ -161,7 +173,6 @@ class AgentTurnState {
   private readonly hasEarlierEntries: boolean;
   private entries: readonly Entry[];
   private approvalsView: Approvals | undefined;
-  private conversation: Conversation | undefined;
 
   constructor(deps: RunningTurnDeps, entries: readonly Entry[]) {
     this.deps = deps;
@@ -200,9 +211,6 @@ class AgentTurnState {
   applyEntry(entry: Entry): void {
     this.updateState(entry);
     this.approvalsView?.apply(entry);
-    const { feed } = this;
-    if (feed?.hasSubscribers === true) this.publishEntry(entry, feed);
-    else this.conversation = undefined;
   }
 
   private get feed(): SessionFeed | undefined {
@@ -218,20 +226,6 @@ class AgentTurnState {
     else if (type === 'signal.received' || type === 'wait.settled') this.inbox.apply(entry);
     else if (type === TURN_OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as TurnPrincipals;
     else if (this.hasEarlierEntries && !isKeyOfTurn(key, turnId)) this.earlierModelAnswers.apply(entry);
-  }
-
-  /** Publishes the envelopes of an entry. Subscribers have the envelopes of earlier entries already. */
-  private publishEntry(entry: Entry, feed: SessionFeed): void {
-    const { sessionId } = this.deps;
-    if (this.conversation === undefined) {
-      let isCaughtUp = false;
-      this.conversation = new Conversation(sessionId, (envelope, refusal) => {
-        if (isCaughtUp) feed.publishEnvelope(envelope, refusal);
-      });
-      for (const earlier of this.entries) if (earlier !== entry) this.conversation.apply(earlier);
-      isCaughtUp = true;
-    }
-    this.conversation.apply(entry);
   }
 }
 

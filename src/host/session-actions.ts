@@ -1,6 +1,6 @@
 /**
- * Actions on turns from outside: cancel a turn, answer an approval, send a message, resolve an effect in doubt. An
- * action uses the open session if the turn runs in this process. Otherwise it is sent to the process that holds the
+ * Actions on turns from outside: cancel a turn, answer an approval, send a message or a signal, resolve an effect in
+ * doubt. An action uses the open session if the turn runs in this process. Otherwise it is sent to the process that holds the
  * session or, if there is none, performed here when the session is free. `resolveEffect` never uses the open session.
  */
 
@@ -12,10 +12,11 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { answerApproval, findAnsweredApproval, REFUSALS_SESSION_ID } from './approval-answers.js';
-import type { Archive, StoredTurn } from './archive.js';
+import { type Archive, type StoredTurn, turnNotFoundError } from './archive.js';
 import type { PeerHosts, RoutedReply } from './peers.js';
 import type { RunningTurn } from './running-turn.js';
 import type { SessionQueues } from './session-queues.js';
+import { peerRequestOf, type SignalRequest, signalDeliveryOf, signalOf } from './signal-request.js';
 import { noOpenTurnError, type SessionMessage } from './turn-request.js';
 import { sessionIdOf } from './turn-result.js';
 
@@ -34,6 +35,8 @@ export interface SessionActionDeps {
   runningTurn(turnId: string): RunningTurn | undefined;
   /** Returns the turn of this session that runs in this process, if there is one. */
   runningTurnIn(sessionId: string): RunningTurn | undefined;
+  /** Resolves when a turn of this session runs in this process, or when `task` has settled. */
+  whenRunning(sessionId: string, task: Promise<unknown>): Promise<void>;
   /** Continues a turn until it ends or pauses. */
   resume(turnId: string): Promise<unknown>;
 }
@@ -118,6 +121,39 @@ export class SessionActions {
     await this.withSession(open.turnId, (session) => session.signal(signal));
   }
 
+  /**
+   * Delivers a signal; see `Host.signal`. A signal with a new id counts as delivered now, even if the first request to
+   * another process succeeded and the reply was lost.
+   */
+  async signal(request: SignalRequest): Promise<boolean> {
+    const { archive, peers, ids, sessionQueues } = this.deps;
+    const delivery = signalDeliveryOf(request, () => ids.id());
+    const { sessionId, turnId } = delivery;
+    if (sessionId === '') throw turnNotFoundError(turnId ?? sessionId);
+    const signal = signalOf(delivery);
+    let isRetried = false;
+    for (;;) {
+      const running = this.deps.runningTurnIn(sessionId);
+      if (running !== undefined && turnId !== undefined && turnId !== running.turnId && !(await archive.has(turnId)))
+        throw turnNotFoundError(turnId);
+      const session = this.deps.runningTurnIn(sessionId)?.session;
+      if (session !== undefined) return session.signal(signal);
+      const routed = await peers.route(sessionId, { verb: 'signal', request: peerRequestOf(delivery) });
+      if (routed.answered) return routed.value === true;
+      isRetried ||= routed.retried;
+      const task = sessionQueues.lastTask(sessionId);
+      if (task === undefined) break;
+      // A turn that starts here must receive the signal while it runs: it may wait for it until a timer fires.
+      await this.deps.whenRunning(sessionId, task);
+    }
+    const assertKnown = async (): Promise<void> => {
+      const isKnown = turnId === undefined ? (await archive.turns(sessionId)).length > 0 : await archive.has(turnId);
+      if (!isKnown) throw turnNotFoundError(turnId ?? sessionId);
+    };
+    const isNew = await this.withSession(turnId ?? `${sessionId}.`, (opened) => opened.signal(signal), assertKnown);
+    return isNew || (isRetried && request.id === undefined);
+  }
+
   /** Resolves an effect in doubt; see `Host.resolveEffect`. `value` is the result of the effect, for `supply`. */
   async resolveEffect(key: string, resolution: Resolution, by: string, value?: Json): Promise<void> {
     const [turnId = ''] = key.split('/', 1);
@@ -139,14 +175,22 @@ export class SessionActions {
     );
   }
 
-  /** Opens the session of a turn for one short task, once the session is free. */
-  private withSession<T>(turnId: string, work: (session: Session) => Promise<T>): Promise<T> {
+  /**
+   * Opens the session of a turn for one short task, once the session is free. `beforeOpening` may throw: opening would
+   * create a session that does not exist.
+   */
+  private withSession<T>(
+    turnId: string,
+    work: (session: Session) => Promise<T>,
+    beforeOpening?: () => Promise<void>,
+  ): Promise<T> {
     const sessionId = sessionIdOf(turnId);
     const { sessionQueues, peers, openSession } = this.deps;
     return sessionQueues.run({
       sessionId,
       turnId,
       perform: async () => {
+        await beforeOpening?.();
         const session = await openSession(sessionId);
         try {
           return await work(session);

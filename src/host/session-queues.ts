@@ -44,6 +44,11 @@ export class SessionQueues {
     return done;
   }
 
+  /** Returns the task of this process that is last in the queue of a session; undefined if there is none. */
+  lastTask(sessionId: string): Promise<unknown> | undefined {
+    return this.lastTasks.get(sessionId);
+  }
+
   /**
    * Resolves when the task that runs in this session under a lease of this process has ended; at once if there is none.
    */

@@ -1,12 +1,14 @@
 /** The results of turns. The trace of a result is computed on first access. */
-import { Fault } from '../base/errors.js';
+import { Fault, withHiddenCause } from '../base/errors.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
 import type { PendingStep, RunOutcome } from '../protocol/session.js';
 import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protocol/trace.js';
 import { compareByStep } from '../views/conversation/open-calls.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { cancelReasonOf, pendingSignalOf, stopReasonOf } from '../views/turns.js';
+import { cancelReasonOf, pendingSignalOf, resultErrorOf, stopReasonOf } from '../views/turns.js';
+import { type CodeChange, describeChanges } from './code-changes.js';
 
 /** Identifies a turn and its loop. */
 export interface TurnIdentity {
@@ -38,13 +40,18 @@ export function faultWithTurn(thrown: unknown, turnId: string, started: 'started
 }
 
 /**
- * Returns a replay mismatch as an outcome, because the turn itself is unchanged. Throws any other error; a fault names
- * the turn.
+ * Returns a replay mismatch as an outcome, because the turn itself is unchanged. Its message names what `findChanges`
+ * returns. Throws any other error; a fault names the turn.
  */
-export function mismatchOutcome(thrown: unknown, turnId: string): RunOutcome {
+export function mismatchOutcome(thrown: unknown, turnId: string, findChanges: () => readonly CodeChange[]): RunOutcome {
   if (!(thrown instanceof Fault) || thrown.code !== 'REPLAY_MISMATCH') throw faultWithTurn(thrown, turnId);
-  const { code, message, data } = thrown;
-  return { status: 'error', error: data === undefined ? { code, message } : { code, message, data } };
+  const { code, message } = thrown;
+  const changes = findChanges();
+  const described = describeChanges(changes);
+  const data = { ...(thrown.data as { readonly [name: string]: Json } | undefined) };
+  if (described === '') return { status: 'error', error: { code, message, data } };
+  const changed = changes.map(({ loop, parts }) => ({ loop, parts: [...parts] }));
+  return { status: 'error', error: { code, message: `${described} ${message}`, data: { ...data, changed } } };
 }
 
 const TRACE_ENTRIES = Symbol('entries');
@@ -59,11 +66,6 @@ type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResul
   readonly [TRACE_ENTRIES]: readonly Entry[];
   [TRACE_EVENTS]: readonly TraceEvent[] | undefined;
 };
-
-/** Converts a journaled error to the error of a result. */
-function resultErrorOf({ code, message, data }: ErrorRecord): ResultError {
-  return data === undefined ? { code, message } : { code, message, details: data };
-}
 
 /**
  * Returns the result of a turn from its outcome and entries. `now` is the end time, in milliseconds since the epoch, of
@@ -105,13 +107,13 @@ export function turnResultOf(
  * Sets the error of a result. A stop condition of an agent is reported as the status `stopped` with a reason, not as an
  * error; a cancellation as `cancelled` with a reason and the error.
  */
-function setError(result: ResultDraft, error: ErrorRecord): void {
+function setError(result: ResultDraft, error: ErrorRecord & { readonly cause?: unknown }): void {
   const reason = stopReasonOf(error);
   if (reason !== undefined) {
     Object.assign(result, { status: 'stopped', reason });
     return;
   }
-  result.error = resultErrorOf(error);
+  result.error = withHiddenCause(resultErrorOf(error), error.cause);
   const cancelReason = cancelReasonOf(error);
   if (cancelReason !== undefined) Object.assign(result, { status: 'cancelled', reason: cancelReason });
 }

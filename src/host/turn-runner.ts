@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../base/errors.js';
-import { Session } from '../kernel/session.js';
+import { Session, type SessionOptions } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
 import { RateLimiter } from '../layers/rate-limit.js';
@@ -16,9 +16,10 @@ import type { Json } from '../protocol/json.js';
 import type { Layer } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { TURN_OPENED } from '../views/turns.js';
-import { expireApprovals } from './approval-answers.js';
+import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
+import { type CodeChange, codeChangesSince } from './code-changes.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
@@ -42,7 +43,12 @@ interface TurnStart {
   readonly pinned: PinnedLoop;
   readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>;
   readonly earlierEntries: readonly Entry[];
+  /** The pin that a turn which continues was started with. */
+  readonly startedWith?: string | undefined;
 }
+
+/** The number of unfinished turns whose code is kept in this process. Older ones continue with the registered code. */
+const MAX_KEPT_LOOPS = 10_000;
 
 /** Runs and replays turns, and tracks those that run. */
 export class TurnRunner {
@@ -52,7 +58,11 @@ export class TurnRunner {
   private readonly loopInspector: LoopInspector;
   private readonly layersFor: (effect: Effect, key: string) => readonly Layer[];
   private readonly running = new Map<string, RunningTurn>();
+  /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
+  private readonly keptLoops = new Map<string, PinnedLoop>();
   private readonly restrictionFlag = new RestrictionFlag();
+  /** Called when a turn of the session starts to run. Created on first use. */
+  private startListeners: Map<string, Set<() => void>> | undefined;
   private isClosed = false;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
@@ -77,10 +87,31 @@ export class TurnRunner {
     return this.running.get(turnId);
   }
 
+  /** Returns the turns that run in this process. */
+  list(): readonly RunningTurn[] {
+    return [...this.running.values()];
+  }
+
   /** Returns the turn of this session that runs in this process, if there is one. */
   runningIn(sessionId: string): RunningTurn | undefined {
     for (const turn of this.running.values()) if (turn.sessionId === sessionId) return turn;
     return undefined;
+  }
+
+  /** Resolves when a turn of this session runs in this process, or when `task` has settled. */
+  whenRunning(sessionId: string, task: Promise<unknown>): Promise<void> {
+    if (this.runningIn(sessionId) !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.startListeners ??= new Map();
+      const listeners = this.startListeners.get(sessionId) ?? new Set();
+      this.startListeners.set(sessionId, listeners.add(resolve));
+      const stop = (): void => {
+        listeners.delete(resolve);
+        if (listeners.size === 0) this.startListeners?.delete(sessionId);
+        resolve();
+      };
+      task.then(stop, stop);
+    });
   }
 
   /**
@@ -89,6 +120,19 @@ export class TurnRunner {
    */
   unstoredEntries(sessionId: string, from: number): readonly Entry[] {
     return this.runningIn(sessionId)?.entries.filter(({ seq }) => seq >= from) ?? [];
+  }
+
+  /** Returns the loop with which an unfinished turn ran in this process; undefined if it did not, or is forgotten. */
+  keptLoop(turnId: string): PinnedLoop | undefined {
+    return this.keptLoops.get(turnId);
+  }
+
+  private keepLoop(turnId: string, pinned: PinnedLoop): void {
+    this.keptLoops.set(turnId, pinned);
+    for (const oldest of this.keptLoops.keys()) {
+      if (this.keptLoops.size <= MAX_KEPT_LOOPS) break;
+      this.keptLoops.delete(oldest);
+    }
   }
 
   /**
@@ -106,10 +150,14 @@ export class TurnRunner {
   }
 
   /** Opens a session with the layers and services of the host. */
-  openSession(sessionId: string, onEntry: (entry: Entry) => void = () => {}): Promise<Session> {
-    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH } = this.options;
+  openSession(
+    sessionId: string,
+    { onEntry = () => {}, wakeAt = () => undefined }: Pick<SessionOptions, 'onEntry' | 'wakeAt'> = {},
+  ): Promise<Session> {
+    const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH, errorStacks } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, maxDepth });
+    const redaction = errorStacks === undefined ? {} : { errorStacks };
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth, ...redaction });
   }
 
   /**
@@ -118,7 +166,7 @@ export class TurnRunner {
    */
   async run(
     identity: TurnIdentity,
-    { pinned, request, earlierEntries }: TurnStart,
+    { pinned, request, earlierEntries, startedWith }: TurnStart,
     options: TurnOptions,
   ): Promise<TurnResult> {
     const { sessionId, turnId } = identity;
@@ -127,12 +175,16 @@ export class TurnRunner {
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw new Fault('SESSION_CLOSED', 'The host was closed.');
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
-    const session = await this.openSession(sessionId, (entry) => turn.applyEntry(entry));
+    const session = await this.openSession(sessionId, {
+      onEntry: (entry) => turn.applyEntry(entry),
+      wakeAt: (pending) => nextExpiryOf(turn, pending),
+    });
     turn.session = session;
     const callbacks = hasLiveCallbacks(options)
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)
       : undefined;
     this.running.set(turnId, turn);
+    if (this.startListeners !== undefined) this.notifyStart(sessionId);
     try {
       await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
       const principals = principalsOf(request);
@@ -142,9 +194,12 @@ export class TurnRunner {
       const running = session.run(turnId, loop, request.input as Json, { timers });
       if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
       const outcome = await running;
+      if (outcome.status === 'paused') this.keepLoop(turnId, pinned);
+      else this.keptLoops.delete(turnId);
       return turnResultOf(identity, outcome, turn.entries, clock.now());
     } catch (thrown) {
-      return turnResultOf(identity, mismatchOutcome(thrown, turnId), turn.entries, clock.now());
+      const outcome = mismatchOutcome(thrown, turnId, () => changesSince(startedWith, pinned));
+      return turnResultOf(identity, outcome, turn.entries, clock.now());
     } finally {
       this.running.delete(turnId);
       await session.close();
@@ -153,6 +208,21 @@ export class TurnRunner {
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
     }
+  }
+
+  /** Reopens a failed turn at its failed steps, so that the next run continues it. */
+  async reopen(sessionId: string, turnId: string, keys: readonly string[]): Promise<void> {
+    const session = await this.openSession(sessionId);
+    try {
+      await session.reopen(turnId, keys);
+    } finally {
+      await session.close();
+    }
+  }
+
+  private notifyStart(sessionId: string): void {
+    for (const listener of this.startListeners?.get(sessionId) ?? []) listener();
+    this.startListeners?.delete(sessionId);
   }
 
   /** Runs the bodies of a turn over its entries without performing effects. */
@@ -182,9 +252,18 @@ export class TurnRunner {
   ): (effect: Effect, key: string) => readonly Layer[] {
     const { clock, approvalMs = DEFAULT_APPROVAL_MS } = this.options;
     const { restrictionFlag } = this;
-    const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag });
+    const { build } = this.options;
+    const gate = new HostApprovalGate({ runningTurn, now: () => clock.now(), approvalMs, restrictionFlag, build });
     return policyLayers(() => ({ clock, cache: memoryCache(CACHE_LIMITS), rateLimiter: new RateLimiter() }), gate);
   }
+}
+
+/** Returns the loops in code that a turn no longer has as it started with them. */
+function changesSince(startedWith: string | undefined, { definitions }: PinnedLoop): readonly CodeChange[] {
+  if (startedWith === undefined) return [];
+  return codeChangesSince(startedWith, (id, version) =>
+    definitions.find(({ definition }) => definition.id === id && definition.version === version),
+  );
 }
 
 /** Calls `notify` when everything that the session has written so far is durable. A failure ends the turn itself. */

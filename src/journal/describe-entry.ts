@@ -1,10 +1,21 @@
-/** Describes steps for people, for the message of a replay mismatch. */
+/** Compares requested steps with recorded ones, and describes them for the message of a replay mismatch. */
+import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
 
 const MAX_DESCRIPTION_CHARS = 300;
 
 /** The step that the code requests: the fields that a replay compares with the recorded entry. */
 export type RequestedStep = Pick<Entry, 'type' | 'name' | 'kind' | 'version' | 'value'>;
+
+/** True if the requested value equals the recorded one. A requested value that is not JSON equals none. */
+export function equalsRecorded(recorded: Json | undefined, requested: unknown): boolean {
+  try {
+    return jsonEquals(recorded, copyAsJson(requested, 'the requested value'));
+  } catch {
+    return false;
+  }
+}
 
 /** Describes a step in one line of bounded length; returns `nothing` for undefined. */
 export function describeEntry(entry: RequestedStep | undefined): string {

@@ -3,9 +3,11 @@
  * read.
  */
 
-import { Fault } from '../base/errors.js';
+import { Fault, LoopError } from '../base/errors.js';
+import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Signal } from '../protocol/session.js';
 import { fetchValue } from './fetch-value.js';
 import { type RecordedStep, ReplayTree } from './replay-tree.js';
 import type { RootCall } from './session-state.js';
@@ -55,6 +57,16 @@ export class JournalReader {
     return fetchValue(this.store.blobs, this.session, entry);
   }
 
+  /** Throws SIGNAL_CONFLICT unless the signal that is recorded at a sequence number has the same content. */
+  async assertSameSignal(seq: number, { id, name, value, turn }: Signal): Promise<void> {
+    const entry = await this.entryAt(seq);
+    const recorded = await this.fetchValue(entry);
+    const isSame =
+      entry.name === name && entry.turnId === turn && jsonEquals(recorded, copyAsJson(value, 'the signal'));
+    if (isSame) return;
+    throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
+  }
+
   private missingEntryFault(seq: number): Fault {
     const message = `Session "${this.session}": entry ${seq} is missing.`;
     return new Fault('STORE_DAMAGED', message, { session: this.session });
@@ -62,6 +74,9 @@ export class JournalReader {
 
   /** Upcasts an older entry together with its value; a value in the blobs is fetched for it. */
   private upcastEntry(entry: Entry): Entry | Promise<Entry> {
+    // The tree of a retried root is built from the value, however large it is.
+    if (entry.type === 'call.reopened' && entry.blob !== undefined)
+      return this.fetchValue(entry).then((value) => ({ ...entry, value }));
     if (entry.blob === undefined || !needsUpcast(entry, this.upcasts)) return upcast(entry, this.upcasts);
     const { blob: _, ...rest } = entry;
     return this.fetchValue(entry).then((value) => upcast({ ...rest, value }, this.upcasts));

@@ -8,8 +8,10 @@ import { Fault, toStoreFault } from '../base/errors.js';
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import { copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import type { PendingStep } from '../protocol/session.js';
 import { splitIntoBlobs } from './blob-parts.js';
 import type { Clock } from './clock.js';
+import { type DueChange, dueTimeOf, withDueChange } from './due-turns.js';
 import type { NewEntry } from './new-entry.js';
 import { digestOfText } from './record.js';
 import type { Batch, Claim, Store } from './store.js';
@@ -25,6 +27,7 @@ const MAX_BATCH_BYTES = 1024 * 1024;
 /** With this many appends in progress, the writer counts as backlogged. */
 const MAX_PENDING_APPENDS = 4;
 const MAX_ERROR_MESSAGE_CHARS = 10_000;
+const MAX_ERROR_STACK_CHARS = 4000;
 
 interface JournalWriterDeps {
   readonly session: string;
@@ -35,9 +38,20 @@ interface JournalWriterDeps {
   readonly claim: Claim;
   /** Called at most once, with the fault that ends the writer. */
   onFault(fault: Fault): void;
-  /** Called with each entry when it is pushed, before it is durable. */
-  readonly onEntry: ((entry: Entry) => void) | undefined;
 }
+
+/** Callbacks of a writer. */
+interface JournalWriterCallbacks {
+  /** Called with each entry when it is pushed, before it is durable. */
+  readonly onEntry?: (entry: Entry) => void;
+  /** Returns when a paused turn is due at the latest, apart from its timers. */
+  readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
+  /** Redacts or omits the stacks of errors before they are written. */
+  readonly errorStacks?: RedactStack;
+}
+
+/** Returns the stack of an error as it is journaled; undefined to omit it. */
+export type RedactStack = (stack: string) => string | undefined;
 
 /** Copied to create a buffer: V8 pretenures arrays of a literal `[]` (see `plainConstructor`), but not copies. */
 const EMPTY_BUFFER: readonly NewEntry[] = [];
@@ -49,11 +63,13 @@ const WrittenBatch = plainConstructor(function (
   fence: number,
   firstSeq: number,
   entries: readonly Entry[],
+  due: readonly DueChange[] | undefined,
 ) {
   this.session = session;
   this.fence = fence;
   this.firstSeq = firstSeq;
   this.entries = entries;
+  this.due = due;
 });
 
 /** Orders, buffers and appends the entries of one session. */
@@ -68,19 +84,29 @@ export class JournalWriter {
   private readonly timestamps: Timestamps;
   /** True if entries get a `schemaVersion`. */
   private readonly isVersioned: boolean;
-  private readonly onEntry: ((entry: Entry) => void) | undefined;
+  private readonly onEntry: JournalWriterCallbacks['onEntry'];
+  private readonly wakeAt: JournalWriterCallbacks['wakeAt'];
+  private readonly errorStacks: JournalWriterCallbacks['errorStacks'];
   private buffer: NewEntry[] = [];
   /** Blobs that are stored before the next append, by digest. */
   private pendingBlobs: Map<string, string> | undefined;
+  /** Changes of the index of due turns that the next append writes. */
+  private pendingDue: readonly DueChange[] | undefined;
+  /** The turn that the next append makes due at once, if it has entries. */
+  private runningTurn: string | undefined;
+  /** True if that turn has no row yet. */
+  private isRunningTurnNew = false;
   private pendingAppends = 0;
   /** The approximate size of the values in the buffer. */
   private bufferedBytes = 0;
   private lastAppend: Promise<void> = Promise.resolve();
 
-  constructor(deps: JournalWriterDeps) {
+  constructor(deps: JournalWriterDeps, { onEntry, wakeAt, errorStacks }: JournalWriterCallbacks) {
     this.deps = deps;
     this.nextSeq = deps.claim.nextSeq;
-    this.onEntry = deps.onEntry;
+    this.onEntry = onEntry;
+    this.wakeAt = wakeAt;
+    this.errorStacks = errorStacks;
     this.timestamps = new Timestamps(deps.clock);
     this.isVersioned = Object.keys(deps.upcasts).length > 0;
   }
@@ -104,7 +130,7 @@ export class JournalWriter {
    */
   push(entry: NewEntry, isProposed = false, weight?: number): Entry {
     const { viewStates, upcasts } = this.deps;
-    if (entry.error !== undefined) entry.error = toWritableError(entry.error);
+    if (entry.error !== undefined) entry.error = toWritableError(entry.error, this.errorStacks);
     if (weight === undefined)
       // guard: journaled-value-copied
       entry.value = copyAsJson(entry.value, entry.type, entry.key);
@@ -123,6 +149,40 @@ export class JournalWriter {
     this.onEntry?.(entry);
     if (this.buffer.length >= MAX_BATCH_ENTRIES || this.bufferedBytes >= MAX_BATCH_BYTES) this.flush();
     return entry;
+  }
+
+  /**
+   * Sets when a turn is due, in milliseconds since the epoch; undefined for a turn that no process has to continue. The
+   * next append writes it. Call it before the entry that is the reason: a push may append the buffer.
+   */
+  setDue(turn: string, dueAt: number | undefined): void {
+    if (turn === this.runningTurn) {
+      this.runningTurn = undefined;
+      // The turn starts and ends in one append, so the index does not change.
+      if (dueAt === undefined && this.isRunningTurnNew) return;
+    }
+    this.pendingDue = withDueChange(this.pendingDue, turn, dueAt);
+  }
+
+  /**
+   * Makes a turn that starts to run due at once, with its next entries. If it writes none before `setDue` is called,
+   * its row stays as it is.
+   */
+  setRunning(turn: string, isNew: boolean): void {
+    if (this.buffer.length > 0) this.addRunningTurn();
+    this.runningTurn = turn;
+    this.isRunningTurnNew = isNew;
+  }
+
+  /** Makes a turn that has paused due at its earliest timer, or at the time of `wakeAt` if that is earlier. */
+  setPaused(turn: string, pending: readonly PendingStep[]): void {
+    this.setDue(turn, dueTimeOf(pending, this.wakeAt?.(pending)));
+  }
+
+  private addRunningTurn(): void {
+    if (this.runningTurn === undefined) return;
+    this.pendingDue = withDueChange(this.pendingDue, this.runningTurn, 0);
+    this.runningTurn = undefined;
   }
 
   /** Resolves once everything pushed so far is durable; rejects with the Fault if that fails. */
@@ -163,27 +223,35 @@ export class JournalWriter {
     for (const [digest, part] of parts) this.pendingBlobs.set(digest, part);
   }
 
-  /** Appends the buffer after all earlier appends. After an append has failed, no later one is tried. */
+  /** Appends the buffer and the due changes after all earlier appends. After an append has failed, no later one is tried. */
   private flush(): void {
-    if (this.buffer.length === 0) return;
+    if (this.buffer.length === 0 && this.pendingDue === undefined) return;
     const entries = this.buffer;
     const blobs = this.pendingBlobs;
+    if (entries.length > 0) this.addRunningTurn();
+    const due = this.pendingDue;
+    this.pendingDue = undefined;
     this.buffer = EMPTY_BUFFER.slice();
     this.pendingBlobs = undefined;
     this.bufferedBytes = 0;
     const firstSeq = this.nextSeq - entries.length;
-    const append = (): Promise<void> => this.append(firstSeq, entries, blobs);
+    const append = (): Promise<void> => this.append(firstSeq, entries, blobs, due);
     this.lastAppend = this.pendingAppends === 0 ? append() : this.lastAppend.then(append);
     this.pendingAppends += 1;
   }
 
-  private async append(firstSeq: number, entries: NewEntry[], blobs: Map<string, string> | undefined): Promise<void> {
+  private async append(
+    firstSeq: number,
+    entries: NewEntry[],
+    blobs: Map<string, string> | undefined,
+    due: readonly DueChange[] | undefined,
+  ): Promise<void> {
     // guard: nothing-appended-after-fault
     if (this.fault !== undefined) return;
     const { session, store, claim } = this.deps;
     try {
       if (blobs !== undefined) for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
-      await store.journal.append(new WrittenBatch(session, claim.fence, firstSeq, entries));
+      await store.journal.append(new WrittenBatch(session, claim.fence, firstSeq, entries, due));
       this.pendingAppends -= 1;
     } catch (error) {
       this.fail(error);
@@ -198,13 +266,29 @@ export class JournalWriter {
   }
 }
 
-/** Bounds the message of an error, and drops data that is large or not JSON. */
-function toWritableError({ code, message, data }: ErrorRecord): ErrorRecord {
-  const bounded = { code: String(code), message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS) };
+/** Bounds the message and the stack of an error, and drops data that is large or not JSON. */
+function toWritableError({ code, message, data, stack }: ErrorRecord, redactStack?: RedactStack): ErrorRecord {
+  const text = stack === undefined ? undefined : toWritableStack(stack, redactStack);
+  const bounded = {
+    code: String(code),
+    message: String(message).slice(0, MAX_ERROR_MESSAGE_CHARS),
+    ...(text !== undefined && { stack: text }),
+  };
   try {
     const copy = copyAsJson(data, 'data');
     return copy === undefined || lastCopyBytes() > MAX_INLINE_BYTES ? bounded : { ...bounded, data: copy };
   } catch {
     return bounded;
+  }
+}
+
+/** Returns the redacted stack. A function that throws or returns no text omits it. */
+function toWritableStack(stack: string, redactStack: RedactStack | undefined): string | undefined {
+  try {
+    const text: unknown = redactStack === undefined ? stack : redactStack(stack);
+    // guard: stack-redacted-before-written
+    return typeof text === 'string' ? text.slice(0, MAX_ERROR_STACK_CHARS) : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -2,6 +2,7 @@
  * Creates entries before they are written. The most frequent kinds have one constructor each, because V8 sizes all
  * objects of a constructor for the largest one.
  */
+import { LoopError, toLoopError } from '../base/errors.js';
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -35,11 +36,31 @@ export const CallCompletedEntry: NewEntryConstructor = createEntryConstructor();
 const EffectEntry: NewEntryConstructor = createEntryConstructor();
 const EffectReturnedEntry: NewEntryConstructor = createEntryConstructor();
 
+/** Sets the value that `make` returns, or the error that it throws, on an entry. Returns what was thrown. */
+export function fillEntry(entry: NewEntry, make: () => Json): unknown {
+  try {
+    entry.value = make();
+    return undefined;
+  } catch (thrown) {
+    entry.error = toLoopError(thrown).toErrorRecord();
+    return thrown;
+  }
+}
+
 interface EffectFields {
   readonly kind: string;
   readonly name: string;
   readonly safety: Safety;
   readonly input: unknown;
+}
+
+const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
+
+/** Throws VALUE_INVALID unless an effect has a kind, a name and a safety. `key` is for the message. */
+export function assertEffect({ kind, name, safety }: EffectFields, key: string): void {
+  if (typeof kind === 'string' && typeof name === 'string' && SAFETIES.has(safety)) return;
+  const message = `The effect at ${key} needs strings as kind and name, and a safety: pure, idempotent, keyed or once.`;
+  throw new LoopError('VALUE_INVALID', message, { key });
 }
 
 /** Creates an opening entry of an effect: `effect.opened` or `effect.requested`. */

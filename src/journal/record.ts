@@ -7,6 +7,7 @@
 import { hash } from 'node:crypto';
 import { Fault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
+import type { DueChange } from './due-turns.js';
 import type { Batch } from './store.js';
 
 /** A stored append with its place in the hash chain of its session. */
@@ -54,14 +55,16 @@ export interface RecordDraft {
   readonly count: number;
   /** The entries as JSON text. */
   readonly body: string;
+  /** Changes of the index of due turns. They are not part of the record. */
+  readonly due?: readonly DueChange[] | undefined;
 }
 
 /** Converts a batch to its stored form; throws a Fault if an entry cannot be converted to JSON. */
-export function recordDraftOf({ session, fence, firstSeq, entries }: Batch): RecordDraft {
+export function recordDraftOf({ session, fence, firstSeq, entries, due }: Batch): RecordDraft {
   try {
     const hasNoBlobs = entries.every(({ blob }) => blob === undefined);
     const body = JSON.stringify(hasNoBlobs ? entries : entries.map(toStoredEntry));
-    return { session, fence, firstSeq, count: entries.length, body };
+    return { session, fence, firstSeq, count: entries.length, body, due };
   } catch (cause) {
     const message = `Session "${session}" was not written: the batch at entry ${firstSeq} cannot be converted to JSON.`;
     throw new Fault('STORE_FAILED', message, { session }, cause);

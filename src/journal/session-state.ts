@@ -3,6 +3,7 @@
  * effects whose intent has no result. It stays small, because a root that has ended leaves only its position in the
  * journal.
  */
+import { LoopError } from '../base/errors.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Inbox } from './inbox.js';
@@ -64,6 +65,17 @@ export class SessionState {
     return effects;
   }
 
+  /** Returns the roots that have started and not ended: all of them, or only `root` if it is one. */
+  openRoots(root?: string): readonly string[] {
+    if (root !== undefined) {
+      const rootCall = this.roots.get(root);
+      return rootCall === undefined || rootCall.lastSeq !== undefined ? [] : [root];
+    }
+    const open: string[] = [];
+    if (this.openRootCount > 0) for (const [key, { lastSeq }] of this.roots) if (lastSeq === undefined) open.push(key);
+    return open;
+  }
+
   /** True if no root and no intent is open: only then does a snapshot contain everything that a session needs. */
   get isQuiescent(): boolean {
     return this.intents.size === 0 && this.openRootCount === 0;
@@ -81,6 +93,8 @@ export class SessionState {
     else if (type === 'effect.resolved') this.applyResolution(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.intentsByKey?.delete(key);
     else if (type === 'race.won') this.applyRaceWon(entry);
+    // A losing branch does not return a discarded signal.
+    else if (type === 'signal.discarded') this.inbox?.take(key);
     else if (!key.includes('/')) this.applyRoot(entry);
   }
 
@@ -123,9 +137,16 @@ export class SessionState {
     for (const intent of this.intents.keys()) if (intent.startsWith(`${key}/`)) this.intentsByKey?.delete(intent);
   }
 
-  /** Returns the oldest signal of a name in the inbox; undefined if there is none. */
-  oldestSignal(name: string): Entry | undefined {
-    return this.inbox?.oldest(name);
+  /** Returns the oldest signal of a name in the inbox that this root may receive; undefined if there is none. */
+  oldestSignal(name: string, root: string): Entry | undefined {
+    return this.inbox?.oldest(name, root);
+  }
+
+  /** Throws TURN_ENDED if this root has ended: a signal that is addressed to it cannot be received. */
+  assertNotEnded(root: string | undefined): void {
+    // guard: ended-turn-refuses-signals
+    if (root === undefined || this.roots.get(root)?.lastSeq === undefined) return;
+    throw new LoopError('TURN_ENDED', `The turn ${root} has ended: it receives no more signals.`, { turnId: root });
   }
 
   private applySignalReceived(entry: Entry): void {
@@ -178,6 +199,11 @@ export class SessionState {
       this.dropIntentsUnder(key);
       this.openRaces = undefined;
       this.signalsTakenInRaces = undefined;
+      // A root that failed may be continued, so it keeps its signals.
+      if (type === 'call.completed') this.inbox?.dropAddressedTo(key);
+    } else if (type === 'call.reopened') {
+      if (root.lastSeq !== undefined) this.openRootCount += 1;
+      delete root.lastSeq;
     } else if (type === 'cancel.requested') root.cancelReason = reason ?? '';
   }
 

@@ -1,10 +1,11 @@
 /**
- * The ports to storage: journal, blobs, snapshots and leases. Adapters implement them. An adapter performs the appends
- * of one session in the order of the calls, and resolves an append only once it is as durable as the store can make it.
- * Every failure is a Fault; the session that gets it writes nothing after it.
+ * The ports to storage: journal, blobs, snapshots, leases and due turns (due-turns.ts). Adapters implement them. An
+ * adapter performs the appends of one session in the order of the calls, and resolves an append only once it is as
+ * durable as the store can make it. Every failure is a Fault; the session that gets it writes nothing after it.
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { DueChange, DueTurns } from './due-turns.js';
 
 /** One append. It is refused unless `fence` is that of the newest claim and `firstSeq` is the next sequence number. */
 export interface Batch {
@@ -12,6 +13,11 @@ export interface Batch {
   readonly fence: number;
   readonly firstSeq: number;
   readonly entries: readonly Entry[];
+  /**
+   * Changes of the index of due turns, written in the same commit as the entries. A batch with changes may have no
+   * entries.
+   */
+  readonly due?: readonly DueChange[] | undefined;
 }
 
 /** The right to write to one session. A later claim of the session makes it stale. */
@@ -41,7 +47,7 @@ export interface Journal {
   read(session: string, from: number): AsyncIterable<readonly Entry[]>;
   /** Lists all sessions. */
   list(): Promise<readonly SessionListing[]>;
-  /** Removes a session with its blobs and its snapshot. A later claim of the name creates an empty session. */
+  /** Removes a session with its blobs, its snapshot and its due turns. A later claim of the name creates an empty session. */
   remove(session: string): Promise<void>;
 }
 
@@ -123,12 +129,13 @@ export interface Leases {
   request(session: string, request: Json, options?: LeaseRequestOptions): Promise<LeaseReply>;
 }
 
-/** A store: the four ports together. */
+/** A store: the five ports together. */
 export interface Store {
   readonly journal: Journal;
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
   readonly leases: Leases;
+  readonly dueTurns: DueTurns;
   /** Closes the store. It must not be used afterwards. */
   close(): Promise<void>;
 }

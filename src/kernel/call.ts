@@ -11,7 +11,7 @@ import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import { depthError, type Step } from './run.js';
-import { neverSettles } from './run-attempt.js';
+import { NEXT_MICROTASK, neverSettles } from './run-attempt.js';
 import type { KernelScope } from './scope.js';
 
 /** A loop of any input and output type, without its body. */
@@ -40,6 +40,8 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     // guard: full-queue-awaited
     if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
     const output = await loop.body(value as I, scope);
+    // guard: quick-call-outlasts-body
+    if (scope.isUnused) await NEXT_MICROTASK;
     const mismatch = scope.close();
     // Never settles: the mismatch has ended the attempt.
     if (mismatch !== undefined) await mismatch;
@@ -47,6 +49,8 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     caller?.endStep();
     return result;
   } catch (thrown) {
+    // guard: refused-call-outlasts-body
+    for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
     if (run.isOver) return await neverSettles();
     caller?.endStep();
     throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;
@@ -95,6 +99,8 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   if (definitionDigest !== undefined) started.definitionDigest = definitionDigest;
   if (typeof bodyKind === 'string') started.bodyKind = bodyKind;
   if (refusal !== undefined) started.isInputInvalid = true;
+  // guard: started-turn-is-due
+  if (depth === 0) run.writer.setRunning(key, true);
   run.propose(lifetime, started, weight);
   scope.isCallStarted = true;
   if (depth === 0) run.applyToState(started);
@@ -114,6 +120,7 @@ function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, out
   const value = (loop.output === undefined ? candidate : loop.output(candidate)) as Json;
   const entry = new CallCompletedEntry('call.completed', key, since, isTimed ? clock.now() : 0);
   entry.value = value;
+  if (depth === 0 && !run.isOver) run.writer.setDue(key, undefined);
   const completed = run.push(lifetime, entry, weight);
   if (depth === 0) run.applyToState(completed);
   return cloneJson(completed.value);
@@ -126,6 +133,7 @@ function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, out
 function recordCallError({ run, key, lifetime, depth }: Step, thrown: unknown): LoopError {
   const error = lifetime.reason ?? toLoopError(thrown);
   if (lifetime.hasLostRace) return error;
+  if (depth === 0) run.writer.setDue(key, undefined);
   const errored = run.push(lifetime, { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() });
   if (depth === 0) run.applyToState(errored);
   return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);

@@ -194,6 +194,30 @@ async function crashEverywhere(seed: number): Promise<number> {
   return counting.appendCount * 2;
 }
 
+const isRootEnd = ({ key, type }: Entry): boolean => key === 't1' && /^call\.(?:completed|errored)$/.test(type);
+
+/**
+ * Continues a program as a worker does: runs it whenever it is due. A run at any other time must change nothing; it only
+ * tells which signals and resolutions the program waits for.
+ */
+async function driveAsWorker({ inner: store, auditor, clock, steps, layers }: World, seed: number): Promise<void> {
+  for (let round = 0; round < 200; round++) {
+    const before = await entriesOf(store);
+    const isStarted = before.some(({ key, type }) => key === 't1' && type === 'call.started');
+    const isDue = (await store.dueTurns.list(clock.now(), 1)).length > 0;
+    expect(isDue && !isStarted, 'a turn is due that has not started').toBe(false);
+    if (before.some(isRootEnd)) return expect(await store.dueTurns.list(Number.MAX_VALUE, 1)).toEqual([]);
+    const session = await Session.open('s', { store, clock, ids: seededIds(seed + round), layers });
+    const perform = (name: string, safety: Safety, key: string): void => auditor.perform(name, safety, key);
+    const outside = { perform, cancel: () => session.cancel('t1', 'the program cancels itself') };
+    const outcome = await session.run('t1', programLoop('main', steps, outside), null, { timers: 'pause' });
+    if (isStarted && !isDue) expect(await entriesOf(store), 'a turn continues that is not due').toEqual(before);
+    if (outcome.status === 'paused') await settlePending(session, outcome.pending, auditor, clock, steps);
+    await session.close();
+  }
+  throw new Error('The program does not end within 200 rounds.');
+}
+
 const PROGRAMS = Number(process.env.RONDO_PROGRAMS ?? 2000);
 
 verifies(
@@ -204,6 +228,28 @@ verifies(
     const firstSeed = Number(process.env.RONDO_SEED ?? 1);
     for (let seed = firstSeed; seed < firstSeed + PROGRAMS; seed++) crashCount += await crashEverywhere(seed);
     expect(crashCount).toBeGreaterThan(PROGRAMS * 4);
+  },
+  300_000,
+);
+
+verifies(
+  'kernel.due',
+  `after a crash at any append a turn is due until it ends, except while it waits (${PROGRAMS / 20} programs)`,
+  async () => {
+    for (let seed = 1; seed <= PROGRAMS / 20; seed++) {
+      const counting = crashingStore(memoryStore());
+      await drive(counting, world(seed), seed);
+      for (let append = 1; append <= counting.appendCount; append++) {
+        for (const when of ['before', 'after'] as const) {
+          const crashed = world(seed);
+          await drive(crashingStore(crashed.inner, { appendNumber: append, when }), crashed, seed).catch(() => {});
+          await macrotask();
+          await driveAsWorker(crashed, seed).catch((error: unknown) => {
+            throw new Error(`seed ${seed}, append ${append}, ${when}`, { cause: error });
+          });
+        }
+      }
+    }
   },
   300_000,
 );

@@ -6,13 +6,13 @@
  */
 
 import { Fault, LoopError, toLoopError } from '../base/errors.js';
+import { createLifetimeSignal, type Lifetime, type LifetimeSignal } from '../base/lifetime.js';
 import { type NewEntry, newEffectEntry, newReturnedEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, copyAsJson } from '../json/value.js';
 import type { Effect, EffectContext } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { createLifetimeSignal, type Lifetime, type LifetimeSignal } from './lifetime.js';
 import type { Run, Step } from './run.js';
 
 /** The context of one attempt. It creates signals on first use, because most effects use none. */
@@ -72,8 +72,11 @@ async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect,
   const inProgress = attemptInProgress(step);
   if (inProgress !== undefined) return inProgress;
   if (recorded.openEntry === undefined) return startAttempt(step, key, effect, effectKey);
+  const reopened = recorded.reopening?.endedEntry;
+  if (reopened !== undefined) return attemptAgain(step, recorded, effect, effectKey, reopened);
   // guard: once-effect-in-doubt-not-repeated
-  if (recorded.openEntry.safety === 'once') return resolveInDoubt(step, recorded, effect, effectKey);
+  if (recorded.openEntry.safety === 'once')
+    return resolveInDoubt(step, recorded, effect, effectKey, recorded.lastRetry('effect.requested'));
   const input = copyAsJson(effect.input, effect.name);
   return performAttempt(step, effect, { input, effectKey, needsDurableIntent: false });
 }
@@ -102,14 +105,42 @@ function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: 
 }
 
 /**
- * Waits until a `once` effect in doubt is resolved, because the journal does not show whether it happened. Then applies
- * the resolution: returns the supplied result, throws the failure, or makes another attempt.
+ * Makes another attempt at an effect that a retry of its root reopened. A `once` effect of which it is unknown whether
+ * it happened gets a new intent only, which is in doubt.
  */
-async function resolveInDoubt(step: Step, recorded: RecordedStep, effect: Effect, effectKey: string): Promise<unknown> {
+function attemptAgain(
+  step: Step,
+  recorded: RecordedStep,
+  effect: Effect,
+  effectKey: string,
+  ended: Entry,
+): Promise<unknown> {
+  const { run, key, lifetime } = step;
+  const attempt = recorded.lastRetry() + 1;
+  const isKnown = ended.type !== 'effect.requested' && ended.error?.code !== 'EFFECT_IN_DOUBT';
+  // guard: retried-effect-in-doubt-not-repeated
+  if (isKnown || recorded.openEntry?.safety !== 'once')
+    return startAttempt(step, `${key}~${attempt}`, effect, effectKey);
+  run.applyToState(run.propose(lifetime, newEffectEntry('effect.requested', `${key}~${attempt}`, effect)));
+  return resolveInDoubt(step, recorded, effect, effectKey, attempt);
+}
+
+/**
+ * Waits until a `once` effect in doubt is resolved, because the journal does not show whether it happened. Then applies
+ * the resolution: returns the supplied result, throws the failure, or makes another attempt. `lastAttempt` is the number
+ * of the attempt in doubt.
+ */
+async function resolveInDoubt(
+  step: Step,
+  recorded: RecordedStep,
+  effect: Effect,
+  effectKey: string,
+  lastAttempt: number,
+): Promise<unknown> {
   const { run, key, lifetime } = step;
   const { name } = effect;
   const input = copyAsJson(effect.input, name) ?? null;
-  for (let retry = 1; ; retry++) {
+  for (let retry = lastAttempt + 1; ; retry++) {
     const retryKey = `${key}~${retry}`;
     const resolved =
       recorded.retryEntry('effect.resolved', retry) ??

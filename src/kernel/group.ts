@@ -5,12 +5,13 @@
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
+import { Lifetime } from '../base/lifetime.js';
 import type { NewEntry } from '../journal/new-entry.js';
+import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson } from '../json/value.js';
 import type { Branch } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { Lifetime } from './lifetime.js';
 import { depthError, type Run, type Step } from './run.js';
 import type { KernelScope } from './scope.js';
 
@@ -106,12 +107,14 @@ export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<u
   const opening: NewEntry = { seq: 0, at: 0, type: 'group.opened', key, name: 'race', value: count };
   if ((await openGroup(step, opening)) && /* guard: recorded-winner-returned */ recorded?.closeEntry !== undefined)
     return run.recordedOutcome(recorded.closeEntry);
-  if (recorded === undefined) run.applyToState(opening);
+  const continued = continuedBranches(recorded, count);
+  if (recorded === undefined || (continued?.length ?? 0) > 1) run.applyToState(opening);
   const lifetimes = Array.from({ length: count }, () => new Lifetime(lifetime));
-  run.attempt.fork(count);
+  const started = continued?.length ?? count;
+  run.attempt.fork(started);
   return new Promise((resolve, reject) => {
     let isDecided = false;
-    let runningCount = count;
+    let runningCount = started;
     const onSettled: OnBranchSettled<O> = (winner, value, failure) => {
       if (run.isOver) return;
       runningCount -= 1;
@@ -129,12 +132,20 @@ export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<u
       if (end instanceof LoopError) reject(end);
       else resolve(cloneJson(end.value));
     };
-    void startInBatches(
-      run,
-      count,
-      (index) => void runBranch(branches, index, lifetimes[index] ?? lifetime, onSettled),
-    );
+    void startInBatches(run, started, (place) => {
+      const index = continued?.[place] ?? place;
+      void runBranch(branches, index, lifetimes[index] ?? lifetime, onSettled);
+    });
   });
+}
+
+/** Returns the branches of a race that a retry of its root continues; undefined for any other race. */
+function continuedBranches(recorded: RecordedStep | undefined, count: number): readonly number[] | undefined {
+  const { endedEntry, branches } = recorded?.reopening ?? {};
+  if (endedEntry === undefined) return undefined;
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  const chosen = indexes.filter((index) => (index === endedEntry.winnerIndex) === (branches === 'winner'));
+  return chosen.length === 0 ? indexes : chosen;
 }
 
 /** Records the winner of a race with its value or its error. A value that cannot be recorded becomes an error. */

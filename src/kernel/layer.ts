@@ -4,7 +4,7 @@
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
-import { newEffectEntry } from '../journal/new-entry.js';
+import { assertEffect, newEffectEntry } from '../journal/new-entry.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
@@ -12,8 +12,6 @@ import type { Layer } from '../protocol/session.js';
 import { attemptEffect } from './effect.js';
 import type { Step } from './run.js';
 import { KernelScope } from './scope.js';
-
-const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
 
 /**
  * Performs an effect, or returns its recorded result. An effect that started without layers continues without them, and
@@ -25,12 +23,6 @@ export function runEffect(step: Step, effect: Effect): Promise<unknown> {
   const layers = run.deps.layersOf(effect, key);
   const isLayered = recorded?.openEntry === undefined ? layers.length > 0 : recorded.openEntry.type === 'effect.opened';
   return isLayered ? runLayeredEffect(step, effect, layers) : attemptEffect(step, effect, key);
-}
-
-function assertEffect({ kind, name, safety }: Effect, key: string): void {
-  if (typeof kind === 'string' && typeof name === 'string' && SAFETIES.has(safety)) return;
-  const message = `The effect at ${key} needs strings as kind and name, and a safety: pure, idempotent, keyed or once.`;
-  throw new LoopError('VALUE_INVALID', message, { key });
 }
 
 async function runLayeredEffect(step: Step, effect: Effect, layers: readonly Layer[]): Promise<unknown> {

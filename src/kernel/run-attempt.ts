@@ -6,9 +6,9 @@
  */
 
 import { type Fault, LoopError } from '../base/errors.js';
+import { Lifetime } from '../base/lifetime.js';
 import type { Clock } from '../journal/clock.js';
 import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
-import { Lifetime } from './lifetime.js';
 
 /** The callbacks that settle the promise of the outcome, and the conversion of an error to an outcome. */
 interface OutcomeReceiver {
@@ -26,6 +26,12 @@ interface ParkedWait {
 export function neverSettles(): Promise<never> {
   return new Promise(() => {});
 }
+
+/**
+ * Awaited before the end of a step that ends at once, so that a body that returns without awaiting the step ends before
+ * the step does. One promise for all: awaiting it allocates nothing.
+ */
+export const NEXT_MICROTASK: Promise<void> = Promise.resolve();
 
 /** The state of one attempt: its lifetime, its runnable branches, its parked waits and its outcome. */
 export class RunAttempt {

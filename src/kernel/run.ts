@@ -4,19 +4,19 @@
  */
 
 import { Fault, LoopError, toStoreFault } from '../base/errors.js';
+import type { Lifetime } from '../base/lifetime.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { describeEntry, type RequestedStep } from '../journal/describe-entry.js';
+import { describeEntry, equalsRecorded, type RequestedStep } from '../journal/describe-entry.js';
 import type { JournalReader } from '../journal/journal-reader.js';
 import type { JournalWriter } from '../journal/journal-writer.js';
 import type { NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import type { SessionState } from '../journal/session-state.js';
-import { cloneJson, copyAsJson, jsonEquals } from '../json/value.js';
+import { cloneJson } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer, PendingStep } from '../protocol/session.js';
-import type { Lifetime } from './lifetime.js';
 import { neverSettles, type RunAttempt } from './run-attempt.js';
 
 type EntryListener = (entry: Entry) => void;
@@ -56,20 +56,14 @@ export interface Step {
   readonly depth: number;
 }
 
-/** True if the requested value equals the recorded one. A requested value that is not JSON equals none. */
-function equalsRecorded(recorded: Json | undefined, requested: unknown): boolean {
-  try {
-    return jsonEquals(recorded, copyAsJson(requested, 'the requested value'));
-  } catch {
-    return false;
-  }
-}
-
 /** Returns the error of a call or group that is nested too deep. It shows only the beginning of a long key. */
 export function depthError(key: string, limit: number): LoopError {
   const shortKey = key.length > 60 ? `${key.slice(0, 60)}…` : key;
   return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${shortKey}.`, { limit });
 }
+
+/** Thrown by a step that the body requests in place of an optional recorded one. Its scope then uses another key. */
+export const STEP_SKIPPED = new Error('The recorded step is skipped.');
 
 /** Thrown to stop a step of an attempt that is over. It never reaches a body, because the step stays suspended. */
 const ATTEMPT_OVER = new Error('The attempt is over.');
@@ -78,11 +72,14 @@ const ATTEMPT_OVER = new Error('The attempt is over.');
 export class Run {
   readonly deps: RunDeps;
   readonly attempt: RunAttempt;
+  /** The key of the root that is run. */
+  readonly root: string;
   readonly writer: JournalWriter;
 
-  constructor(deps: RunDeps, attempt: RunAttempt) {
+  constructor(deps: RunDeps, attempt: RunAttempt, root: string) {
     this.deps = deps;
     this.attempt = attempt;
+    this.root = root;
     this.writer = deps.writer;
   }
 
@@ -195,7 +192,7 @@ export class Run {
    */
   async assertMatchesJournal(key: string, step: RecordedStep, request: RequestedStep): Promise<void> {
     const recorded = step.openEntry ?? step.closeEntry;
-    if (recorded === undefined) return this.failWithMismatch(key, step.firstEntry, request);
+    if (recorded === undefined) return this.refuseStep(key, step, request);
     const { type, name, kind, version, error } = recorded;
     const isRefused = type === 'step.refused' && name === request.type && kind === request.name;
     if (isRefused && error !== undefined && equalsRecorded(await this.fetchRecorded(recorded), request.value))
@@ -203,10 +200,16 @@ export class Run {
     const isSame =
       type === request.type && name === request.name && kind === request.kind && version === request.version;
     // guard: replayed-step-matches-record
-    if (!isSame) return this.failWithMismatch(key, recorded, request);
+    if (!isSame) return this.refuseStep(key, step, request);
     const value = await this.fetchRecorded(recorded);
     // guard: replayed-input-matches-record
-    if (!equalsRecorded(value, request.value)) return this.failWithMismatch(key, { ...recorded, value }, request);
+    if (!equalsRecorded(value, request.value)) return this.refuseStep(key, step, request, { ...recorded, value });
+  }
+
+  /** Ends the attempt with a mismatch, or throws STEP_SKIPPED if the recorded step is optional. */
+  refuseStep(key: string, step: RecordedStep, request: RequestedStep, entry = step.firstEntry): Promise<never> {
+    if (step.optionalUntil !== undefined) throw STEP_SKIPPED;
+    return this.failWithMismatch(key, entry, request);
   }
 
   /** Ends the attempt with a REPLAY_MISMATCH that shows the recorded and the requested step. Never settles. */
@@ -224,10 +227,12 @@ export class Run {
 
   /** Delivers signals in the inbox, to which a losing branch may have returned some, to the waits that are open now. */
   redeliverSignals(): void {
-    for (const [topic, [waiter]] of this.deps.waiters ?? []) {
+    for (const [topic, waiters] of this.deps.waiters ?? []) {
       if (!topic.startsWith('signal ')) continue;
-      const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length));
-      if (signal !== undefined) waiter?.(signal);
+      for (const waiter of waiters) {
+        const signal = this.deps.sessionState.oldestSignal(topic.slice('signal '.length), this.root);
+        if (signal !== undefined) waiter(signal);
+      }
     }
   }
 

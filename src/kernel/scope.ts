@@ -4,45 +4,32 @@
  * time; concurrent steps get scopes of their own through `all` or `race`.
  */
 
-import { LoopError, toLoopError } from '../base/errors.js';
-import type { NewEntry } from '../journal/new-entry.js';
+import { durationMs } from '../base/duration.js';
+import { LoopError } from '../base/errors.js';
+import type { Lifetime } from '../base/lifetime.js';
+import { isUsed, trackUse } from '../base/tracked-promise.js';
+import { fillEntry, type NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
-import { cloneJson } from '../json/value.js';
-import type { Branch, BranchResults, Effect, Loop, Scope } from '../protocol/body.js';
+import { assertNotReserved } from '../journal/reserved-entries.js';
+import { cloneJson, jsonEquals } from '../json/value.js';
+import type { Branch, BranchResults, Effect, Loop, Scope, SignalType } from '../protocol/body.js';
+import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { LayerScope } from '../protocol/session.js';
 import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
-import type { Lifetime } from './lifetime.js';
-import type { Run, Step } from './run.js';
-import { neverSettles } from './run-attempt.js';
+import { type Run, STEP_SKIPPED, type Step } from './run.js';
+import { NEXT_MICROTASK, neverSettles } from './run-attempt.js';
 import { waitForSignal, waitForTimer } from './wait.js';
 
 /** A body that starts more than this many steps after the end of its lifetime is suspended. */
 const MAX_REFUSED_STEPS = 100;
 
-/** Types that only the kernel writes. */
-const RESERVED_TYPES = /^(session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
-
-/** Throws VALUE_INVALID if only the kernel may write this type. `key` is for the message. */
-export function assertNotReserved(type: string, key: string): void {
-  if (!RESERVED_TYPES.test(type)) return;
-  const message = `Cannot record ${type} at ${key}: types of this prefix are reserved for the kernel.`;
-  throw new LoopError('VALUE_INVALID', message, { key, type });
-}
-
-/** Sets the value that `make` returns, or the error that it throws, on an entry and returns the entry. */
-function fillEntry(entry: NewEntry, make: () => Json): NewEntry {
-  try {
-    entry.value = make();
-  } catch (thrown) {
-    entry.error = toLoopError(thrown).toErrorRecord();
-  }
-  return entry;
-}
+const LOG_TYPE = 'log.written';
 
 /** A scope with the kernel's own state. The scope of a call also serves as the step of that call. */
-export class KernelScope implements Scope, Step {
+export class KernelScope implements LayerScope, Step {
   readonly run: Run;
   /** The key of the call, the branch or the effect that the scope belongs to. */
   readonly key: string;
@@ -53,6 +40,8 @@ export class KernelScope implements Scope, Step {
   isCallStarted = false;
   private nextIndex = 0;
   private isBusy = false;
+  /** The promise of the last step if it was a record. It may settle before a body that does not await it ends. */
+  private lastRecord: Promise<unknown> | undefined;
   /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
   private refusedStepCount = 0;
 
@@ -65,13 +54,15 @@ export class KernelScope implements Scope, Step {
   }
 
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
-    if (this.isBusy) return this.rejectConcurrentStep();
+    if (this.hasOpenStep) return this.rejectConcurrentStep();
     if (this.run.isOver) return neverSettles();
     if (this.refusedStepCount > MAX_REFUSED_STEPS) return this.run.attempt.parkForever();
     const recorded = this.beginStep();
     const key = `${this.key}/${this.nextIndex - 1}`;
     const scope = new KernelScope(this.run, key, this.lifetime, recorded, this.depth + 1);
-    return runCall(scope, loop, input, this) as Promise<O>;
+    const output = runCall(scope, loop, input, this) as Promise<O>;
+    if (recorded?.optionalUntil === undefined) return output;
+    return output.catch((thrown) => this.skipStep(thrown, recorded, () => this.call(loop, input)));
   }
 
   effect<O>(effect: Effect<O>): Promise<O> {
@@ -88,32 +79,42 @@ export class KernelScope implements Scope, Step {
     return result as Promise<Awaited<ReturnType<B[number]>>>;
   }
 
-  sleep(ms: number): Promise<void> {
-    return this.runStep((step) => waitForTimer(step, ms));
+  sleep(duration: number | string): Promise<void> {
+    return this.runStep((step) => waitForTimer(step, durationMs(duration)));
   }
 
-  wait(name: string): Promise<Json | undefined> {
-    return this.runStep((step) => waitForSignal(step, name));
+  wait<T>(signal: string | SignalType<T>): Promise<T> {
+    return this.runStep((step) => waitForSignal(step, signal)) as Promise<T>;
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    return this.runStep(async ({ run, key, lifetime, recorded }) => {
+    if (this.hasOpenStep) return this.rejectConcurrentStep();
+    const recording = this.enterAndRun<V>(async ({ run, key, lifetime, recorded }) => {
       assertNotReserved(type, key);
       const end = recorded?.closeEntry;
       const isRefused = end?.type === 'step.refused' && end.name === type;
-      if (recorded !== undefined && end?.type !== type && !isRefused)
-        return run.failWithMismatch(key, recorded.firstEntry, { type });
-      if (end !== undefined) return (await run.recordedOutcome(end)) as V;
+      if (recorded !== undefined && end?.type !== type && !isRefused) return run.refuseStep(key, recorded, { type });
+      if (end !== undefined) {
+        const value = (await run.recordedOutcome(end)) as V;
+        // A log line of a failure that a retry removed is not the next log line.
+        if (type !== LOG_TYPE || recorded?.optionalUntil === undefined || jsonEquals(value, make())) return value;
+        throw STEP_SKIPPED;
+      }
       lifetime.throwIfEnded();
-      const { value, error } = run.propose(lifetime, fillEntry({ seq: 0, at: 0, type, key }, make));
-      if (error !== undefined) throw LoopError.fromErrorRecord(error);
-      if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
+      const entry: NewEntry = { seq: 0, at: 0, type, key };
+      const thrown = fillEntry(entry, make);
+      const { value, error } = run.propose(lifetime, entry);
+      if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
+      // guard: quick-record-outlasts-body
+      await (run.writer.isBacklogged ? run.waitForBacklog(lifetime) : NEXT_MICROTASK);
       return cloneJson(value) as V;
     });
+    this.lastRecord = trackUse(recording);
+    return recording;
   }
 
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown> {
-    return this.record('log.written', () => ({ level, message: String(message) }));
+    return this.record(LOG_TYPE, () => ({ level, message: String(message) }));
   }
 
   get isCancelled(): boolean {
@@ -122,6 +123,10 @@ export class KernelScope implements Scope, Step {
 
   get context(): unknown {
     return this.run.deps.context;
+  }
+
+  get nextRecordedEntry(): Entry | undefined {
+    return this.recorded?.entryOfChild(this.nextIndex);
   }
 
   now(): Promise<number> {
@@ -138,7 +143,14 @@ export class KernelScope implements Scope, Step {
    */
   runStep<T>(work: (step: Step) => Promise<T>): Promise<T> {
     // guard: one-step-at-a-time
-    return this.isBusy ? this.rejectConcurrentStep() : this.enterAndRun(work);
+    return this.hasOpenStep ? this.rejectConcurrentStep() : this.enterAndRun(work);
+  }
+
+  /** Repeats a step under a new key if the body requested another step than the optional recorded one. */
+  private skipStep<T>(thrown: unknown, recorded: RecordedStep | undefined, repeat: () => Promise<T>): Promise<T> {
+    if (thrown !== STEP_SKIPPED) throw thrown;
+    this.nextIndex = recorded?.optionalUntil ?? this.nextIndex;
+    return repeat();
   }
 
   private async enterAndRun<T>(work: (step: Step) => Promise<T>): Promise<T> {
@@ -146,14 +158,29 @@ export class KernelScope implements Scope, Step {
     if (run.isOver) return neverSettles();
     // guard: uncooperative-body-abandoned
     if (this.refusedStepCount > MAX_REFUSED_STEPS) return run.attempt.parkForever();
+    const recorded = this.beginStep();
     try {
-      const recorded = this.beginStep();
       return await work({ run, key: `${this.key}/${this.nextIndex - 1}`, lifetime, recorded, depth });
+    } catch (thrown) {
+      // guard: refused-step-outlasts-body
+      for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
+      return await this.skipStep(thrown, recorded, () => this.enterAndRun(work));
     } finally {
       this.endStep();
       // guard: body-stalled-after-fault
       if (run.isOver) await neverSettles();
     }
+  }
+
+  /** True while a step runs, and after a record that the body did not await. */
+  private get hasOpenStep(): boolean {
+    // guard: unused-record-noticed
+    return this.isBusy || (this.lastRecord !== undefined && !isUsed(this.lastRecord));
+  }
+
+  /** True until the body starts its first step. */
+  get isUnused(): boolean {
+    return this.nextIndex === 0;
   }
 
   /** Marks the current step as ended: the next one may start. */
@@ -167,7 +194,7 @@ export class KernelScope implements Scope, Step {
    */
   close(): Promise<never> | undefined {
     // guard: body-ends-after-its-steps
-    if (this.isBusy) throw this.abortAsBusy('the body ended');
+    if (this.hasOpenStep) throw this.abortAsBusy('the body ended');
     // A later use of this scope fails like a concurrent step.
     // guard: closed-scope-refuses-steps
     this.isBusy = true;
@@ -182,6 +209,7 @@ export class KernelScope implements Scope, Step {
     const index = this.nextIndex++;
     const recorded = this.recorded?.takeChild(index);
     this.isBusy = true;
+    this.lastRecord = undefined;
     if (this.lifetime.reason !== undefined && recorded === undefined) this.refusedStepCount += 1;
     return recorded;
   }
@@ -195,7 +223,7 @@ export class KernelScope implements Scope, Step {
 
   private abortAsBusy(event: string): LoopError {
     const message =
-      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running, or after the body had ended. ` +
+      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running or not awaited, or after the body had ended. ` +
       'Await each step; to run steps concurrently, use scope.all or scope.race.';
     const error = new LoopError('SCOPE_BUSY', message, { key: this.key });
     // The step that is not awaited must not continue either.

@@ -5,26 +5,28 @@
  * with REPLAY_MISMATCH. A root that has ended returns its recorded outcome.
  */
 
-import { Fault, LoopError } from '../base/errors.js';
+import { Fault, LoopError, withHiddenCause } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { JournalReader } from '../journal/journal-reader.js';
-import { JournalWriter } from '../journal/journal-writer.js';
+import { JournalWriter, type RedactStack } from '../journal/journal-writer.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
+import { assertNotReserved } from '../journal/reserved-entries.js';
+import { assertRootKey } from '../journal/root-key.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
+import { newSignalEntry } from '../journal/signal-entries.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
 import type { Claim, Store } from '../journal/store.js';
 import type { Upcasts } from '../journal/upcast.js';
 import { type Invariant, type View, ViewStates } from '../journal/view.js';
-import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Effect, Loop } from '../protocol/body.js';
 import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Layer, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
+import type { Layer, PendingStep, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
 import { runCall } from './call.js';
 import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
-import { assertNotReserved, KernelScope } from './scope.js';
+import { KernelScope } from './scope.js';
 
 /** Options of a session. */
 export interface SessionOptions {
@@ -49,8 +51,15 @@ export interface SessionOptions {
    * @default false
    */
   readonly replayOnly?: boolean;
+  /**
+   * Returns when a paused run is due at the latest, in milliseconds since the epoch. Timers count without it.
+   * @default no time
+   */
+  readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
   /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
+  /** Redacts the stack of an error before it is written; undefined omits it. @default records stacks unchanged */
+  readonly errorStacks?: RedactStack;
 }
 
 const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
@@ -65,9 +74,10 @@ const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
   maxDepth: true,
   onEntry: true,
   replayOnly: true,
+  wakeAt: true,
   context: true,
+  errorStacks: true,
 });
-const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 /**
  * One open session. Only one run is active at a time.
@@ -94,11 +104,11 @@ export class Session {
   private closing: Promise<void> | undefined;
 
   private constructor(name: string, options: SessionOptions, claim: Claim, viewStates: ViewStates) {
-    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, onEntry, replayOnly = false } = options;
+    const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, replayOnly = false } = options;
     const { sessionState, inFlight } = this;
     const reader = new JournalReader(name, store, upcasts);
     const onFault = (fault: Fault): void => this.activeRun?.attempt.fail(fault);
-    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault, onEntry });
+    const writer = new JournalWriter({ session: name, store, clock, viewStates, upcasts, claim, onFault }, options);
     this.name = name;
     this.reader = reader;
     this.viewStates = viewStates;
@@ -161,22 +171,24 @@ export class Session {
    */
   async run<I, O>(root: string, loop: Loop<I, O>, input: I, options: RunOptions = {}): Promise<RunOutcome<O>> {
     this.assertUsable();
-    if (!ROOT_KEY_PATTERN.test(root))
-      throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
+    assertRootKey(root);
     if (this.activeRun !== undefined) throw this.createFault('SESSION_BUSY', `it already runs ${this.activeRun.root}`);
     const attempt = new RunAttempt(options.timers ?? 'hold', this.runDeps.clock);
     this.activeRun = { root, attempt };
     this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
     try {
       const rootCall = this.sessionState.roots.get(root);
+      if (rootCall !== undefined && rootCall.lastSeq === undefined) this.writer.setRunning(root, false);
       const recorded = rootCall === undefined ? undefined : await this.loadRecordedRoot(root, rootCall);
       attempt.throwIfFailed();
       const cancelReason = rootCall?.cancelReason;
       // guard: recorded-cancel-applied
       if (cancelReason !== undefined) attempt.lifetime.end(cancellationError(root, cancelReason), false);
-      const scope = new KernelScope(new Run(this.runDeps, attempt), root, attempt.lifetime, recorded, 0);
+      const scope = new KernelScope(new Run(this.runDeps, attempt, root), root, attempt.lifetime, recorded, 0);
       const toOutcome = (error: LoopError): RunOutcome => this.recordFailure(root, error);
       const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
+      // guard: paused-turn-has-due-time
+      if (outcome.status === 'paused') this.writer.setPaused(root, outcome.pending);
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();
@@ -190,19 +202,24 @@ export class Session {
 
   /**
    * Delivers a signal, waits until it is durable and returns true. Returns false if a signal with this id and content
-   * was received before. Throws SIGNAL_CONFLICT if its content was different.
+   * was received before. Throws SIGNAL_CONFLICT if its content was different, and TURN_ENDED if the root that it is
+   * addressed to has ended. A root that has not started yet receives it later.
    */
-  async signal({ id, name, value }: Signal): Promise<boolean> {
+  async signal(signal: Signal): Promise<boolean> {
     this.assertUsable();
-    if (typeof id !== 'string' || id === '' || typeof name !== 'string')
-      throw new TypeError('A signal needs an id and a name; both are strings, and the id is not empty.');
+    const { id, name, turn } = signal;
+    const received = newSignalEntry(signal);
     const deliveredSeq = this.sessionState.deliveredSignals.get(id);
     // guard: signal-delivered-once
-    if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, { id, name, value });
-    const entry = this.writer.propose({ seq: 0, at: 0, type: 'signal.received', key: id, name, value: value as Json });
+    if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, signal);
+    this.sessionState.assertNotEnded(turn);
+    // guard: signal-makes-turns-due
+    this.setDueNow(this.sessionState.openRoots(turn));
+    const entry = this.writer.propose(received);
     this.sessionState.apply(entry);
     const [waiter] = this.runDeps.waiters?.get(`signal ${name}`) ?? [];
-    waiter?.(entry);
+    // guard: signal-wakes-its-root-only
+    if (turn === undefined || turn === this.activeRun?.root) waiter?.(entry);
     await this.writer.waitForDurability();
     return true;
   }
@@ -223,6 +240,7 @@ export class Session {
     const value = details.value as Json;
     const { reason } = details;
     const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
+    this.setDueNow([key.slice(0, key.indexOf('/'))]);
     const resolved = this.writer.propose(entry);
     this.sessionState.apply(resolved);
     for (const waiter of this.runDeps.waiters?.get(`resolution ${retryKey}`) ?? []) waiter(resolved);
@@ -240,6 +258,21 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
+  /**
+   * Reopens a failed root, so that the next run continues it: the recorded ends of the steps at `keys` no longer apply.
+   * `keys` are the failed steps, the root first. Throws RETRY_REFUSED if the root has not ended, was cancelled or runs.
+   */
+  async reopen(root: string, keys: readonly string[]): Promise<void> {
+    this.assertUsable();
+    const rootCall = this.sessionState.roots.get(root);
+    // guard: only-ended-root-reopened
+    if (rootCall?.lastSeq === undefined || rootCall.cancelReason !== undefined || this.activeRun !== undefined)
+      throw new LoopError('RETRY_REFUSED', `${root} has not failed, or a run of its session is active.`, { root });
+    const value = { keys: [...keys] };
+    this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'call.reopened', key: root, value }));
+    await this.writer.waitForDurability();
+  }
+
   /** Waits until everything that was written so far is durable. */
   flush(): Promise<void> {
     return this.writer.waitForDurability();
@@ -251,6 +284,7 @@ export class Session {
     const rootCall = this.sessionState.roots.get(root);
     if (rootCall === undefined || rootCall.lastSeq !== undefined || rootCall.cancelReason !== undefined) return false;
     const text = String(reason);
+    this.setDueNow([root]);
     this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'cancel.requested', key: root, reason: text }));
     if (this.activeRun?.root === root) this.activeRun.attempt.lifetime.end(cancellationError(root, text), false);
     await this.writer.waitForDurability();
@@ -268,11 +302,18 @@ export class Session {
 
   /** Converts an error to an outcome. Records the end of a root whose body is suspended and cannot record it itself. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
-    const error = failure.toErrorRecord();
+    const error = withHiddenCause(failure.toErrorRecord(), failure.cause);
     const rootCall = this.sessionState.roots.get(root);
+    if (rootCall?.lastSeq === undefined) this.writer.setDue(root, undefined);
     if (rootCall !== undefined && rootCall.lastSeq === undefined)
       this.sessionState.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
     return { status: 'error', error };
+  }
+
+  /** Makes roots due at once, except the one that runs: it continues by itself. */
+  private setDueNow(roots: readonly string[]): void {
+    const running = this.activeRun?.attempt.isOver === false ? this.activeRun.root : undefined;
+    for (const root of roots) if (root !== running) this.writer.setDue(root, 0);
   }
 
   private async shutDown(): Promise<void> {
@@ -315,12 +356,10 @@ export class Session {
   }
 
   /** Accepts a repeated delivery with the same content. Throws SIGNAL_CONFLICT if the content differs. */
-  private async checkRedelivery(seq: number, { id, name, value }: Signal): Promise<false> {
+  private async checkRedelivery(seq: number, signal: Signal): Promise<false> {
     await this.writer.waitForDurability();
-    const entry = await this.reader.entryAt(seq);
-    const recorded = await this.reader.fetchValue(entry);
-    if (entry.name === name && jsonEquals(recorded, copyAsJson(value, 'the signal'))) return false;
-    throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
+    await this.reader.assertSameSignal(seq, signal);
+    return false;
   }
 
   private assertUsable(): void {

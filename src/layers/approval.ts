@@ -1,7 +1,8 @@
 /**
  * The approval layer, the outermost layer around an effect. It refuses blocked effects and makes effects with the
- * policy `ask` wait for a person, across restarts. An approval is bound to one call: its arguments, definition and
- * target are compared again before the effect runs.
+ * policy `ask` wait for a person, across restarts. An approval is bound to one call: its arguments, definition, build
+ * and target are compared again before the effect runs. If the definition or the build has changed, the approval is
+ * requested again.
  */
 
 import { targetDifference } from '../base/approval-target.js';
@@ -14,24 +15,30 @@ import {
   type ApprovalAnswerPayload,
   type ApprovalAuthority,
   type ApprovalRequest,
+  type ApprovedCode,
   approvalRequestOf,
   assertApproved,
   blockedError,
+  codeChangeSince,
   definitionDigestOf,
+  isRequestedAgain,
   notAdmittedError,
+  outdatedApprovalError,
   withTarget,
 } from '../policy/approval-request.js';
 import type { ApprovalRule } from '../policy/approval-rule.js';
 import { coversTarget } from '../policy/standing-grant.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
-import type { Effect, Scope } from '../protocol/body.js';
+import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import type { Layer } from '../protocol/session.js';
+import type { Layer, LayerScope } from '../protocol/session.js';
 
 /**
  * The host's side of the approval layer: which rule applies to an effect, who may approve it, and which grants exist.
  */
 export interface ApprovalGate {
+  /** The build of the host that approvals are bound to. */
+  readonly build?: string | undefined;
   /** Returns the rule for the effect at `key`, or undefined if neither a policy nor a restriction applies to it. */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined;
   /** Returns who may approve the call at `key`, and until when. */
@@ -50,7 +57,13 @@ export interface StandingGrantRef {
 type ApprovalVerdict =
   | { readonly verdict: 'ask'; readonly description: string; readonly target?: ApprovalTarget }
   | { readonly verdict: 'waived' }
-  | { readonly verdict: 'granted'; readonly grant: string; readonly target?: ApprovalTarget };
+  | ({ readonly verdict: 'granted'; readonly grant: string; readonly target?: ApprovalTarget } & Partial<ApprovedCode>);
+
+/** A call that may run: the target and the code that were approved. `code` is undefined for records of earlier versions. */
+interface Admission {
+  readonly target: ApprovalTarget | undefined;
+  readonly code: ApprovedCode | undefined;
+}
 
 /** Dependencies of the approval layer. */
 interface ApprovalDeps {
@@ -92,22 +105,76 @@ const MAX_DESCRIPTION_CHARS = 8000;
  * person approves it, if a standing grant covers it, or if the tool requires no approval for this input.
  */
 export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
-  const { gate } = deps;
   return async (effect: Effect, scope, next) => {
     // Fail closed: an unknown policy value blocks the effect.
     // guard: unknown-policy-blocks
     if (rule.policy !== 'ask') throw blockedError(effect.name);
-    const verdict = await evaluateApproval(effect, scope, rule, deps);
-    if (verdict.verdict === 'waived') return next();
-    if (verdict.verdict === 'granted') return next(bindToTarget(effect, verdict.target));
-    const request = (await scope.record(
-      APPROVAL_REQUESTED,
-      () => approvalRequestOf(effect, scope.key, verdict, gate.authorityFor(scope.key)) as never,
-    )) as ApprovalRequest;
-    const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
-    assertApproved(effect, request, answer as ApprovalAnswerPayload);
-    return next(/* guard: approved-target-handed-on */ bindToTarget(effect, request.target));
+    const current = currentCode(effect, deps.gate);
+    for (let earlierRequests = 0; ; earlierRequests++) {
+      const admission = await admit(effect, scope, rule, deps, earlierRequests);
+      if (admission === undefined) return next();
+      const { code = current, target } = admission;
+      const change = codeChangeSince(code, current);
+      if (isEvaluatedAgain(scope, change)) continue;
+      const admitted = /* guard: approved-target-handed-on */ bindToTarget(effect, target);
+      try {
+        return await next(change === undefined ? admitted : refusing(effect, change));
+      } catch (thrown) {
+        if (!isRequestedAgain(thrown)) throw thrown;
+      }
+    }
   };
+}
+
+/** Returns the code that the call would run now. */
+function currentCode(effect: Effect, { build }: ApprovalGate): ApprovedCode {
+  const definition = definitionDigestOf(effect);
+  return build === undefined ? { definition } : { definition, build };
+}
+
+/**
+ * True if the approval of a call is evaluated again: because it was, in the record, or because the code has changed and
+ * the effect has not started.
+ */
+function isEvaluatedAgain({ nextRecordedEntry }: LayerScope, change: string | undefined): boolean {
+  return nextRecordedEntry === undefined ? change !== undefined : nextRecordedEntry.kind === 'gate';
+}
+
+/** Returns the effect with attempts that fail, because its code has changed since it started. */
+function refusing(effect: Effect, change: string): Effect {
+  const perform = (): never => {
+    throw outdatedApprovalError(effect.name, change);
+  };
+  return { ...effect, perform };
+}
+
+/**
+ * Waits until the call may run; undefined if it needs no approval. Throws if it is denied, or if the answer came too
+ * late.
+ */
+async function admit(
+  effect: Effect,
+  scope: LayerScope,
+  rule: ApprovalRule,
+  deps: ApprovalDeps,
+  earlierRequests: number,
+): Promise<Admission | undefined> {
+  const { gate } = deps;
+  const verdict = await evaluateApproval(effect, scope, rule, deps);
+  if (verdict.verdict === 'waived') return undefined;
+  if (verdict.verdict === 'granted') {
+    const { definition, build } = verdict;
+    const code = definition === undefined ? undefined : { definition, ...(build !== undefined && { build }) };
+    return { target: verdict.target, code };
+  }
+  const details = { ...verdict, build: gate.build, earlierRequests };
+  const request = (await scope.record(
+    APPROVAL_REQUESTED,
+    () => approvalRequestOf(effect, scope.key, details, gate.authorityFor(scope.key)) as never,
+  )) as ApprovalRequest;
+  const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
+  assertApproved(effect, request, answer as ApprovalAnswerPayload);
+  return { target: request.target, code: request };
 }
 
 /**
@@ -124,7 +191,7 @@ function bindToTarget(effect: Effect, target: ApprovalTarget | undefined): Effec
  */
 async function evaluateApproval(
   effect: Effect,
-  scope: Scope,
+  scope: LayerScope,
   rule: ApprovalRule,
   { gate, clock }: ApprovalDeps,
 ): Promise<ApprovalVerdict> {
@@ -135,7 +202,8 @@ async function evaluateApproval(
     const grants = gate.grantsFor(name, definitionDigestOf(effect), input, scope.key) ?? [];
     const target = grants.length > 0 ? await resolveTarget(effect, timeout) : undefined;
     const grant = grants.find((candidate) => /* guard: grant-covers-target */ coversTarget(candidate.target, target));
-    if (grant !== undefined) return { verdict: 'granted', grant: grant.approvalId, ...withTarget(target) };
+    if (grant !== undefined)
+      return { verdict: 'granted', grant: grant.approvalId, ...withTarget(target), ...currentCode(effect, gate) };
     return askOrWaive(effect, rule.modes?.length ? rule.modes : [undefined], timeout);
   };
   return scope.effect({ kind: 'gate', name, input: null, safety: 'pure', perform });

@@ -78,11 +78,14 @@ function earlierRequestTime(at: number, clock: Clock): number | undefined {
 
 /**
  * Returns the cache key of an effect. Equal effects have equal keys, whatever the order of their members. Different
- * versions of a tool have different keys.
+ * versions of a tool, and the same version with another source text, have different keys.
  */
-function cacheKeyOf({ kind, name, input, definition }: Effect, fallback: PolicySpec['fallback']): string {
+function cacheKeyOf({ kind, name, input, definition, source }: Effect, fallback: PolicySpec['fallback']): string {
   const request =
-    copyAsJson([kind, name, definition ?? null, input ?? null, fallback ?? null], 'what is asked for') ?? null;
+    copyAsJson(
+      [kind, name, definition ?? null, source ?? null, input ?? null, fallback ?? null],
+      'what is asked for',
+    ) ?? null;
   return digestOfText(canonicalJson(request));
 }
 

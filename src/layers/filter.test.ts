@@ -103,7 +103,7 @@ verifies(
 verifies('policy.filter', 'the error of a tool is filtered like its output', async () => {
   const thrown = new LoopError('TOOL_FAILED', `bad key ${SECRET}`, { stderr: [SECRET] });
   const { error } = await filtered(null, thrown, { after: [{ ...KEY, action: 'redact' }], kind: 'tool' });
-  expect(error).toEqual({ code: 'TOOL_FAILED', message: 'bad key [redacted]', data: { stderr: ['[redacted]'] } });
+  expect(error).toMatchObject({ code: 'TOOL_FAILED', message: 'bad key [redacted]', data: { stderr: ['[redacted]'] } });
   const refused = await filtered(null, thrown, { after: [KEY], kind: 'tool' });
   expect(refused.error?.code).toBe('CONTENT_REFUSED');
   const other = await filtered(null, new LoopError('TOOL_FAILED', 'disk full'), { after: [KEY], kind: 'tool' });

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { type KernelFixture, kernelFixture, run, ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
-import { LoopError } from '../base/errors.js';
+import { LoopError, NonRetryableError } from '../base/errors.js';
+import type { Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { RetrySpec } from '../protocol/loop.js';
@@ -68,20 +69,59 @@ verifies('policy.retry', 'an effect with the safety once is never retried', asyn
   expect(k.performed).toHaveLength(1);
 });
 
-verifies('policy.retry', 'a permanent failure is not retried', async () => {
+verifies('policy.retry', 'a failure that repeating cannot change is not retried', async () => {
   const permanent: readonly (readonly [string, Json?])[] = [
-    ['BACKEND_FAILED'],
     ['BACKEND_FAILED', { retryable: false }],
-    ['BACKEND_FAILED', { retryable: 'true' }],
-    ['BACKEND_FAILED', ['retryable']],
-    ['TOOL_FAILED', 'retryable'],
+    ['OUT_OF_STOCK', { retryable: false }],
+    ['INPUT_VALIDATION_FAILED'],
+    ['OUTPUT_VALIDATION_FAILED', { retryable: true }],
+    ['APPROVAL_DENIED'],
+    ['TOOL_NOT_ADMITTED'],
+    ['BUDGET_EXHAUSTED'],
+    ['CANCELLED'],
     ['CONTENT_REFUSED', null],
+    ['DEFINITION_INVALID'],
+    ['EFFECT_IN_DOUBT'],
   ];
   for (const failure of permanent) {
     const k = kernelFixture();
     expect((await attempt(k, { attempts: 5 }, [failure])).status).toBe('error');
     expect(k.performed, JSON.stringify(failure)).toHaveLength(1);
   }
+});
+
+verifies(
+  'policy.retry',
+  'any other error is retried, also an error without data and one with a code of its own',
+  async () => {
+    const failures: readonly (readonly [string, Json?])[] = [
+      ['EXECUTION_FAILED'],
+      ['TOOL_FAILED', { retryable: 'true' }],
+      ['TOOL_FAILED', 'retryable'],
+      ['BACKEND_FAILED', ['retryable']],
+      ['TIMEOUT'],
+      ['OUT_OF_STOCK'],
+      ['constructor'],
+    ];
+    for (const failure of failures) {
+      const k = kernelFixture();
+      expect((await attempt(k, { attempts: 2 }, [failure])).status, JSON.stringify(failure)).toBe('ok');
+      expect(k.performed, JSON.stringify(failure)).toHaveLength(2);
+    }
+  },
+);
+
+verifies('policy.retry', 'a NonRetryableError is not retried, in this process or after a restart', async () => {
+  const k = kernelFixture();
+  const layers = [retryLayer({ attempts: 3, jitter: 0 })];
+  const effect = k.effect('charge', 'idempotent', () => {
+    throw new NonRetryableError('The card was declined.', { reason: 'expired' });
+  });
+  const body = (scope: Scope): Promise<unknown> => scope.effect(effect);
+  const failed = { code: 'EXECUTION_FAILED', data: { reason: 'expired', retryable: false } };
+  expect(await run(await k.open({ layers }), body)).toMatchObject({ status: 'error', error: failed });
+  expect(await run(await k.open({ layers }), body)).toMatchObject({ status: 'error', error: failed });
+  expect(k.performed).toEqual(['charge']);
 });
 
 verifies('policy.retry', 'the delay that a backend requests is respected up to a maximum', async () => {

@@ -1,9 +1,9 @@
 /**
- * The retry layer: repeats attempts that failed with a transient error. The error of an attempt, the random number and
+ * The retry layer: repeats attempts that failed, unless repeating them cannot help (`isRetryableError`). The error of an attempt, the random number and
  * the delay are recorded, so a replay repeats no recorded attempt and waits for no timer that has already fired.
  */
 
-import { LoopError } from '../base/errors.js';
+import { isRetryableError, LoopError } from '../base/errors.js';
 import { ownProperty } from '../base/own-property.js';
 import type { Scope } from '../protocol/body.js';
 import type { RetrySpec } from '../protocol/loop.js';
@@ -29,16 +29,11 @@ export function retryLayer(spec: RetrySpec): Layer {
       try {
         return await next();
       } catch (thrown) {
-        if (attempt >= attempts || !isRetryable(thrown)) throw thrown;
+        if (attempt >= attempts || !(thrown instanceof LoopError && isRetryableError(thrown))) throw thrown;
         await backOff(scope, spec, attempt, thrown);
       }
     }
   };
-}
-
-/** True for a TIMEOUT, and for a LoopError with `retryable: true` in its data. */
-function isRetryable(thrown: unknown): thrown is LoopError {
-  return thrown instanceof LoopError && (thrown.code === 'TIMEOUT' || ownProperty(thrown.data, 'retryable') === true);
 }
 
 async function backOff(scope: Scope, spec: RetrySpec, attempt: number, { code, data }: LoopError): Promise<void> {

@@ -7,6 +7,7 @@ import { LoopError } from '../base/errors.js';
 import { optionKeys } from '../base/option-keys.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, ApprovalPolicy, LoopDef, StopSpec } from '../protocol/loop.js';
+import { toolNameOf } from '../views/tool-name.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
 import { type ModelOption, missingModelReason, type PolicyOption, resolveModels } from './model-ref.js';
@@ -17,9 +18,16 @@ import {
   type OutputOf,
   type StandardSchema,
 } from './standard-schema.js';
-import { type AnyLoopsTool, isLoopsTool, loopFromTool, toLoopsTool } from './tool-loop.js';
+import {
+  type AnyLoopsTool,
+  type InlineOwner,
+  inlineLoopId,
+  isLoopsTool,
+  loopFromTool,
+  toLoopsTool,
+} from './tool-loop.js';
 
-/** A tool of an agent: the id of a registered loop, a loop in code, or a tool made with `loopsTool`. */
+/** A tool of an agent: the id of a registered loop, a loop in code, or a tool made with `tool` or `loopsTool`. */
 export type AgentTool = string | DefinedLoop | AnyLoopsTool;
 
 /** The input of an agent that declares no input schema: a prompt, or the trigger that started it. */
@@ -48,8 +56,9 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   /** The system prompt. */
   readonly instructions?: string;
   /**
-   * A list of tools, or an object of tools by name as in the AI SDK. The name of a loop or of a tool made with
-   * `loopsTool` is its own, whatever its key.
+   * A list of tools, or an object of tools by name as in the AI SDK. The name of a loop is its id, and a tool made with
+   * `tool` keeps its own name, whatever its key. A tool that is not a loop is defined inline: its loop id is
+   * `AGENT.NAME`, so two agents may each have a tool of one name. The name `model` is reserved.
    * @default []
    */
   readonly tools?: readonly AgentTool[] | { readonly [name: string]: unknown };
@@ -77,7 +86,10 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
   readonly stop?: StopSpec;
   /** The mode that tools receive when they decide whether a call needs approval, such as `unsupervised`. */
   readonly mode?: string;
-  /** Approval policies by tool name; `*` applies to all other tools. They apply to everything below this agent too. */
+  /**
+   * Approval policies by tool name or loop id; `*` applies to all other tools. They apply to everything below this agent
+   * too, there by loop id.
+   */
   readonly approvals?: { readonly [tool: string]: ApprovalPolicy };
   /** The maximum number of output tokens of each model call. */
   readonly maxTokens?: number;
@@ -125,6 +137,9 @@ const LOOP_KEYS = optionKeys<Omit<AgentDefinition<AnySchema, AnySchema>, keyof S
   metadata: true,
 });
 
+/** No inline tool has this name: `AGENT.model` stands for the model of the agent. */
+const RESERVED_TOOL_NAME = 'model';
+
 /** The JSON Schema of `AgentInput`. */
 const DEFAULT_INPUT_SCHEMA = {
   type: 'object',
@@ -149,7 +164,7 @@ const DEFAULT_OUTPUT_SCHEMA = { type: 'object', properties: { text: { type: 'str
  *
  * @example
  * ```ts
- * const refund = loopsTool({
+ * const refund = tool({
  *   name: 'refund',
  *   inputSchema: z.object({ order: z.string(), amount: z.number() }),
  *   requestApproval: ({ order, amount }) => `Refund ${amount} for ${order}?`,
@@ -176,13 +191,15 @@ export function defineAgent<
   const models = resolveModels(`defineAgent("${id}")`, spec.model, spec.policy);
   const input = compileIoSchema(spec.input ?? DEFAULT_INPUT_SCHEMA, 'INPUT_VALIDATION_FAILED', id);
   const output = compileIoSchema(spec.output ?? DEFAULT_OUTPUT_SCHEMA, 'OUTPUT_VALIDATION_FAILED', id);
-  const callees = [...toolListOf(spec.tools ?? []), ...(spec.handoffs ?? [])];
-  const innerLoops = callees.flatMap((tool) => innerLoopsOf(tool, id));
+  const tools = toolListOf(spec.tools ?? []);
+  assertToolNames(id, [...tools, ...(spec.handoffs ?? [])]);
   const validators = { input: input.validator, output: output.validator };
-  const definition = definitionOf(spec, models, validators);
+  const definition = definitionOf(spec, tools, models, validators);
+  const { version } = definition;
+  const innerLoops = [...tools, ...(spec.handoffs ?? [])].flatMap((tool) => innerLoopsOf(tool, { id, version }));
   return {
     name: id,
-    version: definition.version,
+    version,
     input: input.check as DefinedLoop<InputOf<I>>['input'],
     output: output.check as DefinedLoop<unknown, OutputOf<O>>['output'],
     body: bodyWithoutHost(id),
@@ -198,16 +215,17 @@ export function defineAgent<
 /** Builds the definition that an equivalent JSON document would contain. */
 function definitionOf(
   spec: AgentDefinition<AnySchema, AnySchema>,
+  tools: readonly AgentTool[],
   { backend, policy }: ReturnType<typeof resolveModels>,
   validators: DefinedLoop['validators'],
 ): LoopDef {
-  const { id, version = '1.0.0', name = id, description, metadata, tools = [], handoffs } = spec;
+  const { id, version = '1.0.0', name = id, description, metadata, handoffs } = spec;
   const options = Object.entries(spec).filter(
     ([key, value]) => AGENT_SPEC_KEYS.has(key) && key !== 'handoffs' && value !== undefined,
   );
   const agent = {
     backend,
-    tools: toolListOf(tools).map((tool) => toolIdOf(tool, id)),
+    tools: tools.map((tool) => toolIdOf(tool, id)),
     ...(handoffs !== undefined && { handoffs: handoffs.map((tool) => toolIdOf(tool, id)) }),
     ...Object.fromEntries(options),
   };
@@ -231,16 +249,43 @@ function toolListOf(tools: NonNullable<AgentDefinition<AnySchema, AnySchema>['to
   return Object.entries(tools).map(([name, tool]) => (isDefinedLoop(tool) ? tool : toLoopsTool(name, tool)));
 }
 
-function innerLoopsOf(tool: AgentTool, agent: string): readonly DefinedLoop[] {
+/** Returns the loop of a tool that is given as an object. A tool that is not a loop becomes one of this agent. */
+function innerLoopsOf(tool: AgentTool, agent: InlineOwner): readonly DefinedLoop[] {
   if (typeof tool === 'string') return [];
-  if (isLoopsTool(tool)) return [loopFromTool(tool)];
-  if (isDefinedLoop(tool)) return [tool as DefinedLoop];
-  throw invalidAgentError(agent, 'a tool must be the id of a loop, a loop, or made with loopsTool()');
+  return [isLoopsTool(tool) ? loopFromTool(tool, agent) : tool];
 }
 
 function toolIdOf(tool: AgentTool, agent: string): string {
   if (typeof tool === 'string') return tool;
-  return innerLoopsOf(tool, agent)[0]?.name ?? '';
+  if (isLoopsTool(tool)) return inlineLoopId(agent, tool.name);
+  if (isDefinedLoop(tool)) return tool.definition.id;
+  throw invalidAgentError(agent, 'a tool must be the id of a loop, a loop, or made with tool()');
+}
+
+/**
+ * Throws DEFINITION_INVALID if an inline tool has the reserved name, or if the model or a policy would take its name for
+ * another tool. Two tools with one id are found with the definition.
+ */
+function assertToolNames(agent: string, tools: readonly AgentTool[]): void {
+  const named = tools.map((tool) => ({
+    id: toolIdOf(tool, agent),
+    inlineName: isLoopsTool(tool) ? tool.name : undefined,
+  }));
+  for (const { id, inlineName } of named) {
+    if (inlineName === undefined) continue;
+    if (inlineName === RESERVED_TOOL_NAME)
+      throw invalidAgentError(agent, `the name "${inlineName}" is reserved ("${id}" is the model); rename the tool`);
+    const modelName = toolNameOf(inlineName);
+    const other = named.find(
+      (one) => one.id !== id && (one.id === inlineName || toolNameOf(one.inlineName ?? one.id) === modelName),
+    );
+    // guard: inline-tool-names-compared
+    if (other !== undefined)
+      throw invalidAgentError(
+        agent,
+        `it has "${id}" and "${other.id}", which a model would both see as "${modelName}"; rename one of them`,
+      );
+  }
 }
 
 /** Returns the body of an agent that no host has linked. It always throws EXECUTION_FAILED. */

@@ -223,8 +223,8 @@ function createBody(
 ): Loop<Json, Json>['body'] {
   const { id, version, prompt, backend, policy } = definition;
   const { tool, run } = spec;
-  // The approvals of the gate and of a tool are bound to the whole definition and to the source of the code.
-  const fingerprint = `${canonicalJson(definition as unknown as Json)}\n${String(tool ?? run ?? '')}`;
+  // The approvals of the gate and of a tool are bound to the whole definition, not to the source of the code.
+  const fingerprint = canonicalJson(definition as unknown as Json);
   if (prompt !== undefined && backend !== undefined) {
     const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, modelObjects };
     return withApprovalGate(
@@ -243,6 +243,7 @@ function createBody(
     config: {},
     policy,
     definitionFingerprint: fingerprint,
+    source: String(tool),
     open,
   });
 }

@@ -13,6 +13,7 @@ import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
 import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import { compileSteps, compositeBody } from './composite.js';
+import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import type { FailedDefinition } from './failed-definition.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
@@ -52,6 +53,8 @@ export function linkLoop(registry: Registry, root: RegisteredLoop): LinkedLoop {
 interface UnresolvedReference {
   readonly loopId: string;
   readonly version: string | undefined;
+  /** The loop object that an agent in code was given. Another loop that is registered under its id does not replace it. */
+  readonly innerLoop?: DefinedLoop | undefined;
   resolve(loop: Loop, registered: RegisteredLoop): void;
   /** Called instead of `resolve` if the definition could not be loaded. */
   fail(failure: FailedDefinition | undefined): void;
@@ -77,7 +80,8 @@ function resolveLoop(root: RegisteredLoop, registry: Registry): LinkedLoop {
   };
   const loop = loopOf(root);
   for (let next = unresolved.shift(); next !== undefined; next = unresolved.shift()) {
-    const child = registry.find(next.loopId, next.version);
+    const { loopId, version, innerLoop } = next;
+    const child = innerLoop === undefined ? registry.find(loopId, version) : registry.registrationOf(innerLoop);
     if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
     else next.fail(registry.failureOf(next.loopId));
   }
@@ -125,7 +129,7 @@ function createBody(
   }
   if (composite.agent === undefined)
     return withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved));
-  const tools = createTools(composite.agent, unresolved);
+  const tools = createTools(composite.agent, definedLoop, unresolved);
   const options = {
     id,
     spec: composite.agent,
@@ -153,10 +157,16 @@ function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedRefe
   return compositeBody(id, spec, steps);
 }
 
-function createTools({ tools, handoffs = [] }: AgentSpec, unresolved: UnresolvedReference[]): readonly LinkedTool[] {
-  return [...tools, ...handoffs].map((name, index) => {
+function createTools(
+  { tools, handoffs = [] }: AgentSpec,
+  agent: DefinedLoop | undefined,
+  unresolved: UnresolvedReference[],
+): readonly LinkedTool[] {
+  return [...tools, ...handoffs].map((loopId, index) => {
+    const name = toolNameIn(agent, loopId);
     const tool: LinkedTool = {
-      loopId: name,
+      loopId,
+      name,
       isHandoff: index >= tools.length,
       modelTool: undefined,
       isReadOnly: false,
@@ -165,13 +175,13 @@ function createTools({ tools, handoffs = [] }: AgentSpec, unresolved: Unresolved
     };
     const resolve: UnresolvedReference['resolve'] = (loop, { definition }) => {
       tool.loop = loop;
-      tool.modelTool = toModelTool(definition);
+      tool.modelTool = toModelTool(name, definition);
       tool.isReadOnly = isReadOnlyLoop(definition);
     };
     const fail: UnresolvedReference['fail'] = (failure) => {
       tool.failure = failure;
     };
-    unresolved.push({ loopId: name, version: undefined, resolve, fail });
+    unresolved.push({ loopId, version: undefined, innerLoop: innerLoopOf(agent, loopId), resolve, fail });
     return tool;
   });
 }

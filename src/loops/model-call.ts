@@ -1,7 +1,7 @@
 /**
  * Calls a model once: converts a journaled request to a call of the provider interface, and its result to a journaled
- * reply. It streams, except for a conversation without a subscriber: streaming costs ten times as much as the call
- * itself. Both ways build the reply from the same parts. Data and errors of a provider are untrusted: they are read
+ * reply. It streams, except for a conversation without a subscriber whose model may be called without streaming:
+ * streaming costs ten times as much as the call itself. Both ways build the reply from the same parts. Data and errors of a provider are untrusted: they are read
  * field by field, bounded, and reported without echoing the request.
  */
 
@@ -33,6 +33,11 @@ export interface CallModelOptions {
   readonly signalForModel?: () => AbortSignal;
   /** Receives each piece of the reply as it arrives. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+  /**
+   * True if the reply is streamed even if nobody watches it, so that it cannot depend on that.
+   * @default false
+   */
+  readonly alwaysStreams?: boolean;
   /** The rest of the conversation that the request belongs to. */
   readonly conversation?: ModelConversation | undefined;
   /** The monotonic clock that measures the reasoning time. */
@@ -58,7 +63,7 @@ interface OpenStream {
  * provider threw, or with the reason of an abort.
  */
 export function callModel(model: Model, request: ModelRequest, options: CallModelOptions): Promise<ModelReply> {
-  const { signal, conversation, onDelta, annotateReply = unannotated } = options;
+  const { signal, conversation, onDelta, alwaysStreams, annotateReply = unannotated } = options;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const sent: SentRequest = { request, conversation };
@@ -70,7 +75,7 @@ export function callModel(model: Model, request: ModelRequest, options: CallMode
       if (open.reader !== undefined) cancelReader(open.reader);
     };
     const listeners = abortListenersOf(signal).add(onAbort);
-    const canGenerate = conversation !== undefined && onDelta === undefined;
+    const canGenerate = conversation !== undefined && onDelta === undefined && alwaysStreams !== true;
     const result = canGenerate ? generateReply(model, sent, options) : streamReply(model, sent, options, open);
     result.then(
       (reply) => {
@@ -174,7 +179,7 @@ async function streamReply(
       try {
         read = await reader.read();
       } catch (thrown) {
-        throw toBackendError(sent, thrown, true);
+        throw toBackendError(sent, thrown);
       }
       signal.throwIfAborted();
       if (builder.addStreamPart(streamPartOf(read, sent))) return builder.build();

@@ -23,6 +23,13 @@ export interface ModelProvider {
   readonly id: string;
   /** The name of the model that is opened if a definition names none. */
   readonly defaultModel: string;
+  /**
+   * True if its models reply in this process, so that a reply is the same whether it is streamed or not. Then a call
+   * that nobody watches is not streamed. Calls of other providers are always streamed: some servers answer the two
+   * kinds of requests differently, and a turn must not depend on who watches it.
+   * @default false
+   */
+  readonly repliesLocally?: boolean;
   /** Opens a model. Throws a LoopError that explains what is missing, such as a package or an API key. */
   open(ref: BackendRef & { readonly model: string }, options: OpenModelOptions): Promise<Model>;
 }
@@ -58,6 +65,9 @@ export interface ModelReply {
   readonly finish: string;
   readonly inputTokens?: number;
   readonly outputTokens?: number;
+  /** An estimate, recorded if the provider does not report the count and the agent has a limit of it. */
+  readonly estimatedInputTokens?: number;
+  readonly estimatedOutputTokens?: number;
   readonly reasoning?: string;
   /** How long the reasoning took, in milliseconds. */
   readonly reasoningMs?: number;

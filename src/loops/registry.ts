@@ -1,7 +1,9 @@
 /**
- * The registry: definitions by id and version. The content of a version is immutable: registering the same content
- * again has no effect, and different content under the same version is refused. Registration validates a definition
- * with its schemas, paths, models and tool. It does not require that called loops exist.
+ * The registry: definitions by id and version. The content of a version in a document is immutable: registering the
+ * same content again has no effect, and different content under the same version is refused. A loop in code replaces
+ * an earlier one of its id and version, for new turns (hot reload), unless the two come from different files.
+ * Registration validates a definition with its schemas, paths, models and tool. It does not require that called loops
+ * exist.
  */
 
 import { LoopError } from '../base/errors.js';
@@ -24,7 +26,7 @@ import { splitImplementation, type ToolImplementation } from './tool-implementat
 /** A definition that was validated and can be linked. */
 export interface RegisteredLoop {
   readonly definition: LoopDef;
-  /** The digest of the definition and, for a loop in code, of its source. */
+  /** The digest of the definition. The source of a loop in code is no part of it. */
   readonly digest: string;
   readonly origin: DefinitionOrigin;
   readonly input: Validator;
@@ -100,26 +102,33 @@ export class Registry {
 
   /**
    * Registers a definition: a JSON document, or a loop made with `defineLoop` or `defineAgent`. Returns the existing
-   * registration, with its origin, if the same content is registered already. Throws DEFINITION_INVALID if the
-   * definition is invalid or its version is registered with different content.
+   * registration, with its origin, if the same document or loop object is registered already. Another loop object of
+   * the same id and version replaces the earlier one. Throws DEFINITION_INVALID if the definition is invalid, or if its
+   * version is registered with different content by a document or by code of another file.
    */
   add(definition: unknown, origin: DefinitionOrigin = UNKNOWN_ORIGIN): RegisteredLoop {
     const earlier = this.registeredByLoop.get(definition as object);
     if (earlier !== undefined && this.find(earlier.definition.id, earlier.definition.version) === earlier)
       return earlier;
     if (isDefinedLoop(definition)) for (const inner of definition.innerLoops ?? []) this.add(inner, origin);
-    const registered = isDefinedLoop(definition)
-      ? registerCode(definition, origin)
-      : this.registerDocument(definition, origin);
+    const registered =
+      earlier ??
+      (isDefinedLoop(definition) ? registerCode(definition, origin) : this.registerDocument(definition, origin));
     this.assertBackendsConfigured(registered);
     const { id, version } = registered.definition;
     const versions = this.versionsById.get(id) ?? [];
     const existing = versions.find((other) => other.definition.version === version);
-    if (existing !== undefined) return assertSameContent(existing, registered);
-    this.versionsById.set(id, [...versions, registered].sort(compareNewestFirst));
+    if (existing !== undefined && !replaces(registered, existing)) return existing;
+    const others = versions.filter((other) => other !== existing);
+    this.versionsById.set(id, [...others, registered].sort(compareNewestFirst));
     this.generation += 1;
     if (registered.definedLoop !== undefined) this.registeredByLoop.set(registered.definedLoop, registered);
     return registered;
+  }
+
+  /** Returns the registration of a loop in code, even if another one has replaced it since. */
+  registrationOf(loop: DefinedLoop): RegisteredLoop | undefined {
+    return this.registeredByLoop.get(loop);
   }
 
   /** Returns a loop by id: the given version, or else the newest release, or else the newest prerelease. */
@@ -236,17 +245,25 @@ function versionedName({ loopId, loopVersion }: Callee): string {
 }
 
 function registerCode(definedLoop: DefinedLoop, origin: DefinitionOrigin): RegisteredLoop {
-  const { definition, validators, source } = definedLoop;
-  const text = canonicalJson({ definition: definition as unknown as Json, source });
+  const { definition, validators } = definedLoop;
+  // The member keeps the digests of code and of documents apart.
+  const text = canonicalJson({ definition: definition as unknown as Json });
   return { definition, digest: digestOfText(text), origin, ...validators, definedLoop, warnings: [] };
 }
 
-/** Returns the existing registration. Throws DEFINITION_INVALID if the added one has different content. */
-function assertSameContent(existing: RegisteredLoop, added: RegisteredLoop): RegisteredLoop {
-  if (existing.digest === added.digest) return existing;
+/**
+ * True if a registration replaces an existing one of the same id and version, which only a loop in code does. Throws
+ * DEFINITION_INVALID if they differ and one is a document, or both come from different files.
+ */
+function replaces(added: RegisteredLoop, existing: RegisteredLoop): boolean {
+  const areCode = added.definedLoop !== undefined && existing.definedLoop !== undefined;
+  const files = [existing, added].map(({ origin }) => origin.file);
+  const isSameFile = files[0] === files[1] || files.includes(undefined);
+  if (areCode && isSameFile) return true;
+  if (existing.digest === added.digest && existing.definedLoop?.source === added.definedLoop?.source) return false;
   const { id, version } = existing.definition;
-  const files = [existing, added].map(({ origin }) => origin.file ?? 'code').join(' and ');
-  const message = `"${id}" ${version} is registered with other content (${files}): raise the version of the changed one.`;
+  const where = files.map((file) => file ?? 'code').join(' and ');
+  const message = `"${id}" ${version} is registered with other content (${where}): raise the version of the changed one.`;
   throw new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'registered with other content' });
 }
 

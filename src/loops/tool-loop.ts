@@ -1,21 +1,22 @@
 /**
- * Converts tools made with `loopsTool`, and tools of the AI SDK, into loops, whose calls are journaled and can need
+ * Converts tools made with `tool` or `loopsTool`, and tools of the AI SDK, into loops, whose calls are journaled and can need
  * approval.
  */
 import { LoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
+import { canonicalJson } from '../json/canonical.js';
 import { compileSchema } from '../json/schema.js';
 import type { Json } from '../protocol/json.js';
 import type { ApprovalPolicy, LoopDef } from '../protocol/loop.js';
 import { isThenable } from '../protocol/thenable.js';
-import { type LoopsTool, type LoopsToolOptions, loopsTool, type ToolSchema } from '../protocol/tool.js';
+import { type LoopsTool, type LoopsToolOptions, type ToolSchema, tool as toolOf } from '../protocol/tool.js';
 import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
 import { compileIoSchema, type IoSchema } from './standard-schema.js';
 import { type ToolBodyOptions, toolBody } from './tool.js';
 import type { DescribeApproval, ResolveTarget, ToolCallContext } from './tool-implementation.js';
 
-/** A tool made with `loopsTool`, with any input and output. */
+/** A tool made with `tool` or `loopsTool`, with any input and output. */
 export interface AnyLoopsTool {
   readonly name: string;
   withApproval(policy: ApprovalPolicy, modeName?: string): unknown;
@@ -32,18 +33,31 @@ export function isLoopsTool(value: unknown): value is AnyLoopsTool {
   return typeof name === 'string' && typeof withApproval === 'function' && typeof makeTool === 'function';
 }
 
-/** Returns the loop of a tool. It is created once per tool. */
-export function loopFromTool(tool: AnyLoopsTool): DefinedLoop {
+/** The agent in which a tool is defined inline. */
+export interface InlineOwner {
+  readonly id: string;
+  /** The version of the agent, which is that of its inline tools. */
+  readonly version: string;
+}
+
+/** Returns the id of the loop of a tool that is defined inline in an agent. */
+export function inlineLoopId(agent: string, name: string): string {
+  return `${agent}.${name}`;
+}
+
+/** Returns the loop of a tool: the one of an agent, or one of its own, which is created once per tool. */
+export function loopFromTool(tool: AnyLoopsTool, agent?: InlineOwner): DefinedLoop {
+  if (agent !== undefined) return createLoop(tool as unknown as UntypedTool, agent);
   const cached = loopsByTool.get(tool);
   if (cached !== undefined) return cached;
-  const loop = createLoop(tool as unknown as UntypedTool);
+  const loop = createLoop(tool as unknown as UntypedTool, undefined);
   loopsByTool.set(tool, loop);
   return loop;
 }
 
 /**
- * Converts a tool of the AI SDK, which has no name, into one made with `loopsTool`; such a tool is returned as it is.
- * Throws DEFINITION_INVALID if the tool has no `inputSchema` or no function `execute`.
+ * Converts a tool of the AI SDK, which has no name, into one made with `tool`; one made so is returned as it is. Throws
+ * DEFINITION_INVALID if the tool has no `inputSchema` or no function `execute`.
  */
 export function toLoopsTool(name: string, tool: unknown): AnyLoopsTool {
   if (isLoopsTool(tool)) return tool;
@@ -54,16 +68,16 @@ export function toLoopsTool(name: string, tool: unknown): AnyLoopsTool {
     needsApproval = false,
   } = (tool ?? {}) as Partial<UntypedTool> & AiSdkApproval;
   if (typeof execute !== 'function' || inputSchema === undefined) {
-    const message = `The tool "${name}" needs an inputSchema and a function execute; make it with loopsTool().`;
+    const message = `The tool "${name}" needs an inputSchema and a function execute; make it with tool().`;
     throw new LoopError('DEFINITION_INVALID', message, { tool: name });
   }
   const run = execute as (input: unknown, options: LoopsToolOptions) => unknown;
   const options = { name, ...(description !== undefined && { description }), inputSchema, execute: run };
-  if (needsApproval === false) return loopsTool(options);
-  if (needsApproval === true) return loopsTool(options).withApproval('ask');
+  if (needsApproval === false) return toolOf(options);
+  if (needsApproval === true) return toolOf({ ...options, approval: 'ask' });
   const requestApproval = async (input: unknown): Promise<string | null> =>
     (await needsApproval(input, { toolCallId: '', messages: [] })) === false ? null : `Run ${name}?`;
-  return loopsTool({ ...options, requestApproval }).withApproval('ask');
+  return toolOf({ ...options, approval: 'ask', requestApproval });
 }
 
 /** The approval option of a tool of the AI SDK. */
@@ -71,17 +85,14 @@ interface AiSdkApproval {
   readonly needsApproval?: boolean | ((input: unknown, options: object) => boolean | PromiseLike<boolean>);
 }
 
-function createLoop(tool: UntypedTool): DefinedLoop {
-  const { name: id, safety = 'once' } = tool;
+function createLoop(tool: UntypedTool, agent: InlineOwner | undefined): DefinedLoop {
+  const { name, safety = 'once', source, mode } = tool;
+  const id = agent === undefined ? name : inlineLoopId(agent.id, name);
   const input = compileToolInput(tool.inputSchema, id);
   const output = compileIoSchema(true, 'OUTPUT_VALIDATION_FAILED', id);
-  const definition = definitionOf(tool, input);
-  const { source } = tool;
-  const fingerprint = `${JSON.stringify(definition)}\n${source}`;
-  const { policy } = definition;
+  const definition = definitionOf(tool, { id, version: agent?.version ?? '1.0.0' }, input);
+  const asks = asksByDefault(tool);
   const run = tool.withApproval('always_allow');
-  const { mode } = tool;
-  const resolve = targetResolverOf(tool);
   const open: ToolBodyOptions['open'] = (_scope, approved) =>
     approved === undefined
       ? (args, call) => executeTool(run, args, toolOptionsOf(call))
@@ -96,25 +107,28 @@ function createLoop(tool: UntypedTool): DefinedLoop {
       id,
       safety,
       config: {},
-      policy,
-      definitionFingerprint: fingerprint,
+      // The agent of a tool that asks by default may allow it, which no agent may under a policy of the tool.
+      policy: asks ? undefined : definition.policy,
+      definitionFingerprint: canonicalJson(definition as unknown as Json),
+      source,
       describeApproval: approvalDescriberOf(tool),
       approvalMode: mode,
-      asksByDefault: asksByDefault(tool),
-      targetResolver: resolve,
+      asksByDefault: asks,
+      targetResolver: targetResolverOf(tool),
       open,
       isInternal: true,
     }) as DefinedLoop['body'],
     definition,
     validators: { input: input.validator, output: output.validator },
     source,
-    asksByDefault: asksByDefault(tool),
+    asksByDefault: asks,
+    inlineName: agent === undefined ? undefined : name,
   };
 }
 
-/** True for a tool that has `requestApproval` and no explicit policy: it needs approval by default. */
+/** True for a tool that asks, by `approval` or `requestApproval`, and has no explicit policy. */
 function asksByDefault({ requestApproval, policy, hasExplicitPolicy }: UntypedTool): boolean {
-  return requestApproval !== undefined && policy === 'always_allow' && hasExplicitPolicy !== true;
+  return hasExplicitPolicy !== true && (policy === 'ask' || requestApproval !== undefined);
 }
 
 /** Compiles the input schema. A schema with a JSON Schema but no validator is validated against its JSON Schema. */
@@ -127,12 +141,13 @@ function compileToolInput(schema: ToolSchema<unknown>, id: string): IoSchema {
 
 function definitionOf(
   { name, description, readOnly, policy, hasExplicitPolicy, safety }: UntypedTool,
+  { id, version }: InlineOwner,
   input: IoSchema,
 ): LoopDef {
   const document = {
-    id: name,
+    id,
     name,
-    version: '1.0.0',
+    version,
     ...(description !== undefined && { description }),
     inputSchema: input.validator.schema,
     outputSchema: true,
@@ -141,7 +156,7 @@ function definitionOf(
     ...((policy !== 'always_allow' || hasExplicitPolicy) && { policy: { approval: policy } }),
     ...((readOnly || safety === 'pure') && { metadata: { readOnly } }),
   };
-  return parseDefinition(document, `loopsTool("${name}")`);
+  return parseDefinition(document, `tool("${name}")`);
 }
 
 function approvalDescriberOf(tool: UntypedTool): DescribeApproval | undefined {

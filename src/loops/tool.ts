@@ -32,6 +32,8 @@ export interface ToolBodyOptions {
   readonly policy: PolicySpec | undefined;
   /** Distinguishes definitions with the same id. Approvals are bound to it. */
   readonly definitionFingerprint: string;
+  /** The source text of a function in code; the answer cache keys on it. */
+  readonly source?: string;
   /** Returns the text that the approver reads, or null if a call needs no approval. */
   readonly describeApproval?: DescribeApproval | undefined;
   /** The mode for `describeApproval` under the tool's own policy, whatever the mode of its agent. */
@@ -78,6 +80,7 @@ export function toolBody(options: ToolBodyOptions): (input: Json, scope: Scope) 
     id,
     safety,
     definitionFingerprint,
+    source,
     approvalDescriber,
     approvalMode,
     asksByDefault = false,
@@ -98,6 +101,7 @@ export function toolBody(options: ToolBodyOptions): (input: Json, scope: Scope) 
       perform,
       policy,
       definition: definitionFingerprint,
+      source,
       describe,
       mode: approvalMode,
       asksByDefault,

@@ -54,11 +54,12 @@ function assertAnswer(answer: ApprovalAnswer): void {
 
 /** Returns the standing grant that an answer gives, as it is journaled. */
 export function standingGrantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
-  const { id, tool, definitionDigest, principal, target } = approval;
+  const { id, tool, definitionDigest, build, principal, target } = approval;
   const limitedPaths = limitedArguments(standing, approval.arguments);
   const grant = { tool, definition: definitionDigest, schema: standing, limitedPaths, by, approval: id, at };
   return {
     ...grant,
+    ...(build !== undefined && { build }),
     ...(principal !== undefined && { principal }),
     ...(target !== undefined && { target: { ...target } }),
   };

@@ -1,9 +1,10 @@
 /**
  * Approval requests: what an approval is bound to, and whether the call may still run after the answer. A change of the
- * arguments, the definition, the target or the authority (who may answer) requires another approval.
+ * arguments, the definition, the build, the target or the authority (who may answer) requires another approval.
  */
 import { LoopError } from '../base/errors.js';
 import { escapeForDisplay } from '../base/escape-text.js';
+import { ownProperty } from '../base/own-property.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
@@ -27,8 +28,20 @@ export interface ApprovalRequest extends ApprovalAuthority {
   readonly tool: string;
   readonly argumentsDigest: string;
   readonly definition: string;
+  /** The build of the host that requested it, if it has one. */
+  readonly build?: string;
   readonly target?: ApprovalTarget;
   readonly description: string;
+}
+
+/** What a request says, and the code that it is for. */
+interface RequestDetails {
+  readonly description: string;
+  readonly target?: ApprovalTarget;
+  /** The build of the host. */
+  readonly build: string | undefined;
+  /** How often an approval of the call was requested before, because the call changed. */
+  readonly earlierRequests: number;
 }
 
 /** An answer, as the host delivers it to the waiting call. */
@@ -45,19 +58,21 @@ export interface ApprovalAnswerPayload {
 export function approvalRequestOf(
   effect: Effect,
   key: string,
-  { description, target }: { readonly description: string; readonly target?: ApprovalTarget },
+  { description, target, build, earlierRequests }: RequestDetails,
   authority: ApprovalAuthority,
 ): ApprovalRequest {
   const bound = {
     tool: effect.name,
     argumentsDigest: argumentsDigestOf(effect),
     definition: definitionDigestOf(effect),
+    ...(build !== undefined && { build }),
     ...withTarget(target),
     ...authority,
   };
   const [turn = ''] = key.split('/', 1);
   // Letters and digits only, because people type ids.
-  const digest = digestOfText(canonicalJson({ key, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
+  const call = earlierRequests === 0 ? { key } : { key, earlierRequests };
+  const digest = digestOfText(canonicalJson({ ...call, ...bound } as unknown as Json)).replace(/[^A-Za-z0-9]/g, '');
   const id = `${turn}:${digest.slice(0, 16)}`;
   return { id, ...bound, description };
 }
@@ -73,8 +88,7 @@ export function definitionDigestOf({ definition = '' }: Effect): string {
 
 /**
  * Checks the answer before a tool runs. Throws APPROVAL_DENIED unless it approves the call. Throws TOOL_NOT_ADMITTED if
- * the answer came too late, or if the arguments or the definition have changed. The target is checked later, on each
- * attempt.
+ * the answer came too late, or if the arguments have changed. The target is checked later, on each attempt.
  */
 export function assertApproved(effect: Effect, request: ApprovalRequest, answer: ApprovalAnswerPayload): void {
   const { name } = effect;
@@ -91,16 +105,26 @@ export function assertApproved(effect: Effect, request: ApprovalRequest, answer:
       ...(shownReason !== undefined && { reason: shownReason }),
     });
   }
-  const changed =
-    // guard: approval-bound-to-arguments
-    request.argumentsDigest !== argumentsDigestOf(effect)
-      ? 'its arguments'
-      : /* guard: approval-bound-to-definition */ request.definition !== definitionDigestOf(effect)
-        ? 'its definition'
-        : undefined;
-  if (changed !== undefined) throw notAdmittedError(name, `${changed} changed after it was approved`);
+  // guard: approval-bound-to-arguments
+  if (request.argumentsDigest !== argumentsDigestOf(effect))
+    throw notAdmittedError(name, 'its arguments changed after it was approved');
   // guard: late-approval-refused
   if (!(at <= request.expiresAt)) throw notAdmittedError(name, 'the approval came too late');
+}
+
+/** The code that an approval or a grant was used for: the digest of the definition and, if there is one, the build. */
+export type ApprovedCode = Pick<ApprovalRequest, 'definition' | 'build'>;
+
+/**
+ * Returns what has changed in the code of a call since it was approved, as text for people; undefined if nothing has. A
+ * host without a build compares the definition only.
+ */
+export function codeChangeSince(approved: ApprovedCode, current: ApprovedCode): string | undefined {
+  // guard: approval-bound-to-definition
+  if (approved.definition !== current.definition) return 'its definition';
+  // guard: approval-bound-to-build
+  if (current.build !== undefined && approved.build !== current.build) return 'the build of the host';
+  return undefined;
 }
 
 /** Returns an object with the target, or an empty one without it, to spread into another object. */
@@ -116,4 +140,15 @@ export function blockedError(name: string): LoopError {
 /** Returns the error of a call that needs another approval, because it has changed or the answer came too late. */
 export function notAdmittedError(name: string, reason: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', `"${name}" did not run: ${reason}. Ask again.`, { name });
+}
+
+/** Returns the error of an attempt whose code has changed since its approval, so that the approval is requested again. */
+export function outdatedApprovalError(name: string, change: string): LoopError {
+  const message = `"${name}" did not run: ${change} changed after it was approved. The approval is requested again.`;
+  return new LoopError('TOOL_NOT_ADMITTED', message, { name, isRequestedAgain: true });
+}
+
+/** True if the approval of an attempt is requested again because the code has changed. */
+export function isRequestedAgain(thrown: unknown): boolean {
+  return thrown instanceof LoopError && ownProperty(thrown.data, 'isRequestedAgain') === true;
 }

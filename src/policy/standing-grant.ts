@@ -8,6 +8,8 @@ import { grantCovers } from './grant-predicate.js';
 interface GrantableCall {
   readonly tool: string;
   readonly definitionDigest: string;
+  /** The build of the host; undefined if it has none, which compares nothing. */
+  readonly build: string | undefined;
   readonly input: Json;
   readonly principal?: string;
   readonly approvers?: readonly string[];
@@ -19,6 +21,8 @@ export function grantApplies(grant: StandingGrant, call: GrantableCall): boolean
     grant.tool === call.tool &&
     // guard: grant-bound-to-definition
     grant.definitionDigest === call.definitionDigest &&
+    // guard: grant-bound-to-build
+    (call.build === undefined || grant.build === call.build) &&
     // guard: grant-bound-to-principal
     grant.principal === call.principal &&
     // guard: grant-giver-may-answer

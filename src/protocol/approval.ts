@@ -46,6 +46,8 @@ export interface Approval {
   readonly argumentsDigest: string;
   /** The digest of the definition that the call would run. */
   readonly definitionDigest: string;
+  /** The build of the host that requested the approval. Absent if it has none. */
+  readonly build?: string;
   /** The target of the call. Absent for a tool that resolves none. */
   readonly target?: ApprovalTarget;
   /** The principal on whose behalf the turn runs. Absent if the turn names none. */
@@ -117,6 +119,8 @@ export interface StandingGrant {
   readonly tool: string;
   /** The digest of the definition that the grant applies to. */
   readonly definitionDigest: string;
+  /** The build of the host that requested the approval whose answer gave the grant. */
+  readonly build?: string | undefined;
   /** A JSON Schema document for the arguments. */
   readonly schema: Json;
   /**

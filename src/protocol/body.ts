@@ -2,7 +2,7 @@
 import type { ApprovalTarget } from './approval.js';
 import type { Safety } from './entry.js';
 import type { Json } from './json.js';
-import type { PolicySpec } from './loop.js';
+import type { JsonSchema, PolicySpec } from './loop.js';
 
 /** Returns the validated value, or throws a LoopError that states what is wrong with it. */
 export type Validate<T> = (value: unknown) => T;
@@ -30,6 +30,21 @@ export interface Loop<I = unknown, O = unknown> {
   readonly hasFastValidation?: boolean | undefined;
   /** Runs the loop. Must be deterministic outside of its scope, because a resumed turn runs it again. */
   body(input: I, scope: Scope): Promise<O> | O;
+}
+
+/**
+ * A signal with a name and a schema for its payload. `T` is the type that a wait returns, `P` the payload that a sender
+ * gives.
+ */
+export interface SignalType<T = unknown, P = unknown> {
+  /** The name under which it is delivered. */
+  readonly name: string;
+  /** The JSON Schema of the payload; `true` if the schema cannot be converted to JSON Schema. */
+  readonly schema: JsonSchema;
+  /** Returns the parsed payload. Throws INPUT_VALIDATION_FAILED if it does not fit the schema. */
+  readonly validate: Validate<T>;
+  /** Never set: it holds the types for the compiler. */
+  readonly types?: { readonly value: T; readonly payload: P } | undefined;
 }
 
 /** The context of one attempt at an effect. */
@@ -66,6 +81,8 @@ export interface EffectRules {
   readonly policy?: PolicySpec | undefined;
   /** Distinguishes two definitions with the same id. An approval is bound to it. */
   readonly definition?: string | undefined;
+  /** The source text of the function that performs the effect. Only the answer cache compares it. */
+  readonly source?: string | undefined;
   /**
    * Returns the question for the approver, or null if this input needs no approval. Any other value asks a default
    * question.
@@ -122,9 +139,19 @@ export interface Scope {
    * error; both are recorded. Throws if there is no branch.
    */
   race<const B extends readonly Branch<unknown>[]>(branches: B): Promise<Awaited<ReturnType<B[number]>>>;
-  /** Waits for at least `ms` milliseconds. The timer survives restarts. */
-  sleep(ms: number): Promise<void>;
-  /** Waits for a signal of this name and returns its value. Signals that arrived earlier are received oldest first. */
+  /**
+   * Waits for at least this long: milliseconds, or a text such as `'90s'`, `'1 hour 30 minutes'` or `'3 days'`. The
+   * timer survives restarts.
+   */
+  sleep(duration: number | string): Promise<void>;
+  /**
+   * Waits for a signal and returns its payload. Signals that arrived earlier are received oldest first. A payload that
+   * does not fit the schema of a signal type is discarded with a warning in the log of the turn, and the wait continues.
+   *
+   * @example
+   * const payment = await scope.race([(s) => s.wait(paid), (s) => s.sleep('3 days')]);
+   */
+  wait<T>(signal: SignalType<T>): Promise<T>;
   wait(name: string): Promise<Json | undefined>;
   /**
    * Records a fact under a type of your own and returns it. `make` runs only the first time; an error that it throws is

@@ -15,11 +15,13 @@ import type { Json } from './json.js';
  */
 export type Safety = 'pure' | 'idempotent' | 'keyed' | 'once';
 
-/** An error as it is journaled: an outcome without stack or cause. */
+/** An error as it is journaled: an outcome without its cause. */
 export interface ErrorRecord {
   readonly code: string;
   readonly message: string;
   readonly data?: Json;
+  /** The stack of what was thrown, as text that begins with the user's frames; absent for errors of the runtime. */
+  readonly stack?: string;
 }
 
 interface EntryBase {
@@ -53,6 +55,8 @@ export interface KernelEntryFields {
     StoredValue;
   'call.completed': ValidationTime & StoredValue;
   'call.errored': { readonly error: ErrorRecord };
+  /** A failed root is retried. The value is `{ keys }`: the failed steps, the root first, whose ends no longer apply. */
+  'call.reopened': StoredValue;
   'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & StoredValue;
   'effect.requested': { readonly attemptKey?: string } & {
     readonly kind: string;
@@ -67,7 +71,8 @@ export interface KernelEntryFields {
   'timer.fired': object;
   'wait.opened': { readonly name: string };
   'wait.settled': { readonly signalId: string } & StoredValue;
-  'signal.received': { readonly name: string } & StoredValue;
+  'signal.received': { readonly name: string; readonly turnId?: string } & StoredValue;
+  'signal.discarded': { readonly waitKey: string; readonly reason: string };
   'group.opened': { readonly name: 'all' | 'race' } & StoredValue;
   'race.won': { readonly winnerIndex: number; readonly error?: ErrorRecord } & StoredValue;
   'step.refused': { readonly name: string; readonly error: ErrorRecord };
@@ -103,6 +108,10 @@ export interface Entry extends EntryBase, StoredValue {
   readonly until?: number;
   /** Of a settled wait: the delivery id of the signal that it received. */
   readonly signalId?: string;
+  /** Of a discarded signal: the key of the wait whose schema refused it. */
+  readonly waitKey?: string;
+  /** Of a signal: the turn that it is addressed to; absent if any turn of the session may receive it. */
+  readonly turnId?: string;
   /** Of a race: the zero-based index of the branch that ended first. */
   readonly winnerIndex?: number;
   /** Of a settled effect: the key of the attempt whose result the layers passed on unchanged. */

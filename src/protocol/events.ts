@@ -37,7 +37,7 @@ export interface UserMessageContent {
   readonly text: string;
 }
 
-/** `assistant-message`: the agent of a turn replied with text. */
+/** `assistant-message`: the agent of a turn replied with text, or a turn of a prompt ended with this output. */
 export interface AssistantMessageContent {
   readonly text: string;
 }
@@ -61,8 +61,9 @@ export interface ToolCallContent {
   readonly approvalId?: string;
 }
 
-/** `tool-result`: a tool returned. */
+/** `tool-result`: a tool returned, or a turn of a loop that is neither an agent nor a prompt ended with this output. */
 export interface ToolResultContent {
+  /** The id of the `tool-call`; for the output of a turn, the turn id. */
   readonly toolCallId: string;
   readonly toolName: string;
   readonly result: Json;
@@ -94,11 +95,16 @@ export interface TriggerContent {
   readonly payload?: Json;
 }
 
-/** `loop-triggered`: a loop started a child generation. */
+/** `loop-triggered`: a loop started a child generation, or a turn of a loop that is no agent started. */
 export interface LoopTriggeredContent {
-  /** The id of the nearest enclosing agent or, without one, of the calling loop. */
+  /**
+   * The id of the nearest enclosing agent or, without one, of the calling loop; at the start of a turn, the id of its
+   * loop.
+   */
   readonly triggeredBy: string;
+  /** Absent at the start of a turn. */
   readonly parentGenerationId?: string;
+  /** The prompt of the child; at the start of a turn, its input: a text, or JSON. */
   readonly instructions?: string;
 }
 
@@ -126,12 +132,12 @@ export interface OtherAgentMessageContent {
   readonly agent?: string;
 }
 
-/** `user-abort`: the user cancelled a turn with an agent. */
+/** `user-abort`: the user cancelled a turn. */
 export interface UserAbortContent {
   readonly generationId: string;
 }
 
-/** `generation-failure`: the agent of a turn failed. The failure of a child is a `child-generation`. */
+/** `generation-failure`: a turn failed. The failure of a child is a `child-generation`. */
 export interface GenerationFailureContent {
   readonly error: string;
 }

@@ -90,7 +90,7 @@ export type {
   ToolSchema,
   TurnTool,
 } from './tool.js';
-export { ApprovalRequiredError, loopsTool } from './tool.js';
+export { ApprovalRequiredError, loopsTool, tool } from './tool.js';
 export type {
   CancelledResult,
   CoreEvent,

@@ -139,7 +139,10 @@ export interface AgentComposite {
 /** The body of a composite loop: steps or an agent. */
 export type CompositeSpec = StepsSpec | AgentComposite;
 
-/** Retries of attempts that failed with a retryable error. Effects with the safety `once` are not retried. */
+/**
+ * Retries of failed attempts. A NonRetryableError and outcomes that repeating cannot change are not retried, nor are
+ * effects with the safety `once`.
+ */
 export interface RetrySpec {
   /** The maximum number of attempts, including the first. */
   readonly attempts: number;

@@ -3,7 +3,7 @@
  * only.
  */
 import type { Effect, Scope } from './body.js';
-import type { ErrorRecord } from './entry.js';
+import type { Entry, ErrorRecord } from './entry.js';
 import type { Json } from './json.js';
 
 /**
@@ -18,7 +18,20 @@ import type { Json } from './json.js';
  *   throw new LoopError('TOOL_NOT_ADMITTED', `${effect.name} may change something.`);
  * };
  */
-export type Layer = (effect: Effect, scope: Scope, next: (effect?: Effect) => Promise<unknown>) => Promise<unknown>;
+export type Layer = (
+  effect: Effect,
+  scope: LayerScope,
+  next: (effect?: Effect) => Promise<unknown>,
+) => Promise<unknown>;
+
+/** The scope of an effect, as its layers use it. */
+export interface LayerScope extends Scope {
+  /**
+   * An entry of the step that is recorded next; undefined if nothing is recorded after the last step. A layer whose next
+   * step depends on the code of the process repeats a recorded step with it, whatever the code is now.
+   */
+  readonly nextRecordedEntry: Entry | undefined;
+}
 
 /** A fact from outside of the session. */
 export interface Signal {
@@ -27,6 +40,11 @@ export interface Signal {
   /** The name that a body waits for. */
   readonly name: string;
   readonly value?: unknown;
+  /**
+   * The key of the root (a top-level call) that receives it.
+   * @default any root of the session
+   */
+  readonly turn?: string | undefined;
 }
 
 /** Details of the resolution of an effect in doubt. */
@@ -61,5 +79,9 @@ export type PendingStep =
 /** How a run ended, or what it waits for. The journal holds it durably before it is returned. */
 export type RunOutcome<O = unknown> =
   | { readonly status: 'ok'; readonly output: O }
-  | { readonly status: 'error'; readonly error: ErrorRecord }
+  | {
+      readonly status: 'error';
+      /** The recorded error. Its `cause`, which is not enumerable, is what was thrown, if that was in this run. */
+      readonly error: ErrorRecord & { readonly cause?: unknown };
+    }
   | { readonly status: 'paused'; readonly pending: readonly PendingStep[] };

@@ -37,6 +37,8 @@ export class ApprovalRequiredError extends Error {
 
 interface ApprovableTool<INPUT> {
   readonly name: string;
+  /** True if, under `ask`, a call needs an approval although the tool has no `requestApproval`. */
+  readonly asksEverywhere: boolean;
   requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
 }
 
@@ -57,12 +59,14 @@ export function checkApproval<INPUT>(
     const message = `The tool "${name}" did not run: it is blocked here.`;
     throw Object.assign(new Error(message), { name: 'ToolBlockedError' });
   }
-  if (definition.requestApproval === undefined) return undefined;
   const assertNotRequired = (question: unknown): undefined => {
     if (question === null) return undefined;
     const description = typeof question === 'string' && question.trim() !== '' ? question : `Run ${name}?`;
     throw new ApprovalRequiredError({ toolName: name, description, input, toolCallId });
   };
+  // guard: ask-without-question-asks
+  if (definition.requestApproval === undefined)
+    return definition.asksEverywhere ? assertNotRequired(undefined) : undefined;
   const question = definition.requestApproval(input, ctx);
   return isThenable(question) ? Promise.resolve(question).then(assertNotRequired) : assertNotRequired(question);
 }

@@ -1,7 +1,9 @@
 /**
- * `loopsTool()` returns one object that is both an AI SDK tool and a tool of this runtime, which adds approvals and
- * streamed output. The approval policy is fixed when the object is created: `withApproval` returns a copy, and no
- * copy's policy can be changed afterwards. Imports nothing outside of the protocol.
+ * `tool()` and `loopsTool()` return one object that is both an AI SDK tool and a tool of this runtime, which adds
+ * approvals and streamed output. They differ outside of this runtime only: `tool()` requires every approval there too,
+ * and `loopsTool()` follows the policy table of the Looops protocol unless `approval` is set. The approval policy is
+ * fixed when the object is created: `withApproval` returns a copy, and no copy's policy can be changed afterwards.
+ * Imports nothing outside of the protocol.
  */
 import type { ApprovalTarget } from './approval.js';
 import type { Safety } from './entry.js';
@@ -29,7 +31,7 @@ export { ApprovalRequiredError } from './tool-approval.js';
 export type { LoopsToolOptions, ToolCallOptions, ToolContext, ToolMessage, ToolModelOutput } from './tool-call.js';
 export type { ToolSchema } from './tool-schema.js';
 
-/** The argument of `loopsTool`. */
+/** The argument of `tool` and `loopsTool`. */
 export interface LoopsToolDefinition<INPUT, OUTPUT> {
   /** The name for the model, and the loop id: 1 to 256 visible characters. */
   readonly name: string;
@@ -43,9 +45,16 @@ export interface LoopsToolDefinition<INPUT, OUTPUT> {
   /** The schema of the input: any Standard Schema, or a schema from the AI SDK's `jsonSchema()`. */
   readonly inputSchema: ToolSchemaInput<INPUT>;
   /**
+   * Whether calls need an approval. Outside of this runtime, a call that needs one throws `ApprovalRequiredError`. An
+   * agent can switch off `ask` by the name of the tool.
+   * @default 'ask' if the tool has `requestApproval`, else 'always_allow'; for `loopsTool` outside of this runtime,
+   * 'always_allow'
+   */
+  readonly approval?: ApprovalPolicy;
+  /**
    * Decides, under the policy `ask`, whether a call needs an approval. A string is the question for the approver, null
-   * permits the call, and any other value asks a default question. Without this function, `ask` has no effect under the
-   * AI SDK, and this runtime asks a default question.
+   * permits the call, and any other value asks a default question.
+   * @default every call needs an approval under `ask`; for `loopsTool` without `approval`, outside of this runtime, none
    */
   requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
   /**
@@ -79,13 +88,14 @@ export interface LoopsTool<INPUT, OUTPUT> extends TurnTool<INPUT, OUTPUT> {
   readonly readOnly: boolean;
   readonly policy: ApprovalPolicy;
   /**
-   * True if `withApproval` set the policy. Otherwise this runtime applies `ask` to a tool that has `requestApproval`.
+   * True if `withApproval` set the policy, or the option `approval` is `always_allow` or `blocked`. Otherwise this
+   * runtime applies `ask` to a tool that has `approval: 'ask'` or `requestApproval`, unless its agent allows it by name.
    */
   readonly hasExplicitPolicy: boolean;
   /** The mode that `withApproval` set. */
   readonly mode?: string;
   readonly safety?: Safety;
-  /** The source text of its functions. Distinguishes two versions of the same tool. */
+  /** The source text of its functions. It is no part of the identity of the tool. */
   readonly source: string;
   requestApproval?(input: INPUT, ctx: ToolContext): MaybePromise<string | null | undefined>;
   approvalTarget?(input: INPUT): MaybePromise<ApprovalTarget | undefined>;
@@ -126,6 +136,7 @@ const DEFINITION_MEMBERS: {
   inputSchema: [SCHEMA_REQUIREMENT, mayBeSchema],
   execute: ['must be a function', isFunction],
   description: ['must be a string', (value) => value === undefined || typeof value === 'string'],
+  approval: [`must be one of ${POLICIES.join(', ')}`, (value) => value === undefined || POLICIES.includes(value)],
   readOnly: ['must be true or false', (value) => value === undefined || typeof value === 'boolean'],
   requestApproval: ['must be a function', (value) => value === undefined || isFunction(value)],
   approvalTarget: ['must be a function', (value) => value === undefined || isFunction(value)],
@@ -134,8 +145,29 @@ const DEFINITION_MEMBERS: {
 };
 
 /**
- * Creates a tool. Throws a TypeError if the definition is invalid. Until `withApproval` sets a policy, the AI SDK runs
- * the tool without approval, and this runtime asks for approval if the tool has `requestApproval`.
+ * Creates a tool. `approval: 'ask'` or `requestApproval` is sufficient to require an approval: this runtime pauses the
+ * turn, and `execute` throws `ApprovalRequiredError` anywhere else. Throws a TypeError if the definition is invalid.
+ *
+ * @example
+ * import { tool } from 'rondo';
+ * import { z } from 'zod';
+ *
+ * const refund = tool({
+ *   name: 'refund',
+ *   description: 'Refunds an order',
+ *   inputSchema: z.object({ order: z.string(), amount: z.number() }),
+ *   approval: 'ask',
+ *   execute: ({ order }) => ({ refunded: order }),
+ * });
+ */
+export function tool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, OUTPUT>): LoopsTool<INPUT, OUTPUT> {
+  return createTool(definition, 'tool', true);
+}
+
+/**
+ * Creates a tool as the Looops protocol defines it. With `approval` it equals `tool`. Without, the AI SDK runs the tool
+ * without approval until `withApproval` sets a policy, and under `ask` it also runs a tool without `requestApproval`;
+ * this runtime asks in both cases. Throws a TypeError if the definition is invalid.
  *
  * @example
  * import { loopsTool } from 'rondo/tools';
@@ -150,8 +182,16 @@ const DEFINITION_MEMBERS: {
  * });
  */
 export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, OUTPUT>): LoopsTool<INPUT, OUTPUT> {
+  return createTool(definition, 'loopsTool', definition.approval !== undefined);
+}
+
+function createTool<INPUT, OUTPUT>(
+  definition: LoopsToolDefinition<INPUT, OUTPUT>,
+  factory: string,
+  asksEverywhere: boolean,
+): LoopsTool<INPUT, OUTPUT> {
   const members = { ...definition };
-  const subject = `loopsTool(${typeof members.name === 'string' ? `"${members.name}"` : ''})`;
+  const subject = `${factory}(${typeof members.name === 'string' ? `"${members.name}"` : ''})`;
   const unknown = Object.keys(members).find((key) => !Object.hasOwn(DEFINITION_MEMBERS, key));
   if (unknown !== undefined) {
     throw new TypeError(`${subject} has no member "${unknown}"; it has ${Object.keys(DEFINITION_MEMBERS).join(', ')}.`);
@@ -161,12 +201,22 @@ export function loopsTool<INPUT, OUTPUT>(definition: LoopsToolDefinition<INPUT, 
       throw new TypeError(`${subject}: ${member} ${requirement}.`);
   }
   const inputSchema = toStandardSchema(members.inputSchema, subject);
-  return toolWithPolicy({ ...members, inputSchema }, undefined, undefined);
+  return toolWithPolicy({ ...members, inputSchema, asksEverywhere }, undefined, undefined);
 }
 
 /** A tool definition whose schema has the Standard Schema interface. */
 interface NormalizedDefinition<INPUT, OUTPUT> extends LoopsToolDefinition<INPUT, OUTPUT> {
   readonly inputSchema: ToolSchema<INPUT>;
+  /** True if the tool requires its approvals outside of this runtime too. */
+  readonly asksEverywhere: boolean;
+}
+
+/** Returns the policy of a tool for which `withApproval` has set none. */
+function defaultPolicy<INPUT, OUTPUT>(definition: NormalizedDefinition<INPUT, OUTPUT>): ApprovalPolicy {
+  const { approval, requestApproval, asksEverywhere } = definition;
+  // guard: asking-tool-asks-everywhere
+  if (!asksEverywhere) return 'always_allow';
+  return approval ?? (requestApproval === undefined ? 'always_allow' : 'ask');
 }
 
 /** Creates a tool. `explicitPolicy` and `mode` are undefined if `withApproval` has not set them. */
@@ -179,12 +229,13 @@ function toolWithPolicy<INPUT, OUTPUT>(
     name,
     safety,
     readOnly = safety === 'pure',
+    approval,
     execute,
     requestApproval,
     toModelOutput,
     approvalTarget,
   } = definition;
-  const policy = explicitPolicy ?? 'always_allow';
+  const policy = explicitPolicy ?? defaultPolicy(definition);
   const functions = [execute, requestApproval, toModelOutput, ...(approvalTarget ? [approvalTarget] : [])];
   const makeTool = (ctx: ToolContext): TurnTool<INPUT, OUTPUT> =>
     createTurnTool(definition, policy, { ...ctx, ...(mode !== undefined && { mode }) });
@@ -193,7 +244,7 @@ function toolWithPolicy<INPUT, OUTPUT>(
     name,
     readOnly,
     policy,
-    hasExplicitPolicy: explicitPolicy !== undefined,
+    hasExplicitPolicy: explicitPolicy !== undefined || (approval !== undefined && approval !== 'ask'),
     ...(mode !== undefined && { mode }),
     ...(safety !== undefined && { safety }),
     source: functions.map(String).join('\n'),

@@ -69,6 +69,10 @@ export interface ResultError {
   readonly code: string;
   readonly message: string;
   readonly details?: Json;
+  /** The stack of what was thrown, as text that begins with the user's frames; absent for errors of the runtime. */
+  readonly stack?: string;
+  /** What was thrown, if that happened in this process. It is not enumerable, so JSON leaves it out. */
+  readonly cause?: unknown;
 }
 
 /** The result of a call, with its trace. */

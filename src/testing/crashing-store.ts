@@ -62,6 +62,12 @@ export function crashingStore(inner: Store, point?: CrashPoint): CrashingStore {
       get: (session, digest) => inner.blobs.get(session, digest),
     },
     leases: inner.leases,
+    dueTurns: {
+      list: (until, limit, after) => inner.dueTurns.list(until, limit, after),
+      nextDueAt: (after) => inner.dueTurns.nextDueAt(after),
+      isComplete: () => inner.dueTurns.isComplete(),
+      rebuild: (turns) => unlessCrashed(() => inner.dueTurns.rebuild(turns)),
+    },
     snapshots: {
       load: (session) => inner.snapshots.load(session),
       save: (session, snapshot) => unlessCrashed(() => inner.snapshots.save(session, snapshot)),

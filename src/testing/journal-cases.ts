@@ -7,6 +7,7 @@ import { Fault } from '../base/errors.js';
 import { digestOfText } from '../journal/record.js';
 import type { Batch, Claim, Store } from '../journal/store.js';
 import type { Entry } from '../protocol/entry.js';
+import { dueTurnCases, REOPENED_INDEX_CASE } from './due-turn-cases.js';
 
 /** One promise of a store and the test for it. */
 export interface JournalCase {
@@ -48,7 +49,8 @@ function isFault(code: string): (error: unknown) => boolean {
   return (error) => error instanceof Fault && error.code === code;
 }
 
-const NEEDS_REOPEN = 'acknowledged entries and blobs are there after the store is opened again';
+const REOPENED_STORE_CASE = 'acknowledged entries and blobs are there after the store is opened again';
+const CASES_WITH_REOPEN: ReadonlySet<string> = new Set([REOPENED_STORE_CASE, REOPENED_INDEX_CASE]);
 
 const caseBodies: { readonly [name: string]: CaseBody } = {
   'entries are read back unchanged and in order, from any position': async (store) => {
@@ -210,7 +212,7 @@ const caseBodies: { readonly [name: string]: CaseBody } = {
     );
     ok(seqs.length >= 200, `only ${seqs.length} of 200 entries were read`);
   },
-  [NEEDS_REOPEN]: async (store, reopen) => {
+  [REOPENED_STORE_CASE]: async (store, reopen) => {
     const claim = await store.journal.claim('a');
     const text = JSON.stringify('y'.repeat(10_000));
     await store.blobs.put('a', digestOfText(text), text);
@@ -224,17 +226,18 @@ const caseBodies: { readonly [name: string]: CaseBody } = {
     strictEqual(await reopened.blobs.get('a', digestOfText(text)), text);
     await reopened.close();
   },
+  ...dueTurnCases,
 };
 
 /**
  * Returns the cases for one kind of store. `createStore` is called once at first, to see whether the store has
- * `reopen`, and once for each case that runs. The case that reopens the store is left out if it has none.
+ * `reopen`, and once for each case that runs. The cases that reopen the store are left out if it has none.
  *
  * @example for (const { name, run } of journalCases(() => ({ open: async () => memoryStore() }))) test(name, run);
  */
 export function journalCases(createStore: () => StoreUnderTest): readonly JournalCase[] {
   const isPersistent = createStore().reopen !== undefined;
-  const names = Object.keys(caseBodies).filter((name) => isPersistent || name !== NEEDS_REOPEN);
+  const names = Object.keys(caseBodies).filter((name) => isPersistent || !CASES_WITH_REOPEN.has(name));
   return names.map((name) => ({
     name,
     run: async () => {

@@ -104,6 +104,7 @@ export class Approvals {
     this.givenGrants.push({
       tool,
       definitionDigest: ownText(value, 'definition'),
+      build: ownText(value, 'build') || undefined,
       schema,
       limitedPaths: Array.isArray(limitedPaths) ? limitedPaths.map(String) : undefined,
       target: parseTarget(ownProperty(value, 'target')),

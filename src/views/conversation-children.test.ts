@@ -27,7 +27,7 @@ verifies('looops.event.loop-triggered', 'a child starts with the agent or compos
   ]);
   const inSteps = await envelopesOf({ composite: 'flow', steps: [scout] });
   const expected = { triggeredBy: 'flow', parentGenerationId: 't', instructions: '{"step":0}' };
-  expect(summarize(inSteps)[0]).toEqual(['loop-triggered', 't/0', expected]);
+  expect(summarize(inSteps)[1]).toEqual(['loop-triggered', 't/0', expected]);
 });
 
 verifies('looops.event.other-agent-message', 'messages of a child are messages of another agent', async () => {

@@ -119,7 +119,7 @@ verifies(
       ['rejected', undefined],
     ]);
     const withoutAgent = entriesOf(callStarted('t', 'flow'), { type: 'cancel.requested', key: 't', reason: 'x' });
-    expect(conversationOf('s', withoutAgent)).toEqual([]);
+    expect(conversationOf('s', withoutAgent)).toMatchObject([{ type: 'loop-triggered' }, { type: 'user-abort' }]);
   },
 );
 
@@ -132,7 +132,12 @@ verifies('looops.event.generation-failure', 'a turn that ends with an error has 
     { error: 'BUDGET_EXHAUSTED: Twenty rounds are enough.' },
   ]);
   const error = { code: 'INPUT_VALIDATION_FAILED', message: 'no' };
-  expect(conversationOf('s', entriesOf(callStarted('t', 'x'), { type: 'call.errored', key: 't', error }))).toEqual([]);
+  expect(
+    conversationOf('s', entriesOf(callStarted('t', 'x'), { type: 'call.errored', key: 't', error })),
+  ).toMatchObject([
+    { type: 'loop-triggered' },
+    { type: 'generation-failure', content: { error: 'INPUT_VALIDATION_FAILED: no' } },
+  ]);
 });
 
 verifies('agent.stream', 'only the settled reply of a model call becomes a message', () => {

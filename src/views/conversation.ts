@@ -1,8 +1,9 @@
 /**
  * The conversation view: folds the entries of a session into the envelopes that front ends display. The same entries
- * give the same envelopes, live and on replay. A call with a round is an agent; its key is the generation id. The id of
- * an envelope is the sequence number of its entry and a zero-based index. An envelope with the id of an earlier one
- * replaces it. Ended calls are dropped.
+ * give the same envelopes, live and on replay. A call with a round is an agent; its key is the generation id. A turn
+ * whose root is no agent has its own envelopes for its input and its outcome. The id of an envelope is the sequence
+ * number of its entry and a zero-based index. An envelope with the id of an earlier one replaces it. Ended calls are
+ * dropped.
  */
 import { ownProperty, ownText } from '../base/own-property.js';
 import type { Approval } from '../protocol/approval.js';
@@ -10,18 +11,25 @@ import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { EventContents, EventEnvelope, EventEnvelopeOf, EventType, ToolCallContent } from '../protocol/events.js';
 import type { Json } from '../protocol/json.js';
 import { ApprovalTracker } from './conversation/approval-tracker.js';
-import { summaryOf, toolCallsOf, triggerOf, truncateToSummary, userTextOf } from './conversation/content.js';
+import {
+  answerTextOf,
+  summaryOf,
+  textOf,
+  toolCallsOf,
+  triggerOf,
+  truncateToSummary,
+  userTextOf,
+} from './conversation/content.js';
 import {
   type AgentState,
   type ConversationCall,
   enclosingAgent,
   enclosingGenerationId,
   enclosingToolUse,
-  rootCallOf,
   type ToolUse,
   toolUseAt,
 } from './conversation/conversation-call.js';
-import { OpenCalls, parentKeyOf } from './conversation/open-calls.js';
+import { isDescendantKey, OpenCalls, parentKeyOf } from './conversation/open-calls.js';
 import { applyReturned, applySettled, type EffectResult, trackEffect } from './conversation/tracked-effects.js';
 import { ROUND_BEGUN, TOOL_REFUSED } from './history.js';
 import { isoTime } from './iso-time.js';
@@ -44,6 +52,8 @@ export class Conversation {
   private readonly approvalTracker: ApprovalTracker;
   /** The tool use that displays each pending approval, by approval id. */
   private readonly pendingApprovals = new Map<string, ToolUse>();
+  /** The open root call that is either an agent or a plain loop: its next entry tells. */
+  private unannouncedRoot: ConversationCall | undefined;
   /** The number of envelopes that the current entry has emitted. */
   private envelopesOfEntry = 0;
 
@@ -62,6 +72,7 @@ export class Conversation {
   apply(entry: Entry): void {
     const { type } = entry;
     this.envelopesOfEntry = 0;
+    if (this.unannouncedRoot !== undefined) this.announceRoot(this.unannouncedRoot, entry);
     this.approvalTracker.apply(entry);
     if (type === 'call.started') this.startCall(entry);
     else if (type === 'call.completed' || type === 'call.errored') this.endCall(entry);
@@ -75,12 +86,14 @@ export class Conversation {
     else if (type === 'race.won') this.endRaceLosers(entry);
   }
 
-  private startCall({ key, name = '', value, at, validationMs = 0 }: Entry): void {
+  private startCall(entry: Entry): void {
+    const { key, name = '', value, at, validationMs = 0, bodyKind } = entry;
     const parent = this.calls.enclosing(key);
     if (parent === undefined && key.includes('/')) return;
-    this.calls.add({
+    const call: ConversationCall = {
       key,
       name,
+      bodyKind,
       parent,
       openChildren: 0,
       openEffects: 0,
@@ -90,8 +103,26 @@ export class Conversation {
       toolUse: toolUseAt(parent, key),
       trackedEffect: undefined,
       streamedOutput: '',
-      hasAgent: false,
-    });
+    };
+    this.calls.add(call);
+    if (parent !== undefined || bodyKind === 'agent') return;
+    // Without a kind, the call can be an agent that an earlier version recorded.
+    if (bodyKind === undefined) this.unannouncedRoot = call;
+    else this.emitLoopStart(call, entry);
+  }
+
+  /** Emits the start of a root call without a kind, unless the next entry of its turn begins the round of an agent. */
+  private announceRoot(root: ConversationCall, entry: Entry): void {
+    const { key, type } = entry;
+    if (key !== root.key && !isDescendantKey(key, root.key)) return;
+    this.unannouncedRoot = undefined;
+    if (type !== ROUND_BEGUN || parentKeyOf(key) !== root.key) this.emitLoopStart(root, entry);
+  }
+
+  private emitLoopStart({ key, name, input }: ConversationCall, entry: Entry): void {
+    const content = { triggeredBy: name };
+    const instructions = input === undefined ? {} : { instructions: textOf(input) };
+    this.emitEnvelope(entry, key, 'loop-triggered', { ...content, ...instructions });
   }
 
   private endCall(entry: Entry): void {
@@ -115,9 +146,18 @@ export class Conversation {
     const output = error === undefined ? entry.value : undefined;
     if (agent !== undefined && parent !== undefined) this.emitChildEnd(call, agent, entry, error, output);
     if (toolUse !== undefined) this.emitToolEnd(call, toolUse, entry, error, output);
-    if (agent !== undefined && parent === undefined && error !== undefined && error.code !== 'CANCELLED')
+    if (parent === undefined && error !== undefined && error.code !== 'CANCELLED')
       this.emitEnvelope(entry, call.key, 'generation-failure', { error: `${error.code}: ${error.message}` });
+    else if (parent === undefined && error === undefined && agent === undefined && toolUse === undefined)
+      this.emitLoopResult(call, entry);
     this.calls.remove(call);
+  }
+
+  /** Emits the output of a root call that is no agent: as text if a model wrote it, otherwise as the result of a tool. */
+  private emitLoopResult({ key, name, bodyKind }: ConversationCall, entry: Entry): void {
+    const { value = null } = entry;
+    if (bodyKind === 'prompt') this.emitEnvelope(entry, key, 'assistant-message', { text: answerTextOf(value) });
+    else this.emitEnvelope(entry, key, 'tool-result', { toolCallId: key, toolName: name, result: value });
   }
 
   private emitToolEnd(
@@ -175,7 +215,6 @@ export class Conversation {
     const call = this.calls.get(parentKeyOf(entry.key));
     if (call === undefined || call.agent !== undefined) return;
     call.agent = { lastText: '', toolUses: [] };
-    rootCallOf(call).hasAgent = true;
     if (call.parent !== undefined) {
       const triggeredBy = (enclosingAgent(call) ?? call.parent).name;
       const parentGenerationId = enclosingGenerationId(call);
@@ -197,7 +236,7 @@ export class Conversation {
 
   private emitAbort(entry: Entry): void {
     const { key } = entry;
-    if (this.calls.get(key)?.hasAgent === true) this.emitEnvelope(entry, key, 'user-abort', { generationId: key });
+    if (this.calls.get(key) !== undefined) this.emitEnvelope(entry, key, 'user-abort', { generationId: key });
   }
 
   private applyEffectResult(result: EffectResult | undefined, entry: Entry): void {
@@ -248,19 +287,21 @@ export class Conversation {
   /** Displays an approval on the tool call of the model, or as a tool call of its own if a deeper call requests it. */
   private emitApprovalRequest(approval: Approval, entry: Entry): void {
     const call = this.calls.get(approval.callId);
-    const agent = call?.agent === undefined ? call && enclosingAgent(call) : call;
-    if (call === undefined || agent === undefined) return;
+    if (call === undefined) return;
+    const generationId = call.agent === undefined ? enclosingGenerationId(call) : call.key;
     const status = { approvalStatus: 'pending_approval', approvalDescription: approval.description } as const;
     const { id: approvalId, callId: toolCallId, tool: toolName, arguments: args } = approval;
     const toolUse = call.agent === undefined ? toolUseAt(call.parent, call.key) : undefined;
     const displayed = toolUse?.envelope.content;
-    if (toolUse !== undefined && displayed?.toolName === toolName && displayed.approvalId === undefined) {
+    // An effect of another name is not the tool itself, but something that its code does.
+    const isEffectOfCall = call.name === toolName;
+    if (toolUse !== undefined && displayed !== undefined && isEffectOfCall && displayed.approvalId === undefined) {
       toolUse.envelope = this.replaceEnvelope(toolUse.envelope, { ...displayed, args, ...status, approvalId });
       this.pendingApprovals.set(approvalId, toolUse);
       return;
     }
     const content = { toolCallId, toolName, args, ...status, approvalId };
-    const deepUse = { envelope: this.emitEnvelope(entry, agent.key, 'tool-call', content), index: 0, total: 1 };
+    const deepUse = { envelope: this.emitEnvelope(entry, generationId, 'tool-call', content), index: 0, total: 1 };
     this.pendingApprovals.set(approvalId, deepUse);
     if (call.agent !== undefined || toolUse !== undefined) return;
     // From here on the deeper call emits its output and its end like a tool call of the model.

@@ -3,6 +3,7 @@
  * continue after a restart.
  */
 import type { Entry } from '../protocol/entry.js';
+import { withoutRetrySuffix } from './turns.js';
 
 interface Counter {
   count: number;
@@ -18,7 +19,7 @@ export class ModelAnswerCounter {
   /** Applies the next entry. */
   apply(entry: Entry): void {
     const { type, key } = entry;
-    if (type === 'effect.requested' && entry.kind === 'model') this.trackRequest(key, entry);
+    if (type === 'effect.requested' && entry.kind === 'model') this.trackRequest(withoutRetrySuffix(key), entry);
     else if (this.pendingRequests !== undefined && (type === 'effect.returned' || type === 'effect.failed'))
       this.countAnswer(key);
   }

@@ -5,11 +5,13 @@
  * one request and one response per prompt or tool: further attempts (retries, fallbacks, repairs) and the effects of
  * code bodies are events in the `rondo` namespace.
  */
+import { isReservedType } from '../journal/reserved-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trace.js';
 import { isoTime } from './iso-time.js';
 import { ChildCompletedPayload, ChildStartedPayload, PlainTraceEvent, SharedPayloads } from './trace-events.js';
+import { withoutRetrySuffix } from './turns.js';
 
 /** The entry type of a body's log lines. */
 export const LOG_WRITTEN = 'log.written';
@@ -18,8 +20,6 @@ export const LOG_WRITTEN = 'log.written';
 const CORE_TYPES = /^(?:call|child)\.|^log$/;
 /** Entry types of the runtime that are not traced. */
 const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
-/** The entry types that are reserved for the kernel. */
-const KERNEL_TYPES = /^(?:session|call|effect|timer|wait|signal|race|group|cancel|step)\./;
 
 /** A call that has started. */
 class TracedCall {
@@ -75,7 +75,7 @@ export function isVendorType(type: string): boolean {
   return (
     type.includes('.') &&
     !CORE_TYPES.test(type) &&
-    !KERNEL_TYPES.test(type) &&
+    !isReservedType(type) &&
     !UNTRACED_TYPES.has(type) &&
     type !== LOG_WRITTEN
   );
@@ -222,7 +222,7 @@ export class TraceBuilder {
     if (call === undefined) return;
     const tracedAs = tracedAsOf(call, kind, name);
     this.effects ??= new Map();
-    this.effects.set(key, { requestedAt: at, kind, name, tracedAs, call });
+    this.effects.set(withoutRetrySuffix(key), { requestedAt: at, kind, name, tracedAs, call });
     if (tracedAs === 'tool') this.emitRequest(call, at, 'tool.invoked', { toolName: name });
     else if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.requested', { kind, name });
     if (tracedAs !== 'backend') return;
@@ -267,10 +267,11 @@ export class TraceBuilder {
     return effect?.call.hasEnded === false ? effect : undefined;
   }
 
-  private entryRecorded({ key, type, value, error }: Entry, at: number): void {
-    const call = this.enclosingCall(key);
-    if (call !== undefined && error === undefined)
-      this.emitNote(call, at, value === undefined ? { type } : { type, value });
+  private entryRecorded({ key, type, value, error, waitKey = key, reason = '' }: Entry, at: number): void {
+    const call = this.enclosingCall(waitKey);
+    if (call === undefined || error !== undefined) return;
+    if (type === 'signal.discarded') this.emitEvent(call, at, 'log', { level: 'warn', message: reason });
+    else this.emitNote(call, at, value === undefined ? { type } : { type, value });
   }
 
   private emitNote(call: TracedCall, at: number, { type, value }: ToolNote): void {

@@ -1,6 +1,6 @@
 /** The view of a session's turns: the start of each, and its end or its pending steps. */
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
-import type { PendingItem, TurnStatus } from '../protocol/trace.js';
+import type { PendingItem, ResultError, TurnStatus } from '../protocol/trace.js';
 import { compareByStep } from './conversation/open-calls.js';
 import { isoTime } from './iso-time.js';
 
@@ -36,7 +36,7 @@ export function isKeyOfTurn(key: string, turnId: string): boolean {
 }
 
 /** The name of the signal that answers an approval is this prefix and the approval id. */
-const APPROVAL_SIGNAL_PREFIX = 'approval ';
+export const APPROVAL_SIGNAL_PREFIX = 'approval ';
 
 /** Folds the entries of a session into its turns. */
 export class Turns {
@@ -60,6 +60,7 @@ export class Turns {
     }
     if (slash !== -1) updatePending(turn.pending, entry);
     else if (type === 'call.completed' || type === 'call.errored') turn.endedEntry = entry;
+    else if (type === 'call.reopened') turn.endedEntry = undefined;
   }
 
   /** Removes an answered approval from the pending items, even if its turn has not continued yet. */
@@ -134,7 +135,7 @@ function inDoubtItem(key: string, name: string | undefined, input: PendingItem['
 }
 
 /** Returns the key of an effect without the suffix of its retries after a doubt. */
-function withoutRetrySuffix(key: string): string {
+export function withoutRetrySuffix(key: string): string {
   const tilde = key.indexOf('~');
   return tilde === -1 ? key : key.slice(0, tilde);
 }
@@ -155,7 +156,6 @@ export function turnStatusOf(
     endedEntry === undefined ? statusOfOpenTurn(pending, runner !== undefined) : statusOfEndedTurn(endedEntry);
   const { error } = endedEntry ?? {};
   const reason = error && (stopReasonOf(error) ?? cancelReasonOf(error));
-  const { code, message, data } = status === 'stopped' ? {} : (error ?? {});
   return {
     turnId,
     sessionId,
@@ -165,13 +165,16 @@ export function turnStatusOf(
     ...(principal !== undefined && { principal }),
     startedAt: isoTime(startedAt),
     ...(endedEntry !== undefined && endTimes(startedAt, endedEntry.at)),
-    ...(code !== undefined && {
-      error: { code, message: message ?? '', ...(data !== undefined && { details: data }) },
-    }),
+    ...(error !== undefined && status !== 'stopped' && { error: resultErrorOf(error) }),
     ...(reason !== undefined && { reason }),
     ...(status === 'paused' && { pending }),
     ...(status === 'running' && runner?.pid !== undefined && { pid: runner.pid }),
   };
+}
+
+/** Converts a journaled error to the error of a result. */
+export function resultErrorOf({ code, message, data, stack }: ErrorRecord): ResultError {
+  return { code, message, ...(data !== undefined && { details: data }), ...(stack !== undefined && { stack }) };
 }
 
 /** Returns the end and duration of a turn. The wall clock can be set back; an end must not precede its start. */

@@ -5,6 +5,7 @@
  * caller can require that its paths stay inside its directory.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
+import { configKeys, configPatterns } from './config-schema.js';
 import { isInsideWithLinksResolved } from './inside.js';
 import { ConfigKeyError, optionalString, readTomlFile, type TomlTable, toTable } from './toml-table.js';
 
@@ -65,8 +66,9 @@ function tableEntries(root: TomlTable, key: string): [name: string, value: unkno
 }
 
 function parsePrice(value: unknown, path: readonly string[]): Price {
-  if (!/^[^/]+\/./s.test(path.at(-1) ?? '')) throw new ConfigKeyError(path, 'must be named "backend/model"');
-  const table = toTable(value, path, ['inputPerMillion', 'outputPerMillion']);
+  if (!configPatterns.priceName.test(path.at(-1) ?? ''))
+    throw new ConfigKeyError(path, 'must be named "backend/model"');
+  const table = toTable(value, path, configKeys.price);
   return {
     inputPerMillion: requireAmount(table, 'inputPerMillion'),
     outputPerMillion: requireAmount(table, 'outputPerMillion'),
@@ -74,13 +76,18 @@ function parsePrice(value: unknown, path: readonly string[]): Price {
 }
 
 function parseCustomBackend(value: unknown, path: readonly string[]): CustomBackend {
-  const table = toTable(value, path, ['kind', 'baseURL', 'apiKeyEnv', 'model']);
+  const table = toTable(value, path, configKeys.backend);
   const kind = optionalString(table, 'kind', /^openai-compatible$/, '"openai-compatible"');
-  const baseURL = optionalString(table, 'baseURL', /^https?:\/\/[^\s/@]/, 'a URL that starts with https:// or http://');
+  const baseURL = optionalString(
+    table,
+    'baseURL',
+    configPatterns.baseURL,
+    'a URL that starts with https:// or http://',
+  );
   const apiKeyEnv = optionalString(
     table,
     'apiKeyEnv',
-    /^[A-Za-z_][A-Za-z0-9_]*$/,
+    configPatterns.apiKeyEnv,
     'the name of an environment variable, not the key itself',
   );
   const model = optionalString(table, 'model');
@@ -141,9 +148,9 @@ const TRUST_KEY_REFUSED =
 
 function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }: ConfigOptions): ProjectConfig {
   const home = dirname(file);
-  const keys = ['data', 'loops', 'store', 'engine', 'model', 'prices', 'backends'];
   if (toTable(value, []).members.has('trust')) throw new ConfigKeyError(['trust'], TRUST_KEY_REFUSED);
-  const root = toTable(value, [], keys);
+  const root = toTable(value, [], configKeys.root);
+  optionalString(root, '$schema');
   const [data, loops] = [optionalString(root, 'data'), optionalString(root, 'loops')];
   const config: ProjectConfig = {
     file,
@@ -152,7 +159,7 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
       loops: loops === undefined ? undefined : resolve(home, loops),
       store: resolveStoreUrl(home, optionalString(root, 'store')),
       engine: optionalString(root, 'engine'),
-      model: optionalString(root, 'model', /^[^:\s][^:]*(?::\S.*)?$/s, '"PROVIDER" or "PROVIDER:MODEL"'),
+      model: optionalString(root, 'model', configPatterns.model, '"PROVIDER" or "PROVIDER:MODEL"'),
     }),
     prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrice(entry, path)])),
     backends: new Map(

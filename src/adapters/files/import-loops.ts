@@ -1,6 +1,6 @@
 /** Finds loops among the exports of a module. Importing a module runs its code, so callers check for trust first. */
-import { pathToFileURL } from 'node:url';
 import { DocumentReadError, describeError } from './document-read-error.js';
+import { importModule } from './import-module.js';
 
 /** An export that has the shape of a loop, and its name. The registry validates it. */
 interface CodeExport {
@@ -17,21 +17,18 @@ function isDefinition(value: unknown): boolean {
 }
 
 /**
- * Returns true for a definition, and for an object or function whose member `definition` is one, as in the result of
+ * Returns true for a definition, and for an object or a function whose member `definition` is one, as in the result of
  * `defineLoop`.
  */
 function looksLikeLoop(value: unknown): boolean {
-  if (isDefinition(value)) return true;
-  const canHaveMembers = typeof value === 'function' || (typeof value === 'object' && value !== null);
-  return canHaveMembers && isDefinition((value as UnknownRecord).definition);
+  const hasMembers = typeof value === 'function' || (typeof value === 'object' && value !== null);
+  return isDefinition(value) || (hasMembers && isDefinition((value as unknown as UnknownRecord).definition));
 }
 
-function importFailureReason(file: string, thrown: unknown): string {
-  const code = (thrown as { readonly code?: unknown } | null)?.code;
-  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && file.endsWith('.ts')) {
-    return `Node ${process.versions.node} cannot run TypeScript; use Node 22.18 or newer, or compile it to .mjs`;
-  }
-  return `it could not be imported: ${describeError(thrown)}`;
+/** Returns the exports of a module. Those of a compiled CommonJS module are members of its default export. */
+function exportsOf(module: UnknownRecord): UnknownRecord {
+  const compiled = module.default as UnknownRecord | null | undefined;
+  return typeof compiled === 'object' && compiled !== null && compiled.__esModule === true ? compiled : module;
 }
 
 /**
@@ -40,7 +37,7 @@ function importFailureReason(file: string, thrown: unknown): string {
  */
 export async function importLoops(file: string): Promise<CodeExport[]> {
   try {
-    const exported = (await import(pathToFileURL(file).href)) as UnknownRecord;
+    const exported = exportsOf((await importModule(file)) as UnknownRecord);
     const loops = new Map<unknown, string>();
     for (const name of Object.keys(exported).sort()) {
       const code = exported[name];
@@ -48,6 +45,7 @@ export async function importLoops(file: string): Promise<CodeExport[]> {
     }
     return [...loops].map(([code, name]) => ({ name, code }));
   } catch (thrown) {
-    throw new DocumentReadError(importFailureReason(file, thrown));
+    if (thrown instanceof DocumentReadError) throw thrown;
+    throw new DocumentReadError(`it could not be imported: ${describeError(thrown)}`);
   }
 }

@@ -121,7 +121,12 @@ verifies('definition.load', 'files that are not definitions are ignored', async 
     'run.mjs': '#!/usr/bin/env node\nthrow new Error("imported")',
   });
   await mkdir(join(directory, 'sub.json'));
-  expect(await loadDefinitions(directory, trustingOptions)).toEqual({ definitions: [], badFiles: [] });
+  const reason = 'it is a program, with a shebang line';
+  expect(await loadDefinitions(directory, trustingOptions)).toEqual({
+    definitions: [],
+    badFiles: [],
+    skipped: [{ file: join(directory, 'run.mjs'), reason }],
+  });
   expect(await readdir(directory)).toHaveLength(9);
 });
 
@@ -146,6 +151,7 @@ verifies('definition.load', 'a missing directory is reported as a bad file', asy
   expect(loaded).toEqual({
     definitions: [],
     badFiles: [{ file: '/nowhere/at/all', reason: 'the directory cannot be listed: it does not exist' }],
+    skipped: [],
   });
 });
 
@@ -206,8 +212,8 @@ verifies('definition.code', 'no code runs from an untrusted directory', async ()
 verifies('definition.code', 'every exported loop is loaded once, and other exports are ignored', async () => {
   const directory = await directoryOf({
     'a.mjs': moduleText,
-    'b.js': 'throw new Error("at once")',
-    'c.mjs': 'import "./none.mjs"',
+    'b.loop.js': 'throw new Error("at once")',
+    'c.mjs': 'import "./none.mjs"; export default defineLoop({})',
   });
   const checked: string[] = [];
   const loaded = await loadDefinitions(directory, { ...trustingOptions, trusted: (path) => checked.push(path) > 0 });
@@ -219,7 +225,7 @@ verifies('definition.code', 'every exported loop is loaded once, and other expor
   ]);
   expect(idsOf(loaded)).toEqual(['b', 'a', undefined]);
   expect(badIn(loaded, directory)).toEqual([
-    'b.js: it could not be imported: at once',
+    'b.loop.js: it could not be imported: at once',
     expect.stringContaining('c.mjs: it could not be imported'),
   ]);
 });
@@ -237,12 +243,16 @@ verifies('definition.code', 'loading a directory does not run the programs of it
   expect(badIn(loaded, directory)).toEqual(['flawed.json: is not a known key; did you mean "policy"?']);
 });
 
-verifies('definition.code', 'a TypeScript module loads, or the message names the required Node version', async () => {
-  const directory = await directoryOf({ 'a.ts': `export const loop: object = ${json('typed')};` });
-  const loaded = await loadDefinitions(directory, trustingOptions);
-  const outcome = [...idsOf(loaded), ...badIn(loaded, directory)];
-  expect(outcome).toHaveLength(1);
-  expect(String(outcome[0])).toMatch(
-    /^typed$|^a\.ts: Node .* cannot run TypeScript; use Node 22\.18 or newer, or compile it/,
-  );
-});
+verifies(
+  'definition.typescript',
+  'without a loader, the message says what to install or which Node to use',
+  async () => {
+    const directory = await directoryOf({ 'a.ts': `export const loop: object = ${json('typed')};` });
+    const loaded = await loadDefinitions(directory, trustingOptions);
+    const outcome = [...idsOf(loaded), ...badIn(loaded, directory)];
+    expect(outcome).toHaveLength(1);
+    expect(String(outcome[0])).toMatch(
+      /^typed$|^a\.ts: Node .* cannot run TypeScript by itself; run "npm install --save-dev tsx" .* or use Node 22\.18/,
+    );
+  },
+);

@@ -9,6 +9,7 @@ import { dirname, join, resolve, sep } from 'node:path';
 import { trustAdvice } from '../../base/permits.js';
 import type { DefinitionOrigin } from '../../loops/origin.js';
 import type { LoopDef } from '../../protocol/loop.js';
+import { isDefinitionModule, NO_DEFINITION_REASON } from './definition-module.js';
 import { describeError } from './document-read-error.js';
 import { importLoops } from './import-loops.js';
 import { type BadFile, nameOfFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
@@ -32,6 +33,8 @@ export type FoundDefinition = { readonly file: string; readonly origin: Definiti
 export interface LoadedDefinitions {
   readonly definitions: readonly FoundDefinition[];
   readonly badFiles: readonly BadFile[];
+  /** The modules that were not imported, because they define no loops, with the reason. */
+  readonly skipped: readonly BadFile[];
 }
 
 const MAX_DEFINITION_BYTES = 4 * 1024 * 1024;
@@ -41,20 +44,22 @@ const IGNORED_FILE_NAMES =
 
 const isDocument = (file: string): boolean => /\.(?:json|toml)$/.test(file);
 const isModule = (file: string): boolean => /\.(?:mjs|js|ts)$/.test(file);
+const NOTHING: LoadedDefinitions = { definitions: [], badFiles: [], skipped: [] };
 const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
-  definitions: [],
+  ...NOTHING,
   badFiles: [{ file, reason, loopId: nameOfFile(file) }],
 });
 
 /**
- * Loads all definitions of a directory. Ignores files such as package.json, tests and scripts (`IGNORED_FILE_NAMES`),
- * and does not import the programs of `exec:` tools. A directory that cannot be listed is reported as a bad file.
+ * Loads all definitions of a directory. Ignores files such as package.json, tests and scripts (`IGNORED_FILE_NAMES`).
+ * Modules that define no loops and the programs of `exec:` tools are not imported. A directory that cannot be listed is
+ * reported as a bad file.
  */
 export async function loadDefinitions(directory: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const home = resolve(directory);
   const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
   if (typeof items === 'string')
-    return { definitions: [], badFiles: [{ file: home, reason: `the directory cannot be listed: ${items}` }] };
+    return { ...NOTHING, badFiles: [{ file: home, reason: `the directory cannot be listed: ${items}` }] };
   const candidates = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
   const files = candidates.map(({ name }) => join(home, name)).sort();
   const links = new Set(candidates.filter((item) => item.isSymbolicLink()).map(({ name }) => join(home, name)));
@@ -68,12 +73,13 @@ export async function loadDefinitions(directory: string, options: LoadOptions): 
   });
   for (const file of files) {
     if (!isModule(file) || programs.has(file)) continue;
-    results.set(file, (await rejectLink(file)) ?? (await loadModule(file, trusted)));
+    results.set(file, (await rejectLink(file)) ?? (await loadModule(file, trusted, 'definitions')));
   }
   const sorted = files.flatMap((file) => results.get(file) ?? []);
   return {
     definitions: sorted.flatMap(({ definitions }) => definitions),
     badFiles: sorted.flatMap(({ badFiles }) => badFiles),
+    skipped: sorted.flatMap(({ skipped }) => skipped),
   };
 }
 
@@ -86,7 +92,7 @@ export async function loadDefinitionFile(path: string, options: LoadOptions): Pr
   const trusted = options.trusted(dirname(file));
   if (isDocument(file)) return loadDocument(file, trusted, options.parse, new Set());
   if (!isModule(file)) return rejectFile(file, 'a definition is a file that ends in .json, .toml, .mjs, .js or .ts');
-  const loaded = await loadModule(file, trusted);
+  const loaded = await loadModule(file, trusted, 'any');
   return loaded.definitions.length + loaded.badFiles.length > 0 ? loaded : rejectFile(file, 'it exports no loop');
 }
 
@@ -125,23 +131,28 @@ async function loadDocument(
     const text = await readText(file, MAX_DEFINITION_BYTES);
     for (const program of execTargetsIn(text)) programs.add(resolve(dirname(file), program));
     const result = parseDefinitionText(file, text, parse);
-    if ('badFiles' in result) return { definitions: [], badFiles: result.badFiles };
-    return { definitions: [{ file, origin: originOf(file, trusted), definition: result.definition }], badFiles: [] };
+    if ('badFiles' in result) return { ...NOTHING, badFiles: result.badFiles };
+    return { ...NOTHING, definitions: [{ file, origin: originOf(file, trusted), definition: result.definition }] };
   } catch (thrown) {
     return rejectFile(file, describeError(thrown));
   }
 }
 
-async function loadModule(file: string, trusted: boolean): Promise<LoadedDefinitions> {
+/** Loads one module: any module that the caller named, or only one whose text shows that it defines loops. */
+async function loadModule(file: string, trusted: boolean, accepted: 'any' | 'definitions'): Promise<LoadedDefinitions> {
   try {
     const text = await readText(file, MAX_DEFINITION_BYTES);
-    // A file with a shebang line is a program, not a module: importing it would run it.
-    if (text.startsWith('#!')) return { definitions: [], badFiles: [] };
+    // A file with a shebang line is a program. Importing it would run it, even if the caller named it.
+    if (text.startsWith('#!'))
+      return { ...NOTHING, skipped: [{ file, reason: 'it is a program, with a shebang line' }] };
+    // guard: scripts-not-imported
+    if (accepted === 'definitions' && !isDefinitionModule(file, text))
+      return { ...NOTHING, skipped: [{ file, reason: NO_DEFINITION_REASON }] };
     // guard: untrusted-code-not-imported
     if (!trusted)
       return rejectFile(file, `it is code, and its directory is not trusted. ${trustAdvice(dirname(file))}`);
     const origin = originOf(file, trusted);
-    return { definitions: (await importLoops(file)).map((item) => ({ file, origin, ...item })), badFiles: [] };
+    return { ...NOTHING, definitions: (await importLoops(file)).map((item) => ({ file, origin, ...item })) };
   } catch (thrown) {
     return rejectFile(file, describeError(thrown));
   }

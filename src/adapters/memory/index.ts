@@ -4,6 +4,7 @@ import { singleProcessLeases } from '../../journal/leases.js';
 import { toStoredEntry } from '../../journal/record.js';
 import type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from '../../journal/store.js';
 import type { Entry } from '../../protocol/entry.js';
+import { MemoryDueTurns } from './memory-due-turns.js';
 
 /** One session. `batches` are its appends in order. */
 interface MemorySession {
@@ -18,14 +19,16 @@ const RESOLVED = Promise.resolve();
 
 class MemoryJournal implements Journal {
   private readonly sessions: Map<string, MemorySession>;
+  private readonly dueTurns: MemoryDueTurns;
   /**
    * Number of claims of all sessions. Each claim gets it as its fence, so no fence is used twice, and the writer of a
    * removed session is stale for a new session of the same name.
    */
   private claimCount = 0;
 
-  constructor(sessions: Map<string, MemorySession>) {
+  constructor(sessions: Map<string, MemorySession>, dueTurns: MemoryDueTurns) {
     this.sessions = sessions;
+    this.dueTurns = dueTurns;
   }
 
   async claim(name: string): Promise<Claim> {
@@ -48,6 +51,9 @@ class MemoryJournal implements Journal {
     ) {
       return isAlreadyAppended(batch, session) ? RESOLVED : Promise.reject(staleWriterFault(batch, session));
     }
+    // guard: due-turns-written-with-entries
+    if (batch.due !== undefined) this.dueTurns.apply(batch.session, batch.due);
+    if (batch.entries.length === 0) return RESOLVED;
     const hasBlobs = batch.entries.some((entry) => entry.blob !== undefined);
     session.batches.push(hasBlobs ? { ...batch, entries: batch.entries.map(toStoredEntry) } : batch);
     session.nextSeq += batch.entries.length;
@@ -74,6 +80,7 @@ class MemoryJournal implements Journal {
   async remove(name: string): Promise<void> {
     // guard: removed-session-forgotten
     this.sessions.delete(name);
+    this.dueTurns.removeSession(name);
   }
 }
 
@@ -138,11 +145,13 @@ function memorySnapshots(sessions: Map<string, MemorySession>): Snapshots {
  */
 export function memoryStore(): Store {
   const sessions = new Map<string, MemorySession>();
+  const dueTurns = new MemoryDueTurns((session) => sessions.has(session));
   return {
-    journal: new MemoryJournal(sessions),
+    journal: new MemoryJournal(sessions, dueTurns),
     blobs: memoryBlobs(sessions),
     snapshots: memorySnapshots(sessions),
     leases: singleProcessLeases,
+    dueTurns,
     close: async () => {},
   };
 }

@@ -14,6 +14,7 @@ export function mockProvider(): ModelProvider {
   return {
     id: 'mock',
     defaultModel: 'mock-1',
+    repliesLocally: true,
     async open(ref) {
       const options = knownOptionsOf(ref, ['delayMs']);
       const delayMs = parseDelayMs(options.delayMs, "The option 'delayMs' of the backend 'mock'");

@@ -1,6 +1,6 @@
 /**
  * Wraps the model of a provider. Errors, replies and streams are redacted: servers often repeat the key of a request
- * that they reject. A stream that ends without a finish reason becomes an error instead of a truncated reply.
+ * that they reject.
  */
 import { NO_REDACTION, type RedactingStream, type Redactor, redactorOf } from '../../base/redact.js';
 import type { Model, ModelCallOptions, ModelStreamPart, ProviderOptions } from '../../protocol/model.js';
@@ -46,8 +46,6 @@ function redactStream(redactor: Redactor): TransformStream<ModelStreamPart, Mode
   return new TransformStream({
     transform(part, controller) {
       if (part.type === 'error') controller.enqueue({ type: 'error', error: redactError(redactor, part.error) });
-      else if (isTruncatedFinish(part))
-        controller.enqueue({ type: 'error', error: { message: 'the stream ended too early' } });
       else for (const redacted of redactStreamPart(part, redactor, blocks)) controller.enqueue(redacted);
     },
   });
@@ -75,13 +73,6 @@ function redactStreamPart(
   blocks.delete(key);
   const type = `${match[1]}-delta` as 'text-delta';
   return rest === '' ? [part] : [{ type, id: part.id as string, delta: rest }, part];
-}
-
-/**
- * Returns true for the `finish` part that the AI SDK packages emit without a raw reason when a connection breaks off.
- */
-function isTruncatedFinish(part: ModelStreamPart): boolean {
-  return part.type === 'finish' && part.finishReason.unified === 'other' && part.finishReason.raw === undefined;
 }
 
 /**

@@ -52,6 +52,7 @@ export function scriptedProvider(): ScriptedProvider {
   return {
     id: 'scripted',
     defaultModel: '',
+    repliesLocally: true,
     async open(ref, { origin, turnId, replyCount }) {
       knownOptionsOf(ref, []);
       if (ref.model === '')

@@ -1,9 +1,10 @@
 /**
- * The store in the process that owns the database: the journal, blob and snapshot ports over one SQLite file. Writes go
- * through the commit queue. Entries, blobs and snapshots are verified when they are read. A damaged session is refused:
+ * The store in the process that owns the database: all ports but the leases, over one SQLite file. Writes go through
+ * the commit queue. Entries, blobs and snapshots are verified when they are read. A damaged session is refused:
  * it can be neither read nor written, only removed or repaired (local-maintenance.ts).
  */
 import { Fault } from '../../base/errors.js';
+import type { DueTurns } from '../../journal/due-turns.js';
 import { digestOfText, type RecordDraft, recordDraftOf } from '../../journal/record.js';
 import type { Blobs, Journal, SessionListing, Snapshots } from '../../journal/store.js';
 import type { AnchorFile } from './anchor-file.js';
@@ -12,6 +13,7 @@ import { readRecordedClients } from './client-rows.js';
 import { CommitQueue, type CommitStats, STORE_LOST_CODES } from './commit-queue.js';
 import { abandonConnection, closeConnection } from './connection.js';
 import type { Driver } from './driver.js';
+import { DueTurnTable } from './due-turn-table.js';
 import { LocalMaintenance } from './local-maintenance.js';
 import type { ProcessId } from './owner/process.js';
 import { type ReadContext, readEntries, yieldToEventLoop } from './read-entries.js';
@@ -60,6 +62,7 @@ export class LocalStore {
   readonly journal: Journal;
   readonly blobs: Blobs;
   readonly snapshots: Snapshots;
+  readonly dueTurns: DueTurns;
   readonly maintenance: LocalMaintenance;
   /** The result of the check when the store was opened. */
   readonly report: CheckReport;
@@ -89,10 +92,12 @@ export class LocalStore {
     this.report = health.report;
     this.records = new RecordTable(driver);
     this.sessionHeads = new SessionHeads(driver, this.records);
+    const dueTurns = new DueTurnTable(driver);
     this.writer = new TransactionWriter({
       driver,
       heads: this.sessionHeads,
       records: this.records,
+      dueTurns,
       highestSid,
       epoch,
     });
@@ -120,6 +125,7 @@ export class LocalStore {
     this.journal = this.createJournal();
     this.blobs = this.createBlobs(new BlobTable(driver));
     this.snapshots = this.createSnapshots(new SnapshotTable(driver));
+    this.dueTurns = this.createDueTurns(dueTurns);
   }
 
   /** Returns counters since the store was opened. */
@@ -160,7 +166,9 @@ export class LocalStore {
       // guard: acknowledged-after-commit
       return acknowledge;
     };
-    this.commitQueue.enqueue({ perform, reject, isSingleStatement: true });
+    // guard: due-turns-share-the-commit
+    const isSingleStatement = draft.due === undefined;
+    this.commitQueue.enqueue({ perform, reject, isSingleStatement });
   }
 
   /**
@@ -297,6 +305,23 @@ export class LocalStore {
       save: async (session, snapshot) => {
         this.assertWritable(session);
         return this.commitQueue.submit(() => this.writer.saveSnapshot(session, snapshot), true);
+      },
+    };
+  }
+
+  private createDueTurns(table: DueTurnTable): DueTurns {
+    const read = <T>(select: () => T): T => {
+      this.assertRunning();
+      return this.withReadFaults(select);
+    };
+    return {
+      list: async (until, limit, after) => read(() => table.list(until, limit, after)),
+      nextDueAt: async (after) => read(() => table.nextDueAt(after)),
+      isComplete: async () => read(() => table.readMark()),
+      rebuild: async (turns) => {
+        this.assertFileWritable();
+        await this.commitQueue.submit(() => table.rebuild(turns), false);
+        read(() => table.readMark());
       },
     };
   }

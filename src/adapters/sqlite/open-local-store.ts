@@ -10,6 +10,7 @@ import { AnchorFile, readAnchorFile } from './anchor-file.js';
 import { hasOtherLivingClient } from './client-rows.js';
 import { assertWalMode, closeConnection, type Durability, openConnection } from './connection.js';
 import { type Driver, integerColumn, openDriver, readInteger, readText } from './driver.js';
+import { restoreDueTurns } from './due-turn-table.js';
 import { ensureFile, makeDataDirectory, secureStoreFiles } from './files.js';
 import { isMarkedBroken, markBroken } from './full-check.js';
 import { LocalStore } from './local-store.js';
@@ -139,6 +140,7 @@ function migrateAndInspect(driver: Driver, path: string, options: SqliteOptions,
   try {
     assertWalMode(driver, path);
     migrate(driver, path, now);
+    restoreDueTurns(driver);
     const size = fileSizeBytes(path) + fileSizeBytes(`${path}-wal`);
     const wasBroken = isMarkedBroken(driver);
     const defaultCheck = size <= MAX_DEFAULT_FULL_CHECK_BYTES && !hasOtherLivingClient(driver) ? 'full' : 'heads';

@@ -6,6 +6,7 @@
 import { Fault } from '../../base/errors.js';
 import { digestOfText } from '../../journal/record.js';
 import { type Driver, integerColumn, readInteger, readText, textColumn } from './driver.js';
+import { CREATE_DUE_TURNS } from './due-turn-table.js';
 
 /** One step of the schema. */
 interface Migration {
@@ -24,6 +25,8 @@ interface Migration {
  * of both are never deleted.
  * - `ownership.epoch` counts owners: a commit of an earlier owner is refused. `clients` lists the processes that hold
  * leases.
+ * - `due_turns` is an index that can be rebuilt (due-turn-table.ts). An earlier version must not write to a file with
+ * it, because its turns would be missing there.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -58,6 +61,7 @@ CREATE TABLE tombstones (
   removed_at INTEGER NOT NULL, removed_by TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX tombstones_session ON tombstones (session);`,
   },
+  { name: 'due turns', sql: CREATE_DUE_TURNS },
 ];
 
 const CREATE_MIGRATIONS_TABLE = `CREATE TABLE migrations (

@@ -39,6 +39,7 @@ async function openAsClient(file: string): Promise<Store> {
     blobs: store.blobs,
     snapshots: store.snapshots,
     leases: store.leases,
+    dueTurns: store.dueTurns,
     close,
   };
 }

@@ -5,6 +5,7 @@
  * exception is a request to the holder of a lease: it is reported as lost (shared-leases.ts).
  */
 import { Fault } from '../../base/errors.js';
+import type { DueTurn, DueTurns } from '../../journal/due-turns.js';
 import { recordDraftOf } from '../../journal/record.js';
 import type { Claim, Journal, Leases, SessionListing, Snapshot, Store } from '../../journal/store.js';
 import { protectStore } from '../../journal/store-files.js';
@@ -42,6 +43,11 @@ export interface SqliteStore extends Store {
 
 const NO_STATS: CommitStats = { commits: 0, operations: 0, refused: 0, checkpoints: 0, compactions: 0 };
 
+/** Rounds a number down to an integer that both SQLite and JSON can hold; at least `least`. */
+function toInteger(value: number, least: number): number {
+  return Math.max(least, Math.min(Math.floor(value) || 0, Number.MAX_SAFE_INTEGER));
+}
+
 /** A page of entries, as the owner sends it. `more` is true if further entries follow. */
 interface EntryPage {
   readonly entries: readonly Entry[];
@@ -76,6 +82,7 @@ class SharedStore implements SqliteStore {
   readonly blobs: Store['blobs'];
   readonly snapshots: Store['snapshots'];
   readonly leases: Leases;
+  readonly dueTurns: DueTurns;
   readonly maintenance: Maintenance;
   private readonly path: string;
   private readonly membership: Membership;
@@ -89,6 +96,7 @@ class SharedStore implements SqliteStore {
     this.journal = this.createJournal();
     this.blobs = this.createBlobs();
     this.snapshots = this.createSnapshots();
+    this.dueTurns = this.createDueTurns();
     this.maintenance = this.createMaintenance();
   }
 
@@ -246,6 +254,37 @@ class SharedStore implements SqliteStore {
         membership.perform(
           (store) => store.snapshots.save(session, snapshot),
           async (client) => void (await client.request('save', { session, snapshot })),
+        ),
+    };
+  }
+
+  private createDueTurns(): DueTurns {
+    const membership = this.membership;
+    return {
+      list: (latest, maximum, after) => {
+        const until = toInteger(latest, -1);
+        const limit = toInteger(maximum, 0);
+        return membership.perform(
+          (store) => store.dueTurns.list(until, limit, after),
+          async (client) => (await client.request('due', { until, limit, after })) as readonly DueTurn[],
+        );
+      },
+      nextDueAt: (earliest) => {
+        const after = toInteger(earliest, -1);
+        return membership.perform(
+          (store) => store.dueTurns.nextDueAt(after),
+          async (client) => ((await client.request('next-due', { after })) as number | null) ?? undefined,
+        );
+      },
+      isComplete: () =>
+        membership.perform(
+          (store) => store.dueTurns.isComplete(),
+          async (client) => (await client.request('is-due-complete', {})) as boolean,
+        ),
+      rebuild: (turns) =>
+        membership.perform(
+          (store) => store.dueTurns.rebuild(turns),
+          async (client) => void (await client.request('rebuild-due', { turns })),
         ),
     };
   }

@@ -8,6 +8,7 @@ import { Fault } from '../../base/errors.js';
 import { createRecord, type JournalRecord, type RecordDraft } from '../../journal/record.js';
 import type { Claim, Snapshot } from '../../journal/store.js';
 import { type Driver, integerColumn, readInteger, type Statement } from './driver.js';
+import type { DueTurnTable } from './due-turn-table.js';
 import type { ProcessId } from './owner/process.js';
 import { damagedSessionFault, MAX_ENTRIES_PER_SESSION, MAX_SID, type RecordTable, recordIdOf } from './record-table.js';
 import {
@@ -38,6 +39,7 @@ interface WriteStatements {
   readonly insertClient: Statement;
   readonly removeClient: Statement;
   readonly selectEpoch: Statement;
+  readonly selectFence: Statement;
 }
 
 function prepareStatements(driver: Driver, epoch: number): WriteStatements {
@@ -72,6 +74,7 @@ function prepareStatements(driver: Driver, epoch: number): WriteStatements {
     removeOldUnanchoredRemovals: driver.prepare('DELETE FROM removals WHERE commit_no < ?'),
     insertClient: driver.prepare('INSERT OR REPLACE INTO clients (id, pid, start) VALUES (?, ?, ?)'),
     removeClient: driver.prepare('DELETE FROM clients WHERE id = ?'),
+    selectFence: driver.prepare(`SELECT ${integerColumn('fence')} FROM sessions WHERE sid = ?`),
     selectEpoch: driver.prepare(`SELECT ${integerColumn('epoch')} FROM ownership WHERE id = 1`),
   };
 }
@@ -89,6 +92,7 @@ interface TransactionWriterDeps {
   readonly driver: Driver;
   readonly heads: SessionHeads;
   readonly records: RecordTable;
+  readonly dueTurns: DueTurnTable;
   /** The highest numeric session id (sid) that was ever assigned. */
   readonly highestSid: number;
   /** The owner's epoch. Writes are refused once the database has a different one. */
@@ -99,6 +103,7 @@ interface TransactionWriterDeps {
 export class TransactionWriter {
   private readonly heads: SessionHeads;
   private readonly records: RecordTable;
+  private readonly dueTurns: DueTurnTable;
   private readonly epoch: number;
   private readonly statements: WriteStatements;
   private readonly draftHeads = new Map<string, SessionHead | undefined>();
@@ -114,9 +119,10 @@ export class TransactionWriter {
   /** Estimated number of pages that this transaction adds to the WAL. */
   private walPages = 0;
 
-  constructor({ driver, heads, records, highestSid, epoch }: TransactionWriterDeps) {
+  constructor({ driver, heads, records, dueTurns, highestSid, epoch }: TransactionWriterDeps) {
     this.heads = heads;
     this.records = records;
+    this.dueTurns = dueTurns;
     this.epoch = epoch;
     this.statements = prepareStatements(driver, epoch);
     this.highestSid = highestSid;
@@ -172,19 +178,31 @@ export class TransactionWriter {
   }
 
   /**
-   * Appends a record, which contains one or more entries, to a session. Throws STALE_WRITER if the session does not
-   * exist, was claimed again since, or ends at another entry; and STORE_FULL if it would have too many entries. An
-   * exact repetition of an append that was already written succeeds without effect.
+   * Appends a record, which contains one or more entries, to a session, and changes its rows in the index of due turns.
+   * Throws STALE_WRITER if the session does not exist, was claimed again since, or ends at another entry; and STORE_FULL
+   * if it would have too many entries. An exact repetition of an append that was already written succeeds without
+   * effect.
    */
   append(draft: RecordDraft): void {
-    const { session, fence, firstSeq, count, body } = draft;
+    const { session, fence, firstSeq, count, due } = draft;
     const head = this.findHead(session);
-    if (count === 0) throw new Fault('STORE_FAILED', `An append to session "${session}" has no entries.`);
+    if (count === 0 && due === undefined)
+      throw new Fault('STORE_FAILED', `An append to session "${session}" has neither entries nor due turns.`);
     if (head === undefined || head.fence !== fence || head.next !== firstSeq) {
       // guard: repeated-append-accepted
       if (head !== undefined && this.isAlreadyWritten(draft, head)) return;
       throw staleWriterFault(draft, head);
     }
+    if (count > 0) this.appendRecord(draft, head);
+    // guard: due-change-needs-a-live-claim
+    if (count === 0 && this.readFence(head.sid) !== fence) throw this.staleHeadFault(draft);
+    if (due === undefined) return;
+    this.dueTurns.apply(head.sid, session, due);
+    this.walPages += 2 * due.length;
+  }
+
+  private appendRecord(draft: RecordDraft, head: SessionHead): void {
+    const { session, fence, firstSeq, count, body } = draft;
     if (firstSeq + count > MAX_ENTRIES_PER_SESSION) {
       throw new Fault(
         'STORE_FULL',
@@ -193,16 +211,23 @@ export class TransactionWriter {
     }
     const record = createRecord(head.hash, draft);
     // The insert checks the fence in the row again, in case the session was claimed since its head was read.
-    if (!this.insertRecord(session, head.sid, record)) {
-      this.assertOwner();
-      this.heads.evict(session);
-      throw staleWriterFault(draft, undefined);
-    }
+    if (!this.insertRecord(session, head.sid, record)) throw this.staleHeadFault(draft);
     const { sid, name } = head;
     this.setHead(
       { sid, name, fence, next: firstSeq + count, hash: record.hash, commitNumber: this.commitNumber },
       body.length,
     );
+  }
+
+  /** Returns the Fault of a writer whose session was claimed since its head was read. Throws OWNERSHIP_LOST. */
+  private staleHeadFault(draft: RecordDraft): Fault {
+    this.assertOwner();
+    this.heads.evict(draft.session);
+    return staleWriterFault(draft, undefined);
+  }
+
+  private readFence(sid: number): number {
+    return readInteger(this.statements.selectFence.all(sid)[0]?.fence);
   }
 
   /** Throws OWNERSHIP_LOST if another process has become the owner. */
@@ -241,6 +266,7 @@ export class TransactionWriter {
       this.statements.removeRecords.run(recordIdOf(sid, 0), recordIdOf(sid + 1, 0));
       this.statements.removeBlobs.run(sid);
       this.statements.removeSnapshot.run(sid);
+      this.dueTurns.removeSession(sid);
       this.statements.insertUnanchoredRemoval.run(sid, this.commitNumber);
       this.walPages += 8;
     }
@@ -306,7 +332,7 @@ export class TransactionWriter {
 
   /** True if exactly this append is already stored. A writer repeats an append whose acknowledgement was lost. */
   private isAlreadyWritten({ fence, firstSeq, count, body }: RecordDraft, { sid, next }: SessionHead): boolean {
-    if (firstSeq + count > next) return false;
+    if (count === 0 || firstSeq + count > next) return false;
     const [record] = this.records.readPage(sid, firstSeq, firstSeq + 1);
     return (
       record?.fence === fence &&

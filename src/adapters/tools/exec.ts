@@ -125,7 +125,7 @@ function parseOutput(
   const { exitCode, signal, stdout, stderr, isOutputTooLarge } = result;
   if (isOutputTooLarge) {
     const message = `exec:${target} printed more than ${maxOutputBytes} bytes and was killed. Print less, or raise config.maxOutputBytes.`;
-    throw new LoopError('TOOL_FAILED', message, { maxOutputBytes });
+    throw new LoopError('TOOL_FAILED', message, { maxOutputBytes, retryable: false });
   }
   if (exitCode !== 0) {
     const status = signal === null ? `exit code ${exitCode}` : `signal ${signal}`;

@@ -141,8 +141,11 @@ verifies('agent.stop', 'an agent that reaches a limit stops with a reason: neith
   expect(tokens).toMatchObject({ status: 'stopped', reason: expect.stringContaining('outputTokens') });
   expect(await stopped({ stop: { inputTokens: 7 } })).toMatchObject({ reason: expect.stringContaining('inputTokens') });
   const withoutUsage = forever.map((reply) => ({ ...reply, usage: [undefined, undefined] }));
-  const unreported = await stopped({ stop: { inputTokens: 1000 } }, withoutUsage);
-  expect(unreported).toMatchObject({ status: 'stopped', reason: expect.stringContaining('tokens-unreported') });
+  for (const name of ['inputTokens', 'outputTokens']) {
+    const result = await stopped({ stop: { [name]: 60 } }, withoutUsage);
+    const reason = expect.stringMatching(`^${name}: .*used about \\d+ \\(estimated\\) of 60 ${name}`);
+    expect(result, 'a count that is not reported was unlimited').toMatchObject({ status: 'stopped', reason });
+  }
   const onlyOutput = forever.slice(0, 2).map((reply) => ({ ...reply, usage: [undefined, 3] }));
   const counted = await stopped({ stop: { outputTokens: 1000 } }, [
     ...onlyOutput,

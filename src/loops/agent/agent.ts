@@ -31,7 +31,7 @@ import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, servicesOf, type TurnContext, turnIdOf } from '../services.js';
 import { MessageLog } from './message-log.js';
 import { expectsJson, parseAgentOutput } from './output.js';
-import { assertWithinLimits, UsageTotal } from './stop.js';
+import { assertWithinLimits, estimatedOutputTokens, estimatedTokens, UsageTotal } from './stop.js';
 import { type LinkedTool, runToolCalls, type ToolRunOptions, ToolTable } from './tools.js';
 
 interface AgentBodyOptions {
@@ -66,7 +66,9 @@ export function agentBody(
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
     if (missing !== undefined) throw missingToolError(id, missing);
-    const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
+    const unknown = Object.keys(spec.approvals ?? {}).find(
+      (name) => name !== '*' && !table.byName.has(name) && !options.includesLoop(name),
+    );
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
     const services = servicesOf(scope);
     return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
@@ -195,7 +197,8 @@ class AgentRun {
   /** Registers the restrictions of this agent for everything that runs below it. */
   private addRestrictions(at: number): void {
     const { id, spec } = this.options;
-    const { approvals, mode, stop } = spec;
+    const { mode, stop } = spec;
+    const approvals = this.toolTable.approvalsById(spec.approvals);
     if (stop?.deadlineMs !== undefined) this.deadline = this.startDeadline(at + stop.deadlineMs, stop.deadlineMs);
     const deadline = this.deadline?.period.endsAtElapsed;
     const { byId: tools } = this.toolTable;
@@ -219,7 +222,9 @@ class AgentRun {
     const { policy, origin, definitionFingerprint, modelObjects } = this.options;
     const { onLiveDelta } = this.turnContext;
     const generationId = scope.key;
-    const effect = modelEffect(this.buildRequest(), {
+    const request = this.buildRequest();
+    const { inputTokens, outputTokens } = this.options.spec.stop ?? {};
+    const effect = modelEffect(request, {
       services,
       scope,
       origin,
@@ -228,17 +233,30 @@ class AgentRun {
       replyCountScope: 'session',
       modelObjects,
       conversation: this.conversation,
-      annotateReply: (reply) => this.toolTable.withLoopIds(reply),
+      hasTokenLimit: inputTokens !== undefined || outputTokens !== undefined,
+      annotateReply: (reply) => this.withEstimates(this.toolTable.withToolNames(reply), request),
       onDelta:
-        onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withLoopId(delta), generationId }),
+        onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withToolName(delta), generationId }),
     });
     return scope.effect(effect) as Promise<ModelReply>;
   }
 
-  /** Replaces the tool name that the model uses with the id of the loop. */
-  private withLoopId(delta: ModelDelta): ModelDelta {
+  /** Adds an estimate of each token count that a limit needs and the model does not report. */
+  private withEstimates(reply: ModelReply, { promptLength }: ModelRequest): ModelReply {
+    const { stop } = this.options.spec;
+    if (stop === undefined) return reply;
+    const estimates: { estimatedInputTokens?: number; estimatedOutputTokens?: number } = {};
+    if (stop.inputTokens !== undefined && reply.inputTokens === undefined)
+      estimates.estimatedInputTokens = estimatedTokens(promptLength + JSON.stringify(this.conversation.tools).length);
+    if (stop.outputTokens !== undefined && reply.outputTokens === undefined)
+      estimates.estimatedOutputTokens = estimatedOutputTokens(reply);
+    return { ...reply, ...estimates };
+  }
+
+  /** Replaces the name that the model uses with that of the tool. */
+  private withToolName(delta: ModelDelta): ModelDelta {
     const { toolName } = delta;
-    return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.loopIdOf(toolName) };
+    return toolName === undefined ? delta : { ...delta, toolName: this.toolTable.nameOf(toolName) };
   }
 
   private buildRequest(): ModelRequest {
@@ -266,7 +284,7 @@ class AgentRun {
     const { toolTimeoutMs = DEFAULT_TOOL_TIMEOUT_MS } = this.options.spec;
     return {
       agentKey: this.scope.key,
-      toolsById: toolTable.byId,
+      toolsByName: toolTable.byName,
       restrictions: turnContext.restrictions,
       refusalReason: isTruncated
         ? `The reply was cut short (${finish}), so none of its tool calls ran; call them again.`
@@ -280,10 +298,10 @@ class AgentRun {
     calls: readonly RecordedToolCall[],
     outcomes: readonly ToolCallOutcome[],
   ): { readonly value: Json } | undefined {
-    const { byId } = this.toolTable;
+    const { byName } = this.toolTable;
     this.messageLog.add(toolMessage(calls.map((call, index) => toolResult(call, outcomes[index] ?? { value: null }))));
     const handoff = calls.findIndex(
-      ({ name }, index) => byId.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
+      ({ name }, index) => byName.get(name)?.isHandoff === true && 'value' in (outcomes[index] ?? {}),
     );
     const outcome = outcomes[handoff];
     return outcome !== undefined && 'value' in outcome ? { value: outcome.value ?? null } : undefined;

@@ -66,7 +66,7 @@ instructions = "Add."
   );
   expect(traces[1]).toEqual(traces[0]);
   expect(traces[2]).toEqual(traces[0]);
-  expect(code.definition.composite?.agent).toEqual(document.composite?.agent);
+  expect(code.definition.composite?.agent).toEqual({ ...document.composite?.agent, tools: ['agent.add'] });
 });
 
 verifies('looops.event.read-only', 'the tool-call event reports readOnly as the tool declares it', async () => {
@@ -153,7 +153,7 @@ verifies(
     expect(n).toBe(1);
     const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
     expect(refusal({ aprovals: {} })).toThrow('unknown option "aprovals"');
-    expect(refusal({ tools: [{}] })).toThrow('made with loopsTool');
+    expect(refusal({ tools: [{}] })).toThrow('made with tool()');
     expect(refusal({ model: 7 })).toThrow('model must be');
     expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');
     const filters = { before: [{ pattern: 'a' }] };

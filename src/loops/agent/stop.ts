@@ -5,26 +5,52 @@ import { LoopError } from '../../base/errors.js';
 import type { StopSpec } from '../../protocol/loop.js';
 import type { ModelReply } from '../model.js';
 
+/** How many characters of text count as one token if the model does not report its tokens. */
+const CHARS_PER_TOKEN = 4;
+
+/** Estimates the tokens of a text with this many characters. */
+export function estimatedTokens(chars: number): number {
+  return Math.ceil(chars / CHARS_PER_TOKEN);
+}
+
+/** Estimates the output tokens of a reply: those of its text, its reasoning and its tool calls. */
+export function estimatedOutputTokens({ text, reasoning = '', toolCalls = [] }: ModelReply): number {
+  const callChars = toolCalls.reduce((sum, { name, input }) => sum + name.length + input.length, 0);
+  return estimatedTokens(text.length + reasoning.length + callChars);
+}
+
 /** The total usage of an agent so far. */
 export class UsageTotal {
   rounds = 0;
   inputTokens = 0;
   outputTokens = 0;
-  /** The counts that some reply did not report. A limit of such a count stops the agent. */
-  readonly unreported = new Set<'inputTokens' | 'outputTokens'>();
+  /** The counts that include an estimate. */
+  readonly estimated = new Set<TokenCount>();
+  /**
+   * The counts that some reply neither reports nor estimates, as in journals of earlier versions. A limit of such a
+   * count stops the agent.
+   */
+  readonly unreported = new Set<TokenCount>();
   /** The text of the last reply. */
   lastText = '';
 
   /** Adds the usage of one reply, which is one round. */
-  add({ text, inputTokens, outputTokens }: ModelReply): void {
+  add({ text, inputTokens, outputTokens, estimatedInputTokens, estimatedOutputTokens }: ModelReply): void {
     this.rounds += 1;
     this.lastText = text;
-    this.inputTokens += inputTokens ?? 0;
-    this.outputTokens += outputTokens ?? 0;
-    if (outputTokens === undefined) this.unreported.add('outputTokens');
-    if (inputTokens === undefined) this.unreported.add('inputTokens');
+    this.addTokens('inputTokens', inputTokens, estimatedInputTokens);
+    this.addTokens('outputTokens', outputTokens, estimatedOutputTokens);
+  }
+
+  private addTokens(name: TokenCount, reported: number | undefined, estimate: number | undefined): void {
+    this[name] += reported ?? estimate ?? 0;
+    if (reported !== undefined) return;
+    if (estimate === undefined) this.unreported.add(name);
+    else this.estimated.add(name);
   }
 }
+
+type TokenCount = 'inputTokens' | 'outputTokens';
 
 interface StopLimits {
   readonly maxRounds: number;
@@ -49,7 +75,9 @@ export function assertWithinLimits(
     if (limit === undefined) continue;
     if (usage.unreported.has(name))
       throw stoppedError(agent, usage, 'tokens-unreported', unreportedTokensMessage(name));
-    if (usage[name] >= limit) throw stoppedError(agent, usage, name, `used ${usage[name]} of ${limit} ${name}`);
+    if (usage[name] < limit) continue;
+    const amount = usage.estimated.has(name) ? `about ${usage[name]} (estimated)` : usage[name];
+    throw stoppedError(agent, usage, name, `used ${amount} of ${limit} ${name}`);
   }
 }
 

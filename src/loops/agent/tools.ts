@@ -4,10 +4,10 @@
  */
 
 import { toLoopError } from '../../base/errors.js';
-import type { RestrictionTable } from '../../policy/restrictions.js';
+import { type RestrictionTable, stricterPolicy } from '../../policy/restrictions.js';
 import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
-import type { LoopDef } from '../../protocol/loop.js';
+import type { AgentSpec, ApprovalPolicy, LoopDef } from '../../protocol/loop.js';
 import type { ModelTool } from '../../protocol/model.js';
 import { TOOL_REFUSED } from '../../views/history.js';
 import { parseArguments, type RecordedToolCall, type ToolCallOutcome } from '../../views/messages.js';
@@ -19,6 +19,8 @@ import type { ModelReply } from '../model.js';
 export interface LinkedTool {
   /** The id of the loop. */
   readonly loopId: string;
+  /** The name in the journal and in events: that of an inline tool, or the id of any other loop. */
+  readonly name: string;
   /** True if its successful output becomes the output of the agent. */
   readonly isHandoff: boolean;
   /** The description for the model; undefined, like `loop`, if no loop with that id is registered. */
@@ -30,11 +32,11 @@ export interface LinkedTool {
   failure: FailedDefinition | undefined;
 }
 
-/** Returns the description of a loop for the model. */
-export function toModelTool({ id, name, description = name, inputSchema }: LoopDef): ModelTool {
+/** Returns the description of a loop for the model, under the name of the tool. */
+export function toModelTool(toolName: string, { name, description = name, inputSchema }: LoopDef): ModelTool {
   const schema = typeof inputSchema === 'object' ? inputSchema : {};
   // Providers accept only object schemas, so a schema without a type becomes one.
-  return { type: 'function', name: toolNameOf(id), description, inputSchema: { type: 'object', ...schema } };
+  return { type: 'function', name: toolNameOf(toolName), description, inputSchema: { type: 'object', ...schema } };
 }
 
 /** True if a loop declares that it changes nothing: by `metadata.readOnly`, or else by the safety `pure`. */
@@ -42,46 +44,62 @@ export function isReadOnlyLoop({ metadata, tool }: LoopDef): boolean {
   return typeof metadata?.readOnly === 'boolean' ? metadata.readOnly : tool?.safety === 'pure';
 }
 
-/** The tools of one agent, by loop id and by the name that the model uses. */
+/** The tools of one agent, by loop id, by name and by the name that the model uses. */
 export class ToolTable {
   readonly tools: readonly LinkedTool[];
   readonly byId: ReadonlyMap<string, LinkedTool>;
+  readonly byName: ReadonlyMap<string, LinkedTool>;
   /**
-   * Keys are the names that the model uses and the ids, which scripted models use. No name equals the id of another
-   * tool: such an agent is refused when it is registered.
+   * Keys are the names that the model uses, the names and the ids, which scripted models use. No name equals the id of
+   * another tool: such an agent is refused when it is defined or registered.
    */
-  private readonly byName: ReadonlyMap<string, LinkedTool>;
+  private readonly byModelName: ReadonlyMap<string, LinkedTool>;
 
   constructor(tools: readonly LinkedTool[]) {
     this.tools = tools;
     this.byId = new Map(tools.map((tool) => [tool.loopId, tool]));
-    this.byName = new Map([...this.byId, ...tools.map((tool) => [toolNameOf(tool.loopId), tool] as const)]);
+    this.byName = new Map(tools.map((tool) => [tool.name, tool]));
+    const modelNames = tools.map((tool) => [toolNameOf(tool.name), tool] as const);
+    this.byModelName = new Map([...this.byId, ...this.byName, ...modelNames]);
   }
 
-  /** Returns the id of the loop that the model calls by this name; the name itself if there is none. */
-  loopIdOf(name: string): string {
-    return this.byName.get(name)?.loopId ?? name;
+  /** Returns the name of the tool that the model calls by this name; the name itself if there is none. */
+  nameOf(modelName: string): string {
+    return this.byModelName.get(modelName)?.name ?? modelName;
   }
 
-  /** Replaces the tool names in a reply with loop ids and marks calls of read-only tools. */
-  withLoopIds(reply: ModelReply): ModelReply {
+  /** Replaces the names that the model uses in a reply with those of the tools and marks calls of read-only tools. */
+  withToolNames(reply: ModelReply): ModelReply {
     const { toolCalls } = reply;
-    if (toolCalls === undefined || toolCalls.every((call) => this.withLoopId(call) === call)) return reply;
-    return { ...reply, toolCalls: toolCalls.map((call) => this.withLoopId(call)) };
+    if (toolCalls === undefined || toolCalls.every((call) => this.withToolName(call) === call)) return reply;
+    return { ...reply, toolCalls: toolCalls.map((call) => this.withToolName(call)) };
   }
 
-  private withLoopId(call: RecordedToolCall): RecordedToolCall {
-    const tool = this.byName.get(call.name);
+  private withToolName(call: RecordedToolCall): RecordedToolCall {
+    const tool = this.byModelName.get(call.name);
     // guard: called-tool-resolved-to-its-id
-    if (tool === undefined || (tool.loopId === call.name && !tool.isReadOnly)) return call;
-    return tool.isReadOnly ? { ...call, name: tool.loopId, readOnly: true } : { ...call, name: tool.loopId };
+    if (tool === undefined || (tool.name === call.name && !tool.isReadOnly)) return call;
+    return tool.isReadOnly ? { ...call, name: tool.name, readOnly: true } : { ...call, name: tool.name };
+  }
+
+  /** Returns approval policies by loop id: the name of an inline tool stands for its id, and the stricter policy wins. */
+  approvalsById(approvals: AgentSpec['approvals']): AgentSpec['approvals'] {
+    if (approvals === undefined || this.tools.every(({ name, loopId }) => name === loopId)) return approvals;
+    const byId: { [tool: string]: ApprovalPolicy } = { ...approvals };
+    for (const { name, loopId } of this.tools) {
+      const policy = Object.hasOwn(approvals, name) ? approvals[name] : undefined;
+      if (policy === undefined) continue;
+      const other = Object.hasOwn(approvals, loopId) ? approvals[loopId] : undefined;
+      byId[loopId] = other === undefined ? policy : stricterPolicy(policy, other);
+    }
+    return byId;
   }
 }
 
 /** The options for running the tool calls of one reply. */
 export interface ToolRunOptions {
   readonly agentKey: string;
-  readonly toolsById: ReadonlyMap<string, LinkedTool>;
+  readonly toolsByName: ReadonlyMap<string, LinkedTool>;
   readonly restrictions: RestrictionTable;
   /** The reason if all calls are refused; undefined otherwise. */
   readonly refusalReason: string | undefined;
@@ -113,13 +131,13 @@ function runToolCall(
   args: Json,
   options: ToolRunOptions,
 ): Promise<ToolCallOutcome> {
-  const { agentKey, toolsById, restrictions, refusalReason, timeoutMs } = options;
+  const { agentKey, toolsByName, restrictions, refusalReason, timeoutMs } = options;
   const { key } = scope;
-  const loop = toolsById.get(call.name)?.loop;
+  const { loop, loopId = call.name } = toolsByName.get(call.name) ?? {};
   if (refusalReason !== undefined) return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', refusalReason);
   if (loop === undefined)
-    return refuseToolCall(scope, call, 'TOOL_NOT_FOUND', unknownToolMessage(call.name, toolsById));
-  if (restrictions.approvalPolicy(key, call.name) === 'blocked')
+    return refuseToolCall(scope, call, 'TOOL_NOT_FOUND', unknownToolMessage(call.name, toolsByName));
+  if (restrictions.approvalPolicy(key, loopId) === 'blocked')
     return refuseToolCall(scope, call, 'TOOL_NOT_ADMITTED', `"${call.name}" is blocked here.`);
   // parseArgumentsOrText returned the text itself, so it is not valid JSON: no JSON text equals its own value.
   if (args === call.input)

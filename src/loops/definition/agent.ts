@@ -15,6 +15,7 @@ import {
   objectOf,
   oneOf,
   quoteText,
+  withSchema,
 } from './shape.js';
 
 const DAY_MS = 86_400_000;
@@ -25,14 +26,17 @@ const checkApprovalPolicy = oneOf(['always_allow', 'ask', 'blocked']);
 /**
  * Checks policies by tool name. The registered tools are not known here, but a name that no tool can have is an issue.
  */
-const checkApprovals: DefinitionCheck = (value, path, issues) => {
-  if (!isObject(value)) return issues.add(path, 'must be an object of tool names and policies');
-  for (const [tool, policy] of Object.entries(value)) {
-    const policyPath = appendPointer(path, tool);
-    if (tool !== '*') checkLoopId(tool, policyPath, issues);
-    checkApprovalPolicy(policy, policyPath, issues);
-  }
-};
+const checkApprovals = withSchema(
+  () => ({ type: 'object', additionalProperties: checkApprovalPolicy.schema() }),
+  (value, path, issues) => {
+    if (!isObject(value)) return issues.add(path, 'must be an object of tool names and policies');
+    for (const [tool, policy] of Object.entries(value)) {
+      const policyPath = appendPointer(path, tool);
+      if (tool !== '*') checkLoopId(tool, policyPath, issues);
+      checkApprovalPolicy(policy, policyPath, issues);
+    }
+  },
+);
 
 const checkAgentShape = objectOf({
   required: { backend: checkBackendRef, tools: listOf(checkLoopId, MAX_TOOLS) },
@@ -56,12 +60,12 @@ const checkAgentShape = objectOf({
 });
 
 /** Checks the specification of an agent. */
-export const checkAgent: DefinitionCheck = (value, path, issues) => {
+export const checkAgent: DefinitionCheck = withSchema(checkAgentShape.schema, (value, path, issues) => {
   checkAgentShape(value, path, issues);
   if (!isObject(value)) return;
   const { tools = [], handoffs = [] } = value;
   if (Array.isArray(tools) && Array.isArray(handoffs)) checkToolNames([...tools, ...handoffs], path, issues);
-};
+});
 
 /**
  * Adds an issue for each tool whose name for models is that of another tool. A model identifies a tool by its name

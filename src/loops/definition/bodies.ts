@@ -15,6 +15,7 @@ import {
   oneOf,
   quoteText,
   textMatching,
+  withSchema,
 } from './shape.js';
 
 /** Checks a reference to a backend. */
@@ -74,11 +75,11 @@ const checkPromptShape = objectOf({
 });
 
 /** Checks the body of a prompt, including the placeholders of its template. */
-export const checkPrompt: DefinitionCheck = (value, path, issues) => {
+export const checkPrompt: DefinitionCheck = withSchema(checkPromptShape.schema, (value, path, issues) => {
   checkPromptShape(value, path, issues);
   if (!isObject(value) || typeof value.template !== 'string') return;
   checkTemplate(value.template, value.variables, appendPointer(path, 'template'), issues);
-};
+});
 
 /** Checks the body of a tool. */
 export const checkTool: DefinitionCheck = objectOf({

@@ -11,11 +11,13 @@ import { checkAgent } from './agent.js';
 import { checkLoopId, checkVersion } from './loop-identity.js';
 import {
   appendPointer,
+  conditionalSchema,
   type DefinitionCheck,
   type DefinitionIssues,
   didYouMean,
   objectOf,
   quoteText,
+  withSchema,
 } from './shape.js';
 
 const MAX_STEPS = 10_000;
@@ -66,33 +68,46 @@ function checkMappingPath(value: Json, path: string, issues: DefinitionIssues, r
   if (reason !== undefined) issues.add(path, reason);
 }
 
+const MAPPING_PATH_SCHEMA = { type: 'string', pattern: '^(?:\\$|optional:\\$|literal:)' };
+const mappingSchema = (): JsonObject => ({
+  anyOf: [MAPPING_PATH_SCHEMA, { type: 'object', additionalProperties: MAPPING_PATH_SCHEMA }],
+});
+
 function mappingCheck(readable: ReadableResults): DefinitionCheck {
-  return (value, path, issues) => {
+  return withSchema(mappingSchema, (value, path, issues) => {
     if (!isObject(value)) return checkMappingPath(value, path, issues, readable);
     for (const [member, part] of Object.entries(value)) {
       if (!issues.isFull) checkMappingPath(part, appendPointer(path, member), issues, readable);
     }
-  };
+  });
 }
 
 function bindingCheck(earlier: ReadonlySet<string>): DefinitionCheck {
-  return (value, path, issues) => {
-    if (typeof value !== 'string' || !BINDING_NAME.test(value)) {
-      issues.add(path, 'must be a name: a letter or "_", then letters, digits, "_" or "-"');
-    } else if (RESERVED_BINDINGS.has(value)) issues.add(path, `may not be ${quoteText(value)}, which is reserved`);
-    else if (earlier.has(value)) issues.add(path, `is ${quoteText(value)}, which an earlier step already uses`);
-  };
+  const names = { type: 'string', pattern: BINDING_NAME.source, not: { enum: [...RESERVED_BINDINGS] } };
+  return withSchema(
+    () => names,
+    (value, path, issues) => {
+      if (typeof value !== 'string' || !BINDING_NAME.test(value)) {
+        issues.add(path, 'must be a name: a letter or "_", then letters, digits, "_" or "-"');
+      } else if (RESERVED_BINDINGS.has(value)) issues.add(path, `may not be ${quoteText(value)}, which is reserved`);
+      else if (earlier.has(value)) issues.add(path, `is ${quoteText(value)}, which an earlier step already uses`);
+    },
+  );
+}
+
+/** Returns the check of a step that can read these results. */
+function stepCheck(readable: ReadableResults): DefinitionCheck {
+  return objectOf({
+    required: { loopId: checkLoopId, inputMapping: mappingCheck(readable) },
+    optional: { loopVersion: checkVersion, outputBinding: bindingCheck(readable.bindings) },
+    refused: { policy: 'is not for steps; put it on the loop that the step calls, or on the whole composite' },
+  });
 }
 
 function checkSteps(steps: readonly Json[], path: string, issues: DefinitionIssues): ReadonlySet<string> {
   const bindings = new Set<string>();
   for (const [index, step] of steps.entries()) {
-    const check = objectOf({
-      required: { loopId: checkLoopId, inputMapping: mappingCheck({ stepCount: index, bindings }) },
-      optional: { loopVersion: checkVersion, outputBinding: bindingCheck(bindings) },
-      refused: { policy: 'is not for steps; put it on the loop that the step calls, or on the whole composite' },
-    });
-    check(step, appendPointer(path, index), issues);
+    stepCheck({ stepCount: index, bindings })(step, appendPointer(path, index), issues);
     if (isObject(step) && typeof step.outputBinding === 'string') bindings.add(step.outputBinding);
   }
   return bindings;
@@ -110,11 +125,18 @@ function checkStepsBody({ steps, outputMapping }: JsonObject, path: string, issu
   mappingCheck({ stepCount: steps.length, bindings })(outputMapping, appendPointer(path, 'outputMapping'), issues);
 }
 
-const acceptAnything: DefinitionCheck = () => undefined;
+/** Returns a check that accepts everything, for members that `checkStepsBody` checks. */
+const checkedLater = (schema: () => JsonObject): DefinitionCheck => withSchema(schema, () => undefined);
+const stepsSchema = (): JsonObject => ({
+  type: 'array',
+  items: stepCheck({ stepCount: 0, bindings: new Set() }).schema(),
+  minItems: 1,
+  maxItems: MAX_STEPS,
+});
 
 const checkStepsShape = objectOf({
-  required: { steps: acceptAnything },
-  optional: { outputMapping: acceptAnything },
+  required: { steps: checkedLater(stepsSchema) },
+  optional: { outputMapping: checkedLater(mappingSchema) },
   refused: { plan: 'is not supported in this version; write the plan as "steps"' },
 });
 
@@ -124,8 +146,14 @@ const checkAgentBodyShape = objectOf({
 });
 
 /** Checks the body of a composite: its steps or its agent. */
-export const checkComposite: DefinitionCheck = (value, path, issues) => {
-  if (isObject(value) && Object.hasOwn(value, 'agent')) return checkAgentBodyShape(value, path, issues);
-  checkStepsShape(value, path, issues);
-  if (isObject(value)) checkStepsBody(value, path, issues);
-};
+export const checkComposite: DefinitionCheck = withSchema(
+  () => ({
+    type: 'object',
+    ...conditionalSchema({ required: ['agent'] }, checkAgentBodyShape.schema(), checkStepsShape.schema()),
+  }),
+  (value, path, issues) => {
+    if (isObject(value) && Object.hasOwn(value, 'agent')) return checkAgentBodyShape(value, path, issues);
+    checkStepsShape(value, path, issues);
+    if (isObject(value)) checkStepsBody(value, path, issues);
+  },
+);

@@ -28,18 +28,22 @@ import {
 } from './shape.js';
 
 const MAX_MEMBERS = 1000;
-const LOOP_KINDS: readonly LoopKind[] = ['prompt', 'composite', 'tool'];
-const bodyChecks: { readonly [kind in LoopKind]: DefinitionCheck } = {
+/** The kinds of loops. The body of a loop is the member with the name of its kind. */
+export const LOOP_KINDS: readonly LoopKind[] = ['prompt', 'composite', 'tool'];
+/** The check of the body of each kind. */
+export const bodyChecks: { readonly [kind in LoopKind]: DefinitionCheck } = {
   prompt: checkPrompt,
   composite: checkComposite,
   tool: checkTool,
 };
 const checkSchema = checkThat(
   'a JSON Schema: an object or a boolean',
+  { type: ['object', 'boolean'] },
   (value) => typeof value === 'boolean' || isObject(value),
 );
 
-const requiredMembers: { readonly [name: string]: DefinitionCheck } = {
+/** The members that every definition has. */
+export const requiredMembers: { readonly [name: string]: DefinitionCheck } = {
   id: checkLoopId,
   name: nonBlankText,
   version: checkVersion,
@@ -48,7 +52,8 @@ const requiredMembers: { readonly [name: string]: DefinitionCheck } = {
   kind: oneOf(LOOP_KINDS),
 };
 
-const optionalMembers: { readonly [name: string]: DefinitionCheck } = {
+/** The members that a definition may have, besides its body. */
+export const optionalMembers: { readonly [name: string]: DefinitionCheck } = {
   description: anyText,
   backend: checkBackendRef,
   policy: checkPolicy,

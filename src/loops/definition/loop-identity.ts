@@ -27,11 +27,13 @@ export function isLoopId(value: unknown): boolean {
 export const checkLoopId: DefinitionCheck = checkThat(
   'an id of 1 to 256 visible characters (Unicode normal form C) without a space at either end, an empty part, "." or ".." ' +
     'between slashes, "*" or ".*" at the end, or "@" and a version at the end',
+  { type: 'string', pattern: LOOP_ID_PATTERN.source },
   isLoopId,
 );
 
 /** Checks a version. */
 export const checkVersion: DefinitionCheck = checkThat(
   'a semantic version such as 1.0.0',
+  { type: 'string', pattern: '^\\d+\\.\\d+\\.\\d+(?:-[0-9A-Za-z.-]+)?(?:\\+[0-9A-Za-z.-]+)?$' },
   (value) => typeof value === 'string' && isVersion(value),
 );

@@ -67,7 +67,7 @@ export const policyTable: { readonly [key in keyof Required<PolicySpec>]: Policy
 };
 
 /** Keys that repeat or reuse an effect. They do not apply to tools with the safety `once`. */
-const REPEATING_KEYS: ReadonlySet<string> = new Set(['retry', 'cache']);
+export const REPEATING_KEYS: ReadonlySet<string> = new Set(['retry', 'cache']);
 const ONCE_REASON =
   'has no effect on a tool whose safety is "once", which is the default; if the tool may run again, declare "safety": "keyed", "idempotent" or "pure", else remove it';
 

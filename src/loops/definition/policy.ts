@@ -13,18 +13,19 @@ import {
   oneOf,
   quoteText,
   textMatching,
+  withSchema,
 } from './shape.js';
 
 const DAY_MS = 86_400_000;
 const MAX_ENTRIES = 100;
 
 const checkFilterShape = objectOf({
-  required: { pattern: textMatching('a pattern of 1 to 1000 characters', /^.{1,1000}$/s) },
+  required: { pattern: textMatching('a pattern of 1 to 1000 characters', /^[\s\S]{1,1000}$/) },
   optional: { action: oneOf(['refuse', 'redact']), replacement: anyText, reason: anyText },
 });
 
 /** Checks a filter. A `reason` applies only to refusals, and a `replacement` only to redactions. */
-const checkFilter: DefinitionCheck = (value, path, issues) => {
+const checkFilter = withSchema(checkFilterShape.schema, (value, path, issues) => {
   checkFilterShape(value, path, issues);
   if (!isObject(value)) return;
   const isRedacting = value.action === 'redact';
@@ -32,26 +33,32 @@ const checkFilter: DefinitionCheck = (value, path, issues) => {
     issues.add(appendPointer(path, 'reason'), 'has no effect on a filter that redacts; it is for the action "refuse"');
   if (!isRedacting && value.replacement !== undefined)
     issues.add(appendPointer(path, 'replacement'), 'has no effect on a filter that refuses; set "action": "redact"');
-};
+});
 
 const checkFiltersShape = objectOf({
   optional: { before: nonEmptyListOf(checkFilter, MAX_ENTRIES), after: nonEmptyListOf(checkFilter, MAX_ENTRIES) },
 });
 
-const checkFilters: DefinitionCheck = (value, path, issues) => {
-  checkFiltersShape(value, path, issues);
-  if (isObject(value) && Object.keys(value).length === 0)
-    issues.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
-};
+const checkFilters = withSchema(
+  () => ({ ...checkFiltersShape.schema(), minProperties: 1 }),
+  (value, path, issues) => {
+    checkFiltersShape(value, path, issues);
+    if (isObject(value) && Object.keys(value).length === 0)
+      issues.add(path, 'is empty, and has no effect; name filters in "before" or "after", or remove it');
+  },
+);
 
-const checkConditions: DefinitionCheck = (value, path, issues) => {
-  anyObject(value, path, issues);
-  if (!isObject(value)) return;
-  for (const key of Object.keys(value)) {
-    if (!key.startsWith('$'))
-      issues.add(appendPointer(path, key), `must be a path that starts with $, not ${quoteText(key)}`);
-  }
-};
+const checkConditions = withSchema(
+  () => ({ type: 'object', propertyNames: { pattern: '^\\$' } }),
+  (value, path, issues) => {
+    anyObject(value, path, issues);
+    if (!isObject(value)) return;
+    for (const key of Object.keys(value)) {
+      if (!key.startsWith('$'))
+        issues.add(appendPointer(path, key), `must be a path that starts with $, not ${quoteText(key)}`);
+    }
+  },
+);
 
 const checkRoute = objectOf({
   required: {
@@ -65,7 +72,7 @@ const checkRoute = objectOf({
 const checkRouteList = nonEmptyListOf(checkRoute, MAX_ENTRIES);
 
 /** Checks routes. Refuses a route that follows one without conditions, because it is never taken. */
-const checkRouting: DefinitionCheck = (value, path, issues) => {
+const checkRouting = withSchema(checkRouteList.schema, (value, path, issues) => {
   checkRouteList(value, path, issues);
   if (!Array.isArray(value)) return;
   const unconditional = value.findIndex(
@@ -76,7 +83,7 @@ const checkRouting: DefinitionCheck = (value, path, issues) => {
     appendPointer(path, unconditional + 1),
     `is never taken: the route before it, ${appendPointer(path, unconditional)}, always holds`,
   );
-};
+});
 
 /** Checks a policy. */
 export const checkPolicy: DefinitionCheck = objectOf({

@@ -1,13 +1,14 @@
 /**
  * Building blocks for checks of JSON documents. A check examines a value and adds each issue with its JSON pointer.
- * Checks never throw and never change the value.
+ * Checks never throw and never change the value. Each check also has the JSON Schema of what it accepts, from which the
+ * published schema of definitions is generated.
  */
 
 import { LoopError } from '../../base/errors.js';
 import { nearestWord } from '../../base/nearest-word.js';
 import { numbers, wholeNumbers } from '../../base/number-range.js';
 import { isObject } from '../../base/own-property.js';
-import type { Json } from '../../protocol/json.js';
+import type { Json, JsonObject } from '../../protocol/json.js';
 
 /** One thing that is wrong with a definition, and where. */
 export interface DefinitionIssue {
@@ -17,7 +18,21 @@ export interface DefinitionIssue {
 }
 
 /** Adds the issues of `value`, which is at the JSON pointer `path`. */
-export type DefinitionCheck = (value: Json, path: string, issues: DefinitionIssues) => void;
+type AddIssues = (value: Json, path: string, issues: DefinitionIssues) => void;
+
+/** Adds the issues of a value, and describes the accepted values. */
+export interface DefinitionCheck extends AddIssues {
+  /**
+   * Returns the JSON Schema of the accepted values. It accepts some values that the check refuses, because JSON Schema
+   * cannot express every rule, and refuses none that the check accepts.
+   */
+  readonly schema: () => JsonObject;
+}
+
+/** Returns a check with its JSON Schema. */
+export function withSchema(schema: () => JsonObject, addIssues: AddIssues): DefinitionCheck {
+  return Object.assign(addIssues, { schema });
+}
 
 const MAX_ISSUES = 20;
 const MAX_ISSUE_CHARS = 400;
@@ -78,64 +93,78 @@ function describeValue(value: Json): string {
 }
 
 /** Returns a check that accepts a value if `holds` returns true. `expected` completes the message "must be …". */
-export function checkThat(expected: string, holds: (value: Json) => boolean): DefinitionCheck {
-  return (value, path, issues) => {
-    if (!holds(value)) issues.add(path, `must be ${expected}, not ${describeValue(value)}`);
-  };
+export function checkThat(expected: string, schema: JsonObject, holds: (value: Json) => boolean): DefinitionCheck {
+  return withSchema(
+    () => schema,
+    (value, path, issues) => {
+      if (!holds(value)) issues.add(path, `must be ${expected}, not ${describeValue(value)}`);
+    },
+  );
 }
 
 /** Accepts any string. */
-export const anyText = checkThat('text', (value) => typeof value === 'string');
+export const anyText = checkThat('text', { type: 'string' }, (value) => typeof value === 'string');
 /** Accepts any string that is not blank. */
 export const nonBlankText = checkThat(
   'text that is not blank',
+  { type: 'string', pattern: '\\S' },
   (value) => typeof value === 'string' && value.trim() !== '',
 );
 /** Accepts any object. */
-export const anyObject = checkThat('an object', isObject);
+export const anyObject = checkThat('an object', { type: 'object' }, isObject);
 
 /** Returns a check that accepts a string that matches a pattern. `expected` completes the message "must be …". */
 export function textMatching(expected: string, pattern: RegExp): DefinitionCheck {
-  return checkThat(expected, (value) => typeof value === 'string' && pattern.test(value));
+  const schema = { type: 'string', pattern: pattern.source };
+  return checkThat(expected, schema, (value) => typeof value === 'string' && pattern.test(value));
 }
 
 /** Returns a check that accepts a number from `min` to `max`. */
 export function numberBetween(min: number, max: number): DefinitionCheck {
   const { description, includes } = numbers(min, max);
-  return checkThat(description, includes);
+  return checkThat(description, { type: 'number', minimum: min, maximum: max }, includes);
 }
 
 /** Returns a check that accepts an integer from `min` to `max`. */
 export function integerBetween(min: number, max: number): DefinitionCheck {
   const { description, includes } = wholeNumbers(min, max);
-  return checkThat(description, includes);
+  return checkThat(description, { type: 'integer', minimum: min, maximum: max }, includes);
 }
 
 /** Returns a check that accepts one of the given strings. */
 export function oneOf(options: readonly string[]): DefinitionCheck {
-  return (value, path, issues) => {
-    if (typeof value === 'string' && options.includes(value)) return;
-    const nearest = typeof value === 'string' ? nearestWord(value, options) : undefined;
-    issues.add(path, `must be one of ${options.join(', ')}, not ${describeValue(value)}${didYouMean(nearest)}`);
-  };
+  return withSchema(
+    () => ({ enum: options }),
+    (value, path, issues) => {
+      if (typeof value === 'string' && options.includes(value)) return;
+      const nearest = typeof value === 'string' ? nearestWord(value, options) : undefined;
+      issues.add(path, `must be one of ${options.join(', ')}, not ${describeValue(value)}${didYouMean(nearest)}`);
+    },
+  );
 }
 
 /** Returns a check that accepts a list of at most `maxItems` items that all pass `check`. */
 export function listOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
-  return (value, path, issues) => {
-    if (!Array.isArray(value)) return issues.add(path, `must be a list, not ${describeValue(value)}`);
-    if (value.length > maxItems) return issues.add(path, `has ${value.length} elements; the maximum is ${maxItems}`);
-    for (const [index, item] of value.entries()) check(item, appendPointer(path, index), issues);
-  };
+  return withSchema(
+    () => ({ type: 'array', items: check.schema(), maxItems }),
+    (value, path, issues) => {
+      if (!Array.isArray(value)) return issues.add(path, `must be a list, not ${describeValue(value)}`);
+      if (value.length > maxItems) return issues.add(path, `has ${value.length} elements; the maximum is ${maxItems}`);
+      for (const [index, item] of value.entries()) check(item, appendPointer(path, index), issues);
+    },
+  );
 }
 
 /** Returns a check like `listOf` that also refuses an empty list, because it would have no effect. */
 export function nonEmptyListOf(check: DefinitionCheck, maxItems: number): DefinitionCheck {
   const checkItems = listOf(check, maxItems);
-  return (value, path, issues) => {
-    if (Array.isArray(value) && value.length === 0) issues.add(path, 'is empty, and has no effect; remove it');
-    else checkItems(value, path, issues);
-  };
+  return withSchema(
+    () => ({ ...checkItems.schema(), minItems: 1 }),
+    (value, path, issues) => {
+      if (Array.isArray(value) && value.length === 0) issues.add(path, 'is empty, and has no effect; remove it');
+      else checkItems(value, path, issues);
+    },
+  );
 }
 
 interface ObjectShape {
@@ -152,7 +181,8 @@ interface ObjectShape {
 export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectShape): DefinitionCheck {
   const checks = new Map(Object.entries({ ...required, ...optional }));
   const knownKeys = [...checks.keys()];
-  return (value, path, issues) => {
+  const schema = () => ({ ...membersSchema(required, optional), additionalProperties: false });
+  return withSchema(schema, (value, path, issues) => {
     if (!isObject(value)) return issues.add(path, `must be an object, not ${describeValue(value)}`);
     for (const [key, member] of Object.entries(value)) {
       const check = checks.get(key);
@@ -164,6 +194,33 @@ export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectS
     for (const key of Object.keys(required)) {
       if (!Object.hasOwn(value, key)) issues.add(appendPointer(path, key), 'is required');
     }
+  });
+}
+
+/** Returns a conditional JSON Schema. Its members are set by name, because an object with a `then` looks like a promise. */
+export function conditionalSchema(
+  condition: JsonObject,
+  consequence: JsonObject,
+  alternative?: JsonObject,
+): JsonObject {
+  return Object.fromEntries([
+    ['if', condition],
+    ['then', consequence],
+    ...(alternative === undefined ? [] : [['else', alternative] as const]),
+  ]);
+}
+
+/** Returns the JSON Schema of an object with these members, and any others. */
+export function membersSchema(
+  required: NonNullable<ObjectShape['required']>,
+  optional: NonNullable<ObjectShape['optional']> = {},
+): JsonObject {
+  const members = Object.entries({ ...required, ...optional });
+  const requiredKeys = Object.keys(required);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(members.map(([key, check]) => [key, check.schema()])),
+    ...(requiredKeys.length > 0 && { required: requiredKeys }),
   };
 }
 

@@ -30,35 +30,35 @@ interface FailureData {
 }
 
 /** Returns BACKEND_FAILED. `problem` continues a message that begins with the backend and the model. */
-export function backendError({ request }: SentRequest, problem: string, data: FailureData): LoopError {
+export function backendError({ request }: SentRequest, problem: string, data: FailureData, cause?: unknown): LoopError {
   const subject = `${request.backendId} '${request.model.slice(0, 200)}'`;
-  return new LoopError('BACKEND_FAILED', truncateMessage(`${subject} ${problem}`), { ...data });
+  return new LoopError('BACKEND_FAILED', truncateMessage(`${subject} ${problem}`), { ...data }, cause);
 }
 
 /**
- * Converts an error that a provider threw or sent; a LoopError is returned as it is. `retryableByDefault` applies to an
- * error that has neither an HTTP status nor `isRetryable`. If it is undefined, such an error is retryable only if it is
- * a network error.
+ * Converts an error that a provider threw or sent; a LoopError is returned as it is. The error is retryable unless its
+ * HTTP status or its `isRetryable` says otherwise.
  */
-export function toBackendError(sent: SentRequest, thrown: unknown, retryableByDefault?: boolean): LoopError {
+export function toBackendError(sent: SentRequest, thrown: unknown): LoopError {
   try {
     if (thrown instanceof LoopError) return thrown;
-    return backendErrorFrom(sent, thrown, retryableByDefault ?? isNetworkError(thrown));
+    return backendErrorFrom(sent, thrown, true);
   } catch {
     // A hostile error whose properties throw when they are read.
-    return backendError(sent, `failed: ${NO_REASON}`, { retryable: retryableByDefault ?? false });
+    return backendError(sent, `failed: ${NO_REASON}`, { retryable: true }, thrown);
   }
 }
 
 /**
  * Converts an error of opening a model. Every error other than BACKEND_FAILED is converted, also other LoopErrors.
+ * Without an HTTP status and `isRetryable`, only a network error is retryable: any other is a wrong setting.
  */
 export function toOpenError(sent: SentRequest, thrown: unknown): LoopError {
   try {
     if (thrown instanceof LoopError && thrown.code === 'BACKEND_FAILED') return thrown;
     return backendErrorFrom(sent, thrown, isNetworkError(thrown));
   } catch {
-    return backendError(sent, `failed: ${NO_REASON}`, { retryable: false });
+    return backendError(sent, `failed: ${NO_REASON}`, { retryable: false }, thrown);
   }
 }
 
@@ -71,11 +71,12 @@ function backendErrorFrom(sent: SentRequest, thrown: unknown, retryableByDefault
   const reason = redactSecrets(removeEcho(toShortLine(thrownMessageOf(thrown)), sent));
   const problem =
     status === undefined ? `failed: ${reason}` : `answered with status ${status}${statusHint(status)}: ${reason}`;
-  return backendError(sent, problem, {
+  const data = {
     retryable,
     ...(status !== undefined && { status }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+  };
+  return backendError(sent, problem, data, thrown);
 }
 
 function isRetryableStatus(status: number): boolean {

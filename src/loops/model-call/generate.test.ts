@@ -172,7 +172,7 @@ verifies('model.failure', 'an error whose properties cannot be read is reported 
     },
   });
   for (const thrown of [revoked(new Error('no')), trap]) {
-    expect((await failureOf(modelOf(() => Promise.reject(thrown)))).data).toEqual({ retryable: false });
+    expect((await failureOf(modelOf(() => Promise.reject(thrown)))).data).toEqual({ retryable: true });
     expect((await failureOf(streaming({ type: 'error', error: thrown }), SUBSCRIBED)).data).toEqual({
       retryable: true,
     });

@@ -25,6 +25,12 @@ interface ModelEffectOptions {
   /** The model objects of a loop in code. Other models are opened by their providers. */
   readonly modelObjects: readonly ModelObject[] | undefined;
   readonly conversation?: ModelConversation;
+  /**
+   * True if a limit depends on the reported tokens, which some models report only in one of the two kinds of calls.
+   * The reply is then streamed whether or not it is watched.
+   * @default false
+   */
+  readonly hasTokenLimit?: boolean;
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   /** Adds information about the called tools to the reply. */
   readonly annotateReply?: (reply: ModelReply) => ModelReply;
@@ -49,6 +55,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
         signalForModel,
         conversation,
         onDelta,
+        alwaysStreams: options.hasTokenLimit === true || !canSkipStreaming(current, options),
         clock: services.clock,
         annotateReply,
       });
@@ -70,6 +77,12 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   // Layers read the definition only if there is a policy.
   const rules = policy === undefined ? undefined : { policy, definition: definitionFingerprint };
   return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
+}
+
+/** Returns true if a reply that nobody watches may be requested without streaming. */
+function canSkipStreaming({ backendId, model }: ModelRequest, { modelObjects, services }: ModelEffectOptions): boolean {
+  if (findModelObject(modelObjects, backendId, model) !== undefined) return true;
+  return services.provider(backendId).repliesLocally === true;
 }
 
 function openModel(

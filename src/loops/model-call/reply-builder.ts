@@ -83,7 +83,7 @@ export class ModelReplyBuilder {
         this.finishPart = part;
         return true;
       case 'error':
-        throw toBackendError(this.sent, ownProperty(part, 'error'), true);
+        throw toBackendError(this.sent, ownProperty(part, 'error'));
       default:
         return this.countSkipped(asNonEmptyText(ownProperty(part, 'delta')) ?? '');
     }
@@ -111,8 +111,12 @@ export class ModelReplyBuilder {
 
   /** Returns the reply. Throws BACKEND_FAILED if the provider reported an error or the reply is empty. */
   build(): ModelReply {
-    const unified = ownProperty(ownProperty(this.finishPart, 'finishReason'), 'unified');
+    const reason = ownProperty(this.finishPart, 'finishReason');
+    const unified = ownProperty(reason, 'unified');
     const finish = FINISH_REASONS.has(unified) ? String(unified) : 'other';
+    // Provider packages report a connection that broke off, and a server without a reason, as `other` without `raw`.
+    if (unified === 'other' && ownProperty(reason, 'raw') === undefined)
+      throw backendError(this.sent, 'ended its reply without a finish reason', { retryable: true });
     if (finish === 'error') throw backendError(this.sent, 'reported an error without a reason', { retryable: true });
     if (this.text === '' && this.toolCalls.length === 0) {
       // The same request would be truncated or filtered again.

@@ -9,7 +9,7 @@ import { compositeId, isWellFormed } from '../../base/composite-id.js';
 import { LoopError } from '../../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { Clock } from '../../journal/clock.js';
-import type { DefinedLoop } from '../../loops/defined-loop.js';
+import { type DefinedLoop, innerLoopOf, toolNameIn } from '../../loops/defined-loop.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import { type AnswersRequest, type PromptRequest, parseChatId, readChatRequest } from './chat-request.js';
@@ -133,12 +133,16 @@ export function chatHandler(options: ChatOptions): ChatHandler {
  * @example uiMessages(envelopes, { kindOf: toolKinds(host, 'support') })
  */
 export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | DefinedLoop): ToolKindLookup {
-  const definition = typeof agent === 'string' ? host.registry.find(agent)?.definition : agent.definition;
-  const spec = definition?.composite?.agent;
-  const [tools, handoffs] = [new Set(spec?.tools), new Set(spec?.handoffs)];
+  const registered = typeof agent === 'string' ? host.registry.find(agent) : undefined;
+  const definedLoop = typeof agent === 'string' ? registered?.definedLoop : agent;
+  const spec = (registered ?? definedLoop)?.definition.composite?.agent;
+  const idsByName = (ids: readonly string[] = []): ReadonlyMap<string, string> =>
+    new Map(ids.map((id) => [toolNameIn(definedLoop, id), id]));
+  const [tools, handoffs] = [idsByName(spec?.tools), idsByName(spec?.handoffs)];
   return (name) => {
     if (handoffs.has(name)) return 'handoff';
-    return tools.has(name) ? host.registry.find(name)?.definition.kind : undefined;
+    const id = tools.get(name);
+    return id === undefined ? undefined : (innerLoopOf(definedLoop, id) ?? host.registry.find(id))?.definition.kind;
   };
 }
 

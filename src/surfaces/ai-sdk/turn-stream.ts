@@ -44,7 +44,9 @@ export interface ChatHost {
     turns(sessionId: string): Promise<readonly TurnStatus[]>;
     approvals(sessionId: string): Promise<readonly Approval[]>;
   };
-  readonly registry: { find(id: string): { readonly definition: LoopDef } | undefined };
+  readonly registry: {
+    find(id: string): { readonly definition: LoopDef; readonly definedLoop?: DefinedLoop | undefined } | undefined;
+  };
 }
 
 /** The stream of one running turn. */

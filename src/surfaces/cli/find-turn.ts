@@ -1,4 +1,4 @@
-/** Finds turns by id, by session id, or by a unique prefix of the turn id. */
+/** Finds turns by id, by session id, by a unique prefix of the turn id, or as `last`, the newest turn. */
 import { LoopError } from '../../base/errors.js';
 import type { Host } from '../../host/host.js';
 import type { TurnStatus } from '../../protocol/trace.js';
@@ -15,11 +15,16 @@ export function assertSessionId(session: string | undefined): void {
   throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a dot.');
 }
 
+/** The reference to the turn that started last. */
+const LAST_TURN = 'last';
+
 /**
  * Returns the turn with this id, the turns with this session id, or the turn whose id begins with the reference, of at
- * least four characters. Throws TURN_NOT_FOUND if there is none, and a UsageError if several ids begin with it.
+ * least four characters; for `last`, the newest turn. Throws TURN_NOT_FOUND if there is none, and a UsageError if
+ * several ids begin with it.
  */
 export async function findTurns(host: Host, reference: string): Promise<readonly TurnStatus[]> {
+  if (reference === LAST_TURN) return [await newestTurn(host)];
   try {
     return await host.archive.status(reference);
   } catch (thrown) {
@@ -30,6 +35,12 @@ export async function findTurns(host: Host, reference: string): Promise<readonly
     if (matches.length === 0) throw thrown;
     return [requireSingleTurn(matches, reference)];
   }
+}
+
+async function newestTurn(host: Host): Promise<TurnStatus> {
+  const newest = (await host.archive.turns()).at(-1);
+  if (newest === undefined) throw new LoopError('TURN_NOT_FOUND', 'There is no turn in the store.', { id: LAST_TURN });
+  return newest;
 }
 
 /** Returns the only turn that the reference matches. Throws TURN_NOT_FOUND, or a UsageError if it matches several. */

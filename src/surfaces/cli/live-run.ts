@@ -1,9 +1,10 @@
-/** Runs a turn with live terminal output: the call tree, a hint after an interruption, and the result. */
+/** Runs a turn with live terminal output: the call tree or its progress, a hint after an interruption, and the result. */
 import type { TurnOptions } from '../../host/host.js';
 import type { TraceEvent, TurnResult } from '../../protocol/trace.js';
 import type { Pricing } from '../../views/trace-tree.js';
 import { exitCodeOf, outcomeLines, summaryLineOf } from './outcome.js';
 import type { Terminal } from './terminal.js';
+import { TurnProgress } from './turn-progress.js';
 
 /** Options of `runWithLiveOutput`. */
 interface LiveRunOptions {
@@ -13,27 +14,33 @@ interface LiveRunOptions {
   readonly watch: boolean;
 }
 
-/** Runs a turn with `work` and, with `watch`, shows its call tree on stderr. */
+/** Runs a turn with `work`. Shows on stderr the call tree with `watch`, or else a line of progress after a second. */
 export async function runWithLiveOutput(
   { terminal, price, watch }: LiveRunOptions,
   work: (options: TurnOptions) => Promise<TurnResult>,
 ): Promise<TurnResult> {
-  const tree = watch ? await createLiveTree(terminal, price) : undefined;
+  const display = watch ? await createLiveTree(terminal, price) : createProgress(terminal);
   let startedTurnId: string | undefined;
   const onTurn = (turnId: string): void => {
     startedTurnId = turnId;
   };
-  const onEvent = (event: TraceEvent): void => tree?.apply(event);
+  const onEvent = (event: TraceEvent): void => display?.apply(event);
   terminal.onInterrupt = () => {
-    tree?.end();
+    display?.end();
     return interruptionMessage(startedTurnId);
   };
   try {
     return await work({ onTurn, onEvent });
   } finally {
     terminal.onInterrupt = undefined;
-    tree?.end();
+    display?.end();
   }
+}
+
+/** Returns the progress display of a terminal; undefined if stderr is no terminal or the output is JSON. */
+function createProgress(terminal: Terminal): TurnProgress | undefined {
+  const isShown = terminal.isProgressEnabled && terminal.streams.stderr.isTTY === true;
+  return isShown ? new TurnProgress((text) => terminal.showProgress(text), Date.now) : undefined;
 }
 
 async function createLiveTree(terminal: Terminal, price: Pricing) {

@@ -10,10 +10,18 @@ const { stdin, env } = process;
 const [stdout, stderr] = [createOutput(process.stdout), createOutput(process.stderr)];
 const terminal = new Terminal({ stdin, stdout, stderr, env, cwd: process.cwd() });
 
+const exitInterrupted = (message: string): never => {
+  terminal.printToStderr(message);
+  process.exit(exitCodes.interrupted);
+};
+let isInterrupted = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    terminal.printToStderr(terminal.onInterrupt?.() ?? 'Interrupted.');
-    process.exit(exitCodes.interrupted);
+    const cleanUp = isInterrupted ? undefined : terminal.onInterrupt;
+    isInterrupted = true;
+    const message = cleanUp?.() ?? 'Interrupted.';
+    if (typeof message === 'string') exitInterrupted(message);
+    else void message.then(exitInterrupted, fail);
   });
 }
 

@@ -1,4 +1,6 @@
 /** Opens the host of a verb on the store of the settings. Other processes may use the same store. */
+import { dirname } from 'node:path';
+import { trustAdvice } from '../../base/permits.js';
 import {
   type ComposedHost,
   composeHost,
@@ -8,6 +10,7 @@ import {
   type ProjectSettings,
 } from '../compose.js';
 import type { Terminal } from './terminal.js';
+import { sanitizeText } from './terminal-text.js';
 
 interface OpenHostOptions {
   /** The loops that the host can run. */
@@ -18,6 +21,15 @@ interface OpenHostOptions {
 
 /** A host, and the function that closes its store. If this process owned the store, another one takes over. */
 type OpenHost = Pick<ComposedHost, 'host' | 'close'>;
+
+/** Says that the keys of `.env` are not read, if there are any and its directory is not trusted. */
+export function warnUntrustedEnvFile({ envFile }: ProjectSettings, terminal: Terminal): void {
+  if (envFile === undefined || envFile.isTrusted || envFile.names.length === 0) return;
+  const directory = sanitizeText(dirname(envFile.file));
+  terminal.printToStderr(
+    `The keys in .env are not used, because ${directory} is not trusted. ${trustAdvice(directory)}`,
+  );
+}
 
 /** Opens a host whose notices are printed to stderr. */
 export function openHost(settings: ProjectSettings, options: OpenHostOptions, terminal: Terminal): Promise<OpenHost> {

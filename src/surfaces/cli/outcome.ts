@@ -1,4 +1,6 @@
 /** Describes the result of a turn in messages for the terminal: the error, the pending items, and the next command. */
+import { firstLocationOf } from '../../base/error-stack.js';
+import { signalNameProblem } from '../../loops/signal-name.js';
 import type { PendingItem, TraceEvent, TurnResult } from '../../protocol/trace.js';
 import { exitCodeOfError } from './error-report.js';
 import { formatDuration, sanitizeMessage, sanitizeText } from './terminal-text.js';
@@ -43,15 +45,26 @@ export function outcomeLines(result: TurnResult): readonly string[] {
   const { error } = result;
   return [
     `${sanitizeText(error.code)}: ${sanitizeMessage(error.message)}`,
+    ...locationLines(error.stack),
     ...failedStepLines(error.details),
     ...adviceLines(result, error.code),
   ];
 }
 
-/** Returns the next command. `rondo approve` and `rondo deny` resume the turn; other items need `rondo resume`. */
+/** Returns the first place in the user's code of a stack, relative to the working directory; no line if there is none. */
+export function locationLines(stack: string | undefined): readonly string[] {
+  const location = stack === undefined ? undefined : firstLocationOf(stack);
+  if (location === undefined) return [];
+  const directory = `${process.cwd()}/`;
+  return [`at ${sanitizeText(location.startsWith(directory) ? location.slice(directory.length) : location)}`];
+}
+
+/** Returns the next command. `approve`, `deny` and `signal` resume the turn; other items need `rondo resume`. */
 function nextStepLines(pending: readonly PendingItem[], turnId: string): readonly string[] {
-  const needsResume = pending.length === 0 || pending.some(({ kind }) => kind !== 'approval');
-  return needsResume ? [`Then: rondo resume ${sanitizeText(turnId)}`] : ['For details: rondo approvals'];
+  const kinds = new Set(pending.map(({ kind }) => kind));
+  const needsResume = pending.length === 0 || kinds.has('doubt') || kinds.has('timer');
+  if (needsResume) return [`Then: rondo resume ${sanitizeText(turnId)}`];
+  return kinds.has('approval') ? ['For details: rondo approvals'] : [];
 }
 
 /** Returns the commands that answer an approval. */
@@ -65,13 +78,22 @@ export function pendingLines({ kind, name, until, id = '', ...item }: PendingIte
   if (kind === 'timer') return [`Waits until ${until} (${key}).`];
   if (kind === 'approval')
     return [`Waits for approval ${sanitizeText(id)}. Answer with one of:`, ...answerCommands(sanitizeText(id))];
-  if (kind === 'signal') return [`Waits for the signal "${sanitizeText(name ?? '')}" (${key}).`];
+  if (kind === 'signal')
+    return [`Waits for the signal "${sanitizeText(name ?? '')}" (${key}).`, ...signalCommand(key, name)];
   return [
     `It is unknown whether "${sanitizeText(name ?? '')}" happened (${key}). Find out, then resolve it:`,
     `  rondo resolve ${key} --retry           it did not happen: perform it`,
     `  rondo resolve ${key} --result JSON     it happened with this result`,
     `  rondo resolve ${key} --fail            record it as failed`,
   ];
+}
+
+/** Returns the command that sends a signal to the turn of a wait; none if its name is reserved. */
+function signalCommand(key: string, name = ''): readonly string[] {
+  if (signalNameProblem(name) !== undefined) return [];
+  const shown = sanitizeText(name);
+  const quoted = /^[\w.:@-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
+  return [`  rondo signal ${key.split('/', 1)[0]} ${quoted} --payload JSON`];
 }
 
 function failedStepLines(details: unknown): readonly string[] {

@@ -1,7 +1,9 @@
 /** Parses the command line, runs the verb and reports errors. */
 import { Command, CommanderError } from 'commander';
+import { nearestWord } from '../../base/nearest-word.js';
 import { type Flags, UsageError } from '../settings.js';
 import { reportError } from './error-report.js';
+import { PERMISSION_FLAGS, SETTING_FLAGS } from './setting-flags.js';
 import type { Terminal } from './terminal.js';
 import { exitCodes, type Verb, type VerbOptions } from './verb.js';
 import { verbs } from './verbs.js';
@@ -9,32 +11,18 @@ import { verbs } from './verbs.js';
 /** The version that `rondo --version` prints. */
 export const VERSION = '0.1.0';
 
-const SETTING_FLAGS: readonly (readonly [flags: string, help: string])[] = [
-  ['--data <dir>', 'the directory of the journal (RONDO_DATA; default .rondo)'],
-  ['--loops <dir>', 'the directory of the definitions (RONDO_LOOPS; default loops)'],
-  ['--config <file>', 'the config of the project (RONDO_CONFIG; default rondo.toml if it exists)'],
-  ['--store <url>', 'sqlite:, sqlite:PATH or memory: (RONDO_STORE; default sqlite: in the data directory)'],
-  ['--engine <name>', 'the engine that runs turns (RONDO_ENGINE; default local)'],
-];
-
-/** Permissions of the operator. Each flag may be repeated. */
-const PERMISSION_FLAGS: readonly (readonly [flags: string, help: string])[] = [
-  ['--trust <dir>', 'allow definitions of this directory to run code; may be repeated (RONDO_TRUST, see: rondo trust)'],
-  ['--send <var=host>', 'allow this variable to be sent to this host; may be repeated (RONDO_SEND)'],
-  ['--reach <host>', 'allow connections to this non-public host; may be repeated (RONDO_REACH)'],
-];
-
 const EXIT_CODE_HELP = `
 Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification failed, 64 usage error,
 70 internal error or broken setup, 130 interrupted.
 `;
 
 /** Verbs whose JSON output is one document per line. */
-const NDJSON_VERBS: ReadonlySet<string> = new Set(['trace', 'events', 'chat']);
+const NDJSON_VERBS: ReadonlySet<string> = new Set(['trace', 'events', 'chat', 'dev']);
 
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const json = args.includes('--json');
+  terminal.isProgressEnabled = !json;
   let code: number = exitCodes.ok;
   let verbName: string | undefined;
   const program = createProgram(terminal, async (verb, verbArgs, options, flags) => {
@@ -44,13 +32,26 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     code = await handler({ args: verbArgs, options, settingsInput: { flags, env, cwd }, terminal, json });
   });
   try {
-    await program.parseAsync([...args], { from: 'user' });
+    assertHelpTopic(args);
+    // Without arguments, the help is what the user wants to see, not an error.
+    await program.parseAsync(args.length === 0 || args.join(' ') === 'help help' ? ['--help'] : [...args], {
+      from: 'user',
+    });
     return code;
   } catch (thrown) {
     if (thrown instanceof CommanderError) return reportParseError(thrown, terminal, json);
     // Line-delimited output contains only its own documents, so its errors go to stderr only.
     return reportError(thrown, terminal, json && !NDJSON_VERBS.has(verbName ?? ''));
   }
+}
+
+/** Throws a UsageError for `rondo help` with the name of a verb that does not exist. */
+function assertHelpTopic([verb, topic]: readonly string[]): void {
+  const names = ['help', ...verbs.map(({ name }) => name)];
+  if (verb !== 'help' || topic === undefined || topic.startsWith('-') || names.includes(topic)) return;
+  const suggestion = nearestWord(topic, names);
+  const hint = suggestion === undefined ? '' : ` Did you mean "${suggestion}"?`;
+  throw new UsageError(`There is no verb "${topic}".${hint} See: rondo --help`);
 }
 
 type RunVerb = (verb: Verb, args: readonly string[], options: VerbOptions, flags: Flags) => Promise<void>;
@@ -108,9 +109,11 @@ function examplesOf({ examples }: Verb): string {
 }
 
 /** Commander throws for help and the version too; everything else is a usage error. */
-async function reportParseError({ code, message }: CommanderError, terminal: Terminal, json: boolean): Promise<number> {
+async function reportParseError(error: CommanderError, terminal: Terminal, json: boolean): Promise<number> {
+  const { code, message, exitCode } = error;
   if (code === 'commander.helpDisplayed' || code === 'commander.version') return exitCodes.ok;
-  if (code === 'commander.help') return exitCodes.usage;
+  // Help that was requested has the exit code 0; help because the verb is missing has another one.
+  if (code === 'commander.help') return exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const text = message.replace(/^error: /, '').replace(/\n+/g, ' ');
   const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?)]$/.test(text) ? '' : '.'}`;
   return reportError(new UsageError(`${sentence} See: rondo --help`), terminal, json);

@@ -32,6 +32,8 @@ export interface RenderTreeOptions {
   readonly color: boolean;
   readonly width: number;
   readonly price?: Pricing;
+  /** Renders details below each call. */
+  readonly details?: NonNullable<TreeLayoutOptions['details']>;
   /**
    * The maximum number of children of a call. Successful children beyond it are only counted; others are always shown.
    * @default no limit
@@ -50,6 +52,8 @@ export interface TreeLayoutOptions {
   readonly fold?: boolean;
   /** True if notes are omitted and errors have one line. */
   readonly terse?: boolean;
+  /** Returns the rows to show below a call, in at most `columns` columns. Calls that are folded have none. */
+  readonly details?: (callId: string, columns: number) => readonly (readonly TextSpan[])[];
   /** The mark of running calls, and the current time, up to which their duration counts. */
   readonly running?: { readonly mark: string; readonly now: number };
 }
@@ -130,6 +134,7 @@ function rowsBelow(position: TreePosition, options: TreeLayoutOptions): (TreeRow
   const rows: (TreeRow | TreePosition)[] = [];
   const lead = (hasNext: boolean): string => `${bars}${hasNext ? '│ ' : '  '}`;
   const hasBranches = shown.length > 0 || hidden > 0;
+  if (!isFolded) rows.push(...detailRows(node, lead(hasBranches), options));
   if (isFolded || !isErrorShownByChild(node)) rows.push(...errorRows(node, lead(hasBranches), options));
   if (hidden > 0)
     rows.push(noteRow(`${bars}${shown.length > 0 ? '├─ ' : '└─ '}`, [[`… ${formatCount(hidden)} more ok`, 'dim']]));
@@ -188,6 +193,10 @@ function errorRows({ error }: CallNode, lead: string, { width, terse }: TreeLayo
   const columns = Math.max(1, width - widthOf(lead));
   const lines = wrapWords(formatError(error), columns, terse === true ? 1 : MAX_ERROR_LINES);
   return lines.map((text) => noteRow(lead, [[text, 'red']]));
+}
+
+function detailRows({ callId }: CallNode, lead: string, { width, details }: TreeLayoutOptions): TreeRow[] {
+  return (details?.(callId, width - widthOf(lead)) ?? []).map((spans) => noteRow(lead, spans));
 }
 
 /** Formats an error in one line. */

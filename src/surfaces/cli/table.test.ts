@@ -39,7 +39,7 @@ verifies('cli.tree', 'columns are aligned, and lines have no trailing spaces', (
 });
 
 verifies('cli.tree', 'a table is never wider than the terminal', () => {
-  expect(renderTable(rows, { width: 44 }).split('\n')[0]).toBe('hello              1.0.0   prompt  Greets a…');
+  expect(renderTable(rows, { width: 44 }).split('\n')[0]).toBe('hello          1.0.0   prompt  Greets a per…');
   const long = ['x'.repeat(500), 'y'.repeat(500), 'z'];
   for (const width of [1, 5, 20, 60]) {
     for (const line of renderTable([...rows, long], { width }).split('\n'))
@@ -60,4 +60,13 @@ verifies('cli.tree', 'a cell cannot control the terminal, and its colour does no
     '\u001b[32mok\u001b[39m     a\\x1b[2J⏎b',
     'error  c',
   ]);
+});
+
+verifies('cli.tree', 'all columns of the list of turns are visible in 60 columns', () => {
+  const head = ['TURN', 'LOOP', 'STATUS', 'STARTED', 'TOOK', ''];
+  const row = ['s-7ed8f1cbc2a8ee93.1', 'summarise-article@1.0.0', 'interrupted', '12 min ago', '1.24 s', ''];
+  const [first, second] = renderTable([row], { width: 60, head }).split('\n');
+  for (const name of head) expect(first).toContain(name);
+  expect(second).toMatch(/^s-7ed8f.*… {2}summari.*… {2}interr.*1[.]24 s$/);
+  expect(widthOf(second ?? '')).toBeLessThanOrEqual(60);
 });

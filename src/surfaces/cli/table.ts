@@ -27,12 +27,18 @@ interface TableOptions {
 
 const COLUMN_GAP = '  ';
 
-/** Renders a table without a trailing newline. Long cells are truncated. */
+/** A column is not made narrower than this to fit the table on the terminal. */
+const MIN_COLUMN_WIDTH = 8;
+
+/**
+ * Renders a table without a trailing newline. Long cells are truncated; if the table is wider than the terminal, the
+ * widest columns are made narrower, so that every column stays visible.
+ */
 export function renderTable(rows: readonly (readonly TableCell[])[], options: TableOptions): string {
   const { width, head, align = [] } = options;
   const body = rows.map((row) => row.map(sanitizeCell));
   const allRows = head === undefined ? body : [head.map((text) => sanitizeCell([text, 'dim'])), ...body];
-  const widths = columnWidths(allRows, Math.max(12, Math.floor(width / 2)));
+  const widths = fittedWidths(columnWidths(allRows, Math.max(12, Math.floor(width / 2))), width);
   const colors = createColors(options.color === true);
   const lines = allRows.map((row) => {
     const spans = row.flatMap(([text, style], column): TextSpan[] => {
@@ -60,4 +66,16 @@ function columnWidths(rows: readonly (readonly TextSpan[])[], maxWidth: number):
     for (const [column, [text]] of row.entries())
       widths[column] = Math.max(widths[column] ?? 0, Math.min(widthOf(text), maxWidth));
   return widths;
+}
+
+/** Makes the widest columns narrower until the table fits, or until no column can be made narrower. */
+function fittedWidths(widths: readonly number[], tableWidth: number): number[] {
+  const fitted = [...widths];
+  const available = tableWidth - COLUMN_GAP.length * Math.max(0, fitted.length - 1);
+  for (let excess = fitted.reduce((sum, width) => sum + width, 0) - available; excess > 0; excess--) {
+    const widest = Math.max(...fitted);
+    if (widest <= MIN_COLUMN_WIDTH) break;
+    fitted[fitted.lastIndexOf(widest)] = widest - 1;
+  }
+  return fitted;
 }

@@ -29,9 +29,12 @@ export class Terminal {
   readonly streams: Streams;
   /**
    * Called on SIGINT (Ctrl-C), SIGTERM and SIGHUP, before the process exits. Cleans up and returns the message to
-   * print.
+   * print. A second signal exits without waiting for it.
    */
-  onInterrupt: (() => string) | undefined;
+  onInterrupt: (() => string | Promise<string>) | undefined;
+  /** False if progress is not shown: the output is JSON for a program. */
+  isProgressEnabled = true;
+  private hasProgressLine = false;
   /** The first error of each stream. */
   private readonly writeErrors = new Map<StreamName, NodeJS.ErrnoException>();
 
@@ -73,6 +76,7 @@ export class Terminal {
   /** Writes a line to stderr. */
   printToStderr(line: string): void {
     const { stderr } = this.streams;
+    this.removeProgressLine();
     stderr.write(/* guard: message-escaped */ sanitizeOutput(`${line}\n`, this.displayOf(stderr).color));
   }
 
@@ -87,7 +91,14 @@ export class Terminal {
       text === undefined
         ? ''
         : truncate(/* guard: progress-escaped */ sanitizeOutput(text, false), this.lineWidth(stderr) - 1);
+    if (text === undefined && !this.hasProgressLine) return;
+    this.hasProgressLine = text !== undefined;
     stderr.write(`\r${ERASE_LINE}${line}`);
+  }
+
+  /** Removes the progress from a terminal, so that the next line does not follow it. */
+  private removeProgressLine(): void {
+    if (this.hasProgressLine) this.showProgress(undefined);
   }
 
   /** Waits until all pending writes are done. */

@@ -1,21 +1,21 @@
 /** Declares the verbs of the command line with their help texts. Handlers are imported when a verb is used. */
+import { AS_FLAG, JSON_FLAG, startVerbs, systemVerbs } from './system-verbs.js';
 import type { Verb } from './verb.js';
 
-const JSON_FLAG = ['--json', 'print JSON on stdout'] as const;
 const WATCH_FLAG = ['--watch', 'show the call tree while the turn runs'] as const;
 
-const AS_FLAG = ['--as <who>', 'the name to record, which is not authenticated (default your login)'] as const;
+const FULL_FLAG = ['--full', 'do not shorten long values'] as const;
 
-const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP, SYSTEM_GROUP] = [
+const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP] = [
   'Run',
   'Definitions',
   'Inspect',
   'Answer',
-  'System',
 ] as const;
 
 /** All verbs, in the order in which the help lists them. */
 export const verbs: readonly Verb[] = [
+  ...startVerbs,
   {
     name: 'run',
     group: RUN_GROUP,
@@ -68,6 +68,15 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/resume.js')).resume,
   },
   {
+    name: 'retry',
+    group: RUN_GROUP,
+    arguments: '<turn>',
+    description: 'Retry a failed turn: continue it where it failed, and keep what succeeded.',
+    options: [WATCH_FLAG, JSON_FLAG],
+    examples: ['rondo retry s-1f0c', 'rondo retry s-1f0c --json'],
+    load: async () => (await import('./verbs/retry.js')).retry,
+  },
+  {
     name: 'cancel',
     group: RUN_GROUP,
     arguments: '<turn>',
@@ -88,10 +97,12 @@ export const verbs: readonly Verb[] = [
   {
     name: 'show',
     group: DEFINITIONS_GROUP,
-    arguments: '<loop>',
-    description: 'Show a definition with its digest, its versions and its callers.',
-    options: [['--version <version>', 'the version of the loop (default the newest)'], JSON_FLAG],
-    examples: ['rondo show hello', 'rondo show hello@1.0.0 --json'],
+    arguments: '<loop|turn>',
+    description:
+      'Show a definition with its digest, versions and callers; or a turn with the input, prompts, replies, output ' +
+      'and usage of every call. The id of a loop takes precedence over a turn.',
+    options: [['--version <version>', 'the version of the loop (default the newest)'], FULL_FLAG, JSON_FLAG],
+    examples: ['rondo show hello', 'rondo show hello@1.0.0 --json', 'rondo show last --full'],
     load: async () => (await import('./verbs/show.js')).show,
   },
   {
@@ -120,18 +131,23 @@ export const verbs: readonly Verb[] = [
     name: 'status',
     group: INSPECT_GROUP,
     arguments: '<turn>',
-    description: 'Show the status of a turn, or of all turns of a session.',
-    options: [JSON_FLAG],
-    examples: ['rondo status s-1f0c', 'rondo status my-session --json'],
+    description: 'Show the status of a turn, or of all turns of a session, with input, output and usage.',
+    options: [FULL_FLAG, JSON_FLAG],
+    examples: ['rondo status last', 'rondo status s-1f0c --full', 'rondo status my-session --json'],
     load: async () => (await import('./verbs/status.js')).status,
   },
   {
     name: 'trace',
     group: INSPECT_GROUP,
     arguments: '<turn>',
-    description: 'Show the trace of a turn: as a tree, or with --json one event per line.',
-    options: [['--json', 'print one TraceEvent per line']],
-    examples: ['rondo trace s-1f0c', 'rondo trace s-1f0c --json | head -1'],
+    description:
+      'Show the trace of a turn: as a tree with input, prompts, replies and output, or with --json one event per line.',
+    options: [
+      FULL_FLAG,
+      ['--follow', 'print what is recorded, then everything new until the turn ends, whichever process runs it'],
+      ['--json', 'print one TraceEvent per line'],
+    ],
+    examples: ['rondo trace last', 'rondo trace s-1f0c --follow', 'rondo trace s-1f0c --json | head -1'],
     load: async () => (await import('./verbs/trace.js')).trace,
   },
   {
@@ -141,9 +157,16 @@ export const verbs: readonly Verb[] = [
     description: 'Show the conversation of a session: as text on a terminal, otherwise one envelope per line.',
     options: [
       ['--text', 'print text even if stdout is not a terminal'],
+      FULL_FLAG,
+      ['--follow', 'print what is recorded, then everything new until all turns of the session have ended'],
       ['--json', 'print one envelope per line'],
     ],
-    examples: ['rondo events s-1f0c', 'rondo events s-1f0c --text | less', 'rondo events s-1f0c --json | head -1'],
+    examples: [
+      'rondo events last --follow',
+      'rondo events s-1f0c',
+      'rondo events s-1f0c --text | less',
+      'rondo events s-1f0c --json | head -1',
+    ],
     load: async () => (await import('./verbs/events.js')).events,
   },
   {
@@ -223,79 +246,21 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/resolve.js')).resolve,
   },
   {
-    name: 'trust',
-    group: SYSTEM_GROUP,
-    arguments: '[dir]',
-    description:
-      'Allow the definitions of a directory to run code, permanently; without a directory, show all permissions.',
-    options: [['--remove', 'revoke the given permissions'], JSON_FLAG],
-    examples: [
-      'rondo trust',
-      'rondo trust .',
-      'rondo trust . --remove',
-      'rondo trust --send LAB_KEY=llm.example.com',
-      'rondo trust --reach 127.0.0.1:11434',
-    ],
-    load: async () => (await import('./verbs/trust.js')).trust,
-  },
-  {
-    name: 'conformance',
-    group: SYSTEM_GROUP,
-    arguments: '',
-    description: 'Check this runtime, or another one, against LSEM v0.1, the Loop Stack Execution Model.',
+    name: 'signal',
+    group: ANSWER_GROUP,
+    arguments: '<turn> <name>',
+    description: 'Send a signal to a turn, or to any turn of a session, and resume the turn that waits for it.',
     options: [
-      ['--driver <file>', 'an ES module that exports a driver for the runtime under test; it runs as code'],
-      ['--only <ids>', 'only these checks, such as DEF-01,VAL-02'],
-      ['--timeout <ms>', 'the time limit of one check (default 10000)'],
+      ['--payload <json>', 'what the wait receives: JSON, @file, or - for stdin (default nothing)'],
+      ['--id <delivery>', 'an idempotency key: a signal with the same id is received once (default a new one)'],
       JSON_FLAG,
     ],
     examples: [
-      'rondo conformance',
-      'rondo conformance --only DEF-01 --json',
-      'rondo conformance --driver ./driver.mjs --timeout 30000',
+      'rondo signal s-1f0c paid --payload \'{"amount": 5}\'',
+      'rondo signal my-session reload',
+      'rondo signal s-1f0c paid --payload @payment.json --id invoice-17 --json',
     ],
-    load: async () => (await import('./verbs/conformance.js')).conformance,
+    load: async () => (await import('./verbs/signal.js')).signal,
   },
-  {
-    name: 'doctor',
-    group: SYSTEM_GROUP,
-    arguments: '',
-    description: 'Check everything that a turn needs, and explain how to fix problems.',
-    options: [
-      ['--full', 'verify the whole store, regardless of its size'],
-      ['--accept <name>', 'accept the damage of a session, or @anchor or @orphan; may be repeated', 'repeats'],
-      ['--reason <text>', 'the reason to record with --accept'],
-      AS_FLAG,
-      JSON_FLAG,
-    ],
-    examples: [
-      'rondo doctor',
-      'rondo doctor --full --json',
-      'rondo doctor --accept s-1f0c --as ada --reason "test data"',
-    ],
-    load: async () => (await import('./verbs/doctor.js')).doctor,
-  },
-  {
-    name: 'remove',
-    group: SYSTEM_GROUP,
-    arguments: '<session>',
-    description: 'Remove a session with all its data; a record of the removal remains.',
-    options: [
-      ['--yes', 'do not ask for confirmation; required without a terminal'],
-      ['--reason <text>', 'the reason to record'],
-      AS_FLAG,
-      JSON_FLAG,
-    ],
-    examples: ['rondo remove s-1f0c', 'rondo remove s-1f0c --as ada --reason "customer asked" --yes'],
-    load: async () => (await import('./verbs/remove.js')).remove,
-  },
-  {
-    name: 'demo',
-    group: SYSTEM_GROUP,
-    arguments: '',
-    description: 'Kill a running turn and finish it in another process, with no effect performed twice.',
-    options: [],
-    examples: ['rondo demo'],
-    load: async () => (await import('./verbs/demo.js')).demo,
-  },
+  ...systemVerbs,
 ];

@@ -20,6 +20,8 @@ export type FileWarning = BadFile & { readonly mistake: boolean };
 export interface Definitions {
   readonly registry: Registry;
   readonly badFiles: readonly BadFile[];
+  /** The modules that were not imported, because they define no loops, with the reason. */
+  readonly skipped: readonly BadFile[];
   /** Warnings about files that were loaded. */
   readonly warnings: readonly FileWarning[];
   /** The registered loops with their files, in the order in which they were loaded. */
@@ -29,7 +31,7 @@ export interface Definitions {
 /** Returns definitions without loops, for verbs that run none. */
 export async function emptyDefinitions(): Promise<Definitions> {
   const { Registry } = await import('../../loops/registry.js');
-  return { registry: new Registry(), badFiles: [], warnings: [], loops: [] };
+  return { registry: new Registry(), badFiles: [], skipped: [], warnings: [], loops: [] };
 }
 
 /** Loads the definitions of the project's directory, or of the given files and their directories. */
@@ -54,7 +56,9 @@ export async function loadLoops(settings: ProjectSettings, files: readonly strin
   const { loops, badFiles: rejected, warnings } = await registerAll(registry, definitions);
   const badFiles = distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...rejected]);
   addFailures(registry, badFiles);
-  return { registry, loops, badFiles, warnings };
+  // A file that the caller named has been imported.
+  const skipped = distinctBadFiles(loads.flatMap((load) => load.skipped)).filter(({ file }) => !files.includes(file));
+  return { registry, loops, badFiles, skipped, warnings };
 }
 
 /** Returns the configured providers and the default model. Throws a UsageError if the config names an unknown provider. */
@@ -95,7 +99,7 @@ function distinctBadFiles(badFiles: readonly BadFile[]): readonly BadFile[] {
 async function registerAll(
   registry: Registry,
   definitions: readonly FoundDefinition[],
-): Promise<Omit<Definitions, 'registry'>> {
+): Promise<Omit<Definitions, 'registry' | 'skipped'>> {
   const loops: Definitions['loops'][number][] = [];
   const badFiles: BadFile[] = [];
   const warnings: FileWarning[] = [];
@@ -103,6 +107,8 @@ async function registerAll(
     try {
       const definition = 'definition' in item ? item.definition : item.code;
       const registered = registry.add(definition, item.origin);
+      if (loops.some(({ file, registered: other }) => file === item.file && isSameVersion(other, registered)))
+        throw duplicateExportError(registered);
       loops.push({ file: item.file, registered });
       if (registered.warnings.length > 0) warnings.push(...(await locateWarnings(item, registered)));
     } catch (thrown) {
@@ -111,6 +117,16 @@ async function registerAll(
     }
   }
   return { loops, badFiles, warnings };
+}
+
+function isSameVersion({ definition: a }: RegisteredLoop, { definition: b }: RegisteredLoop): boolean {
+  return a.id === b.id && a.version === b.version;
+}
+
+/** Returns the error of a module that exports two loops of one id and version, of which one would replace the other. */
+function duplicateExportError({ definition: { id, version } }: RegisteredLoop): LoopError {
+  const message = `the module exports another loop "${id}" ${version}: rename one of them, or raise its version.`;
+  return new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'exported twice' });
 }
 
 /** A problem at a JSON Pointer of a document. */

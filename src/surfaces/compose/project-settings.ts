@@ -21,9 +21,13 @@ import {
   type SettingsInput,
   UsageError,
 } from '../settings.js';
+import type { EnvFileReport } from './env-file.js';
 
 /** Settings with the complete config of the project. */
-export type ProjectSettings = Settings<ProjectConfig>;
+export interface ProjectSettings extends Settings<ProjectConfig> {
+  /** What the file `.env` of the working directory contributes; undefined if there is none. */
+  readonly envFile?: EnvFileReport;
+}
 
 /**
  * Loads the settings of an invocation. Throws CONFIG_INVALID for an invalid file, and a UsageError for an invalid
@@ -43,7 +47,20 @@ export async function loadSettings(input: SettingsInput): Promise<ProjectSetting
   }
   const settings = resolveSettings(input, config, authority);
   assertLoopsInsideProject(settings, trusts);
-  return settings;
+  return existsSync(join(input.cwd, '.env')) ? addEnvFile(settings, input, trusts) : settings;
+}
+
+/** Adds the keys of `.env` to the environment. The settings themselves have been resolved without them. */
+async function addEnvFile(
+  settings: ProjectSettings,
+  input: SettingsInput,
+  trusts: TrustPredicate,
+): Promise<ProjectSettings> {
+  const { exposeVariables, readEnvFile } = await import('./env-file.js');
+  const envFile = await readEnvFile(input, trusts);
+  if (envFile === undefined) return settings;
+  exposeVariables(input.env, envFile.variables);
+  return { ...settings, env: { ...settings.env, ...envFile.variables }, envFile: envFile.report };
 }
 
 /** The config of a project without one. */

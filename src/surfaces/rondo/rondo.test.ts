@@ -40,6 +40,37 @@ verifies('rondo.run', 'a turn is cancelled when the signal of its caller is abor
   expect(await running).toMatchObject({ status: 'cancelled', reason: 'enough' });
 });
 
+verifies('turn.retry', 'rondo.retry: a failed turn continues where it failed, typed by its loop', async () => {
+  await using rondo = await createRondo({ store: newStore() });
+  let isDown = true;
+  const load = defineLoop({
+    id: 'load',
+    input: z.string(),
+    output: z.number(),
+    safety: 'idempotent',
+    tool: (name) => {
+      if (isDown) throw new Error(`${name} is down.`);
+      return name.length;
+    },
+  });
+  const sum = defineLoop({
+    id: 'sum',
+    input: z.array(z.string()),
+    output: z.number(),
+    run: async (names, scope) => {
+      let total = 0;
+      for (const name of names) total += await scope.call(load, name);
+      return total;
+    },
+  });
+  const thrown = await rondo.output(sum, ['a', 'bb']).catch((error: unknown) => error);
+  expect(thrown).toMatchObject({ code: 'TOOL_FAILED', cause: { message: 'a is down.' } });
+  const [turn] = await rondo.turns();
+  isDown = false;
+  const result = await rondo.retry(turn?.turnId ?? '', sum);
+  expect(result.status === 'ok' && result.output.toFixed(1)).toBe('3.0');
+});
+
 verifies('rondo.options', 'unknown options and stores are refused with the known ones', async () => {
   await expect(createRondo({ stor: 'memory:' } as never)).rejects.toThrow(/stor/);
   await expect(createRondo({ store: 'mysql:' })).rejects.toThrow(/sqlite:PATH or memory:/);

@@ -142,6 +142,15 @@ export class Rondo implements AsyncDisposable {
   }
 
   /**
+   * Continues a failed turn where it failed, and keeps what succeeded; see `Host.retry`. The loop is registered if it is
+   * given. Throws RETRY_REFUSED if the turn has not failed, and TURN_NOT_FOUND if the store has no such turn.
+   */
+  async retry<O = unknown>(turnId: string, loop?: TypedLoop<O>): Promise<TurnResult<O>> {
+    this.registerIfGiven(loop);
+    return (await this.runs.track(turnId, this.host.retry(turnId))) as TurnResult<O>;
+  }
+
+  /**
    * Continues every turn that is paused or interrupted, for example after a restart. Returns one result for each; a turn
    * that cannot be continued here, because its loop is not registered, has an error.
    */

@@ -59,6 +59,6 @@ export function outputOf<O>(result: TurnResult<O>): O {
   if (result.status === 'ok') return result.output;
   if (result.status === 'paused') throw new TurnPaused(result);
   if (result.status === 'stopped') throw new TurnStopped(result);
-  const { code, message, details, cause } = result.error as typeof result.error & { readonly cause?: unknown };
-  throw new LoopError(code, message, details, cause);
+  const { details, ...error } = result.error;
+  throw LoopError.fromErrorRecord(details === undefined ? error : { ...error, data: details }, result.error.cause);
 }

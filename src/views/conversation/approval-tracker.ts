@@ -182,6 +182,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, args: Json, { at, value }
     root = call;
   }
   const principal = ownProperty(value, 'principal');
+  const build = ownText(value, 'build');
   const approvers = ownProperty(value, 'approvers');
   const expiresAt = ownProperty(value, 'expiresAt');
   const target = parseTarget(ownProperty(value, 'target'));
@@ -194,6 +195,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, args: Json, { at, value }
     arguments: args,
     argumentsDigest: ownText(value, 'argumentsDigest'),
     definitionDigest: ownText(value, 'definition'),
+    ...(build !== '' && { build }),
     ...(target !== undefined && { target }),
     ...(typeof principal === 'string' && { principal }),
     ...(Array.isArray(approvers) && { approvers: approvers.filter((one) => typeof one === 'string') }),

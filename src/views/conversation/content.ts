@@ -14,6 +14,17 @@ export function userTextOf(value: Json | undefined): string {
   return value === undefined ? '' : JSON.stringify(value);
 }
 
+/** Returns a text unchanged, and any other value as JSON. */
+export function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Returns the text of a prompt's output: the text itself, that of an object with only a text, or else JSON. */
+export function answerTextOf(output: Json): string {
+  const text = ownProperty(output, 'text');
+  return typeof text === 'string' && Object.keys(output as object).length === 1 ? text : textOf(output);
+}
+
 /** Returns the trigger in the input of a turn; undefined if there is none. */
 export function triggerOf(input: Json | undefined): TriggerContent | undefined {
   const trigger = ownProperty(input, 'trigger');

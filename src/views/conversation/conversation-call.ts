@@ -27,6 +27,8 @@ interface TrackedEffect {
 
 /** An open call and the state that its envelopes need. */
 export interface ConversationCall extends OpenCall {
+  /** The kind of the loop's body; undefined for a tool, a composite of steps, and calls of earlier versions. */
+  readonly bodyKind: string | undefined;
   readonly startedAt: number;
   readonly input: Json | undefined;
   agent: AgentState | undefined;
@@ -35,8 +37,6 @@ export interface ConversationCall extends OpenCall {
   trackedEffect: TrackedEffect | undefined;
   /** The output that the tool streamed. */
   streamedOutput: string;
-  /** For a root call: true if it contains an agent. */
-  hasAgent: boolean;
 }
 
 /**
@@ -75,7 +75,7 @@ export function enclosingGenerationId(call: ConversationCall): string {
 }
 
 /** Returns the root call of the turn that contains a call. */
-export function rootCallOf(call: ConversationCall): ConversationCall {
+function rootCallOf(call: ConversationCall): ConversationCall {
   let root = call;
   while (root.parent !== undefined) root = root.parent;
   return root;

@@ -12,7 +12,7 @@ import type { Channel } from './channel.js';
 /**
  * Version of the protocol, raised with every incompatible change. Processes with different versions refuse each other.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 const NONCE_PATTERN = /^[0-9a-f]{32}$/;
 const MAX_HANDSHAKE_LINE_CHARS = 1000;

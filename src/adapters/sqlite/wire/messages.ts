@@ -63,6 +63,9 @@ const isWireError: ValueCheck = (value) => matchesShape(value, { family: isShort
 const isProcessId: ValueCheck = (value) => matchesShape(value, { pid: isNonNegativeInteger, start: isShortString });
 const isHeldSessionList: ValueCheck = (value) =>
   Array.isArray(value) && value.every((item) => matchesShape(item, { session: isShortString, turn: isShortString }));
+const isDueTurn: ValueCheck = (value) =>
+  matchesShape(value, { session: isShortString, turn: isShortString, dueAt: isNonNegativeInteger });
+const isDueTurnList: ValueCheck = (value) => Array.isArray(value) && value.every(isDueTurn);
 const isSnapshot: ValueCheck = (value) =>
   matchesShape(value, { nextSeq: isNonNegativeInteger, tailDigest: isShortString, state: isJsonWithinDepth });
 
@@ -70,6 +73,11 @@ const optional =
   (check: ValueCheck): ValueCheck =>
   (value) =>
     value === undefined || check(value);
+/** A time, or the integer before the first one. */
+const isTimeBound: ValueCheck = (value) => value === -1 || isNonNegativeInteger(value);
+const DUE_CHANGE_SHAPE: MessageShape = { turn: isShortString, dueAt: optional(isNonNegativeInteger) };
+const isOptionalDueList: ValueCheck = (value) =>
+  value === undefined || (Array.isArray(value) && value.every((item) => matchesShape(item, DUE_CHANGE_SHAPE)));
 const isStringList: ValueCheck = (value) => Array.isArray(value) && value.every(isString);
 const isSessionPosition: ValueCheck = (value) =>
   matchesShape(value, { blob: optional(isString), bad: isStringList, next: isNonNegativeInteger, prev: isShortString });
@@ -91,6 +99,10 @@ const REQUEST_SHAPES = new Map<string, MessageShape>(
     get: { session: isShortString, digest: isShortString },
     load: { session: isShortString },
     save: { session: isShortString, snapshot: isSnapshot },
+    due: { until: isTimeBound, limit: isNonNegativeInteger, after: optional(isDueTurn) },
+    'next-due': { after: isTimeBound },
+    'is-due-complete': {},
+    'rebuild-due': { turns: isDueTurnList },
     acquire: { session: isShortString, turn: isShortString },
     release: { session: isShortString },
     holdings: {},
@@ -139,7 +151,7 @@ export interface AppendRequest extends ClientRequest, RecordDraft {
 export function parseAppendRequest(message: unknown): AppendRequest | undefined {
   const request = message as AppendRequest | null;
   if (request?.op !== 'append') return undefined;
-  const { i, session, fence, firstSeq, count, body, blobs } = request;
+  const { i, session, fence, firstSeq, count, body, blobs, due } = request;
   const isValid =
     isShortString(session) &&
     isNonNegativeInteger(i) &&
@@ -147,7 +159,7 @@ export function parseAppendRequest(message: unknown): AppendRequest | undefined 
     isNonNegativeInteger(firstSeq) &&
     isNonNegativeInteger(count) &&
     isString(body);
-  return isValid && isOptionalBlobList(blobs) ? request : undefined;
+  return isValid && isOptionalBlobList(blobs) && isOptionalDueList(due) ? request : undefined;
 }
 
 /** Validates a message as a client's answer; undefined if it is not one. */

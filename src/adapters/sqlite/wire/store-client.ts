@@ -137,10 +137,10 @@ export class StoreClient {
 
   /** Sends an append, with the blobs that are to be stored together with it. */
   append(draft: RecordDraft, blobs?: readonly (readonly [string, string])[]): Promise<void> {
-    const { session, fence, firstSeq, count, body } = draft;
+    const { session, fence, firstSeq, count, body, due } = draft;
     return new Promise((resolve, reject) => {
       this.sendRequest({ resolve: resolve as PendingRequest['resolve'], reject }, (i) =>
-        this.channel.sendWithBody({ i, op: 'append', session, fence, firstSeq, count, blobs }, body),
+        this.channel.sendWithBody({ i, op: 'append', session, fence, firstSeq, count, blobs, due }, body),
       );
     });
   }

@@ -8,6 +8,7 @@ import { chmodSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Fault } from '../../../base/errors.js';
+import type { DueTurn } from '../../../journal/due-turns.js';
 import type { Snapshot } from '../../../journal/store.js';
 import type { Json } from '../../../protocol/json.js';
 import { identityAt } from '../files.js';
@@ -70,6 +71,11 @@ const operations = new Map<string, Operation>(
     load: (store: LocalStore, { session }: SessionArgs) => store.snapshots.load(session),
     save: (store: LocalStore, { session, snapshot }: SessionArgs & { snapshot: Snapshot }) =>
       store.snapshots.save(session, snapshot),
+    due: (store: LocalStore, { until, limit, after }: { until: number; limit: number; after?: DueTurn }) =>
+      store.dueTurns.list(until, limit, after),
+    'next-due': (store: LocalStore, { after }: { after: number }) => store.dueTurns.nextDueAt(after),
+    'is-due-complete': (store: LocalStore) => store.dueTurns.isComplete(),
+    'rebuild-due': (store: LocalStore, { turns }: { turns: readonly DueTurn[] }) => store.dueTurns.rebuild(turns),
     record: (store: LocalStore) => store.maintenance.readLog(),
     // Not exclusive: this process serves others, so a step must not block it for long.
     verify: (store: LocalStore, { cursor }: { cursor?: VerifyCursor }) => store.maintenance.verify(cursor, false),
@@ -199,9 +205,10 @@ class ClientConnection {
    * callback.
    */
   private append(request: AppendRequest): void {
-    const { i, firstSeq, count, body, blobs } = request;
+    const { i, firstSeq, count, body, blobs, due } = request;
     const { store } = this.deps;
-    if (!isAppendBody(body, firstSeq, count))
+    const hasOnlyDueTurns = count === 0 && body === '[]' && due !== undefined;
+    if (!hasOnlyDueTurns && !isAppendBody(body, firstSeq, count))
       this.sendError(i, new TypeError('The body of the append does not contain the entries that the append declares.'));
     else if (blobs !== undefined) this.answerWhenDone(request, appendWithBlobs(store, request));
     else {

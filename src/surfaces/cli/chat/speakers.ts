@@ -35,7 +35,8 @@ export class Speakers {
   addEnvelope(envelope: EventEnvelope): void {
     const { type, generationId, content } = envelope;
     if (type === 'tool-call') this.addToolUse(envelope.id, generationId, content);
-    else if (type === 'loop-triggered') this.addSpeaker(generationId, content.parentGenerationId ?? '');
+    else if (type === 'loop-triggered' && content.parentGenerationId !== undefined)
+      this.addSpeaker(generationId, content.parentGenerationId);
     else if (type === 'child-generation') this.replies.delete(content.childGenerationId);
   }
 

@@ -113,6 +113,11 @@ export function toolResultLines(
   return [renderFitted(head, colors, width), ...blocks];
 }
 
+/** Returns the line of a tool that has returned, without its result. */
+export function toolDoneLine({ toolName }: ToolResultContent, colors: Colors, width: number): string {
+  return renderFitted([['✓ ', 'green'], [escapeLine(toolName, MAX_NAME_CHARS)]], colors, width);
+}
+
 /** Returns the lines of a tool error or a denied approval. */
 export function toolErrorLines(content: ToolErrorContent, colors: Colors, width: number): string[] {
   const { toolName, error, isUserRejection } = content;

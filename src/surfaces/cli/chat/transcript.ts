@@ -4,6 +4,7 @@
  * class keeps the state of the screen, but prints nothing itself.
  */
 import type { EventContents, EventEnvelope, ToolCallContent } from '../../../protocol/events.js';
+import type { Json } from '../../../protocol/json.js';
 import type { LiveDelta } from '../../../protocol/live.js';
 import { type Colors, createColors, QUOTE_BAR, type TextStyle } from '../terminal-text.js';
 import { escapeMultiline, renderBlock } from '../untrusted-text.js';
@@ -14,6 +15,7 @@ import {
   agentHeading,
   approvalStatusLine,
   toolCallLine,
+  toolDoneLine,
   toolErrorLines,
   toolResultLines,
 } from './tool-lines.js';
@@ -33,6 +35,11 @@ export interface TranscriptOptions {
    * @default false
    */
   readonly promptsForApprovals?: boolean;
+  /**
+   * True if long texts, arguments and results are rendered completely.
+   * @default false
+   */
+  readonly isFull?: boolean;
 }
 
 /** The source of streamed text. */
@@ -117,6 +124,8 @@ export class Transcript {
       return this.renderOwnLine(yellow('■ Stopped.'));
     }
     if (type === 'generation-failure') return this.renderOwnLine(red('✗ Failed:'), content.error);
+    if (type === 'loop-triggered' && content.parentGenerationId === undefined)
+      return this.renderOwnLine(dim('▸ Loop:'), `${content.triggeredBy} ${content.instructions ?? ''}`.trimEnd());
     if (type === 'trigger') return this.renderOwnLine(dim('▸ Triggered by:'), content.triggerName);
     return '';
   }
@@ -129,16 +138,32 @@ export class Transcript {
   }
 
   private quote(text: string): readonly string[] {
-    return renderBlock(escapeMultiline(text, MAX_TEXT_CHARS).trimEnd(), {
+    return renderBlock(escapeMultiline(text, this.maxTextChars).trimEnd(), {
       colors: this.colors,
       width: this.options.width(),
+    });
+  }
+
+  private get maxTextChars(): number {
+    return this.options.isFull === true ? Number.POSITIVE_INFINITY : MAX_TEXT_CHARS;
+  }
+
+  /** Returns the rows of a value that its line may have shortened; none unless everything is rendered. */
+  private fullValue(value: Json): readonly string[] {
+    if (this.options.isFull !== true) return [];
+    const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+    return renderBlock(escapeMultiline(text).trimEnd(), {
+      colors: this.colors,
+      width: this.options.width(),
+      indent: INDENT,
+      style: 'dim',
     });
   }
 
   private renderUserMessage(text: string): string {
     if (this.options.hidesUserMessage?.(text) === true) return '';
     const width = this.options.width();
-    const rows = renderBlock(escapeMultiline(text, MAX_TEXT_CHARS), {
+    const rows = renderBlock(escapeMultiline(text, this.maxTextChars), {
       colors: this.colors,
       width,
       bar: '› ',
@@ -170,7 +195,7 @@ export class Transcript {
     const { toolCallId, approvalStatus: status } = content;
     const width = this.columnsFor(speaker);
     const isFirst = !this.approvalStatuses.has(id);
-    const lines = isFirst ? [toolCallLine(content, this.colors, width)] : [];
+    const lines = isFirst ? [toolCallLine(content, this.colors, width), ...this.fullValue(content.args)] : [];
     // A denied call is rendered with its tool error.
     const isNewStatus = status !== undefined && status !== 'rejected' && this.approvalStatuses.get(id) !== status;
     if (isNewStatus && !(this.options.promptsForApprovals === true && status === 'pending_approval'))
@@ -193,9 +218,18 @@ export class Transcript {
     const lines =
       unshown === ''
         ? []
-        : renderBlock(unshown, { colors, width, indent: INDENT, style: 'dim', maxRows: MAX_OUTPUT_ROWS });
+        : renderBlock(unshown, {
+            colors,
+            width,
+            indent: INDENT,
+            style: 'dim',
+            maxRows: this.options.isFull === true ? Number.POSITIVE_INFINITY : MAX_OUTPUT_ROWS,
+          });
     const shown = streamed?.text ?? output ?? '';
-    return this.renderAgentLines(generationId, [...lines, ...toolResultLines(content, colors, width, shown)], speaker);
+    const full = this.fullValue(content.result);
+    const result = full.length > 0 ? [toolDoneLine(content, colors, width), ...full] : undefined;
+    const resultLines = result ?? toolResultLines(content, colors, width, shown);
+    return this.renderAgentLines(generationId, [...lines, ...resultLines], speaker);
   }
 
   private renderToolError(generationId: string, content: EventContents['tool-error'], speaker: Speaker): string {

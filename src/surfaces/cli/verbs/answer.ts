@@ -1,18 +1,13 @@
 /** `rondo approve` and `rondo deny`: answer an approval, then resume its turn. */
-import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
 import type { Approval, ApprovalAnswer } from '../../../protocol/approval.js';
 import type { Json } from '../../../protocol/json.js';
-import type { TurnResult } from '../../../protocol/trace.js';
-import { loadSettings, type ProjectSettings } from '../../compose.js';
+import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { readJsonInput } from '../input.js';
-import { runWithLiveOutput } from '../live-run.js';
 import { openHostForRunning } from '../open-host.js';
-import { outcomeLines, summaryLineOf } from '../outcome.js';
-import { pricingOf } from '../pricing.js';
 import { loopPathOf } from '../render-approval.js';
-import type { Terminal } from '../terminal.js';
+import { resumeTurn } from '../resume-turn.js';
 import { sanitizeText } from '../terminal-text.js';
 import { userNameOf } from '../user-name.js';
 import { exitCodes, type Invocation, textOption, type VerbHandler } from '../verb.js';
@@ -48,33 +43,11 @@ async function answerApproval(
     terminal.printToStderr(
       `${approved ? 'Approved' : 'Denied'}: ${sanitizeText(loopPathOf(approval))} (${sanitizeText(approval.id)}).`,
     );
-    const outcome = await resumeTurn(host, approval, settings, terminal);
+    const outcome = await resumeTurn(approval.turnId, { host, settings, terminal }, 'Your answer is recorded.');
     if (json) await terminal.printJson({ approval, approved, ...outcome });
     return exitCodes.ok;
   } finally {
     await close();
-  }
-}
-
-/** Resumes the turn. The answer is recorded even if the turn cannot be resumed. */
-async function resumeTurn(
-  host: Host,
-  { turnId }: Approval,
-  settings: ProjectSettings,
-  terminal: Terminal,
-): Promise<{ readonly turn: TurnResult } | { readonly error: { readonly code: string; readonly message: string } }> {
-  try {
-    const live = { terminal, price: pricingOf(settings.config), watch: false };
-    const turn = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, turnOptions));
-    for (const line of outcomeLines(turn)) terminal.printToStderr(line);
-    terminal.printToStderr(summaryLineOf(turn));
-    return { turn };
-  } catch (thrown) {
-    if (!(thrown instanceof LoopError)) throw thrown;
-    const { code, message } = thrown;
-    terminal.printToStderr(`The turn cannot be resumed. ${code}: ${sanitizeText(message)}`);
-    terminal.printToStderr(`Your answer is recorded. When the problem is fixed: rondo resume ${turnId}`);
-    return { error: { code, message } };
   }
 }
 

@@ -8,7 +8,7 @@ import { ChatController, type ChatControllerDeps, chatReturnHint } from '../chat
 import { Transcript } from '../chat/transcript.js';
 import { findLoop, loopNotFoundError, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
 import { assertSessionId } from '../find-turn.js';
-import { openHost } from '../open-host.js';
+import { openHost, warnUntrustedEnvFile } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
 import { createColors } from '../terminal-text.js';
 import { userNameOf } from '../user-name.js';
@@ -29,6 +29,7 @@ export const chat: VerbHandler = async ({ args, options, settingsInput, terminal
   const { wanted, definitions } = await findLoop(reference, textOption(options.version), settings);
   warnBadFiles(definitions.badFiles, terminal);
   warnIgnoredKeys(definitions.warnings, terminal);
+  warnUntrustedEnvFile(settings, terminal);
   const definition = definitions.registry.find(wanted.id, wanted.version)?.definition;
   if (definition === undefined) throw loopNotFoundError(reference, wanted, definitions);
   if (definition.composite?.agent === undefined)

@@ -21,6 +21,8 @@ interface CheckedFile {
 interface CheckReport {
   readonly ok: boolean;
   readonly files: readonly CheckedFile[];
+  /** Modules that were not imported, because they define no loops. */
+  readonly skipped: readonly Pick<BadFile, 'file' | 'reason'>[];
   readonly dangling: readonly { readonly loop: string; readonly stepIndex: number; readonly missing: string }[];
   readonly inFlight: readonly AffectedTurn[];
 }
@@ -30,6 +32,7 @@ interface AffectedTurn {
   readonly turnId: string;
   readonly loop: string;
   readonly changed: InFlightTurn['changed'];
+  readonly build?: InFlightTurn['build'];
   readonly breaks: boolean;
 }
 
@@ -42,7 +45,7 @@ export const check: VerbHandler = async ({ args, settingsInput, terminal, json }
   const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
   const inFlight = await findInFlightTurns(settings, definitions, terminal);
   const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
-  const report = { ok, files, dangling, inFlight };
+  const report = { ok, files, skipped: definitions.skipped, dangling, inFlight };
   if (json) await terminal.printJson(report);
   else await terminal.print(renderCheckReport(report, createColors(terminal.displayOf().color)));
   return ok ? exitCodes.ok : exitCodes.failed;
@@ -81,10 +84,11 @@ async function findInFlightTurns(
   const { host, close } = await openHost(settings, { definitions, createIfMissing: false }, terminal);
   try {
     const turns = await host.inFlightTurns();
-    return turns.map(({ turn: { turnId, loopId, loopVersion }, changed }) => ({
+    return turns.map(({ turn: { turnId, loopId, loopVersion }, changed, build }) => ({
       turnId,
       loop: `${loopId}@${loopVersion}`,
       changed,
+      ...(build !== undefined && { build }),
       breaks: changed.some(({ breaks }) => breaks),
     }));
   } finally {
@@ -92,23 +96,33 @@ async function findInFlightTurns(
   }
 }
 
-function renderCheckReport({ ok, files, dangling, inFlight }: CheckReport, colors: Colors): string {
+function renderCheckReport(report: CheckReport, colors: Colors): string {
+  const { ok, files, skipped, dangling, inFlight } = report;
   const fileLines = files.flatMap(({ file, ok: isValid, errors, warnings }) => [
     `${isValid ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
     ...errors.map((item) => `     ${describeBadFile({ file, ...item })}`),
     ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBadFile({ file, ...item })}`),
   ]);
+  const skippedLines = skipped.map((item) => `${colors.dim('skip')}  ${describeBadFile(item)}`);
   const danglingLines = dangling.map(
     ({ loop, stepIndex, missing }) =>
       `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
   );
-  const turnLines = inFlight.flatMap(({ turnId, loop, changed }) =>
-    changed.map(({ loop: part, now, breaks, reason = '' }) => {
-      const mark = breaks ? colors.red('bad') : colors.yellow('warning');
-      return `${mark}  turn ${turnId} of ${loop} is in flight, and ${part} is ${now}${breaks ? `: ${sanitizeText(reason)}` : ''}`;
-    }),
-  );
+  const turnLines = inFlight.flatMap((turn) => linesOfTurn(turn, colors));
   const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];
   const verdict = ok ? colors.green('No problems found.') : colors.red('Problems found.');
-  return `${[...fileLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
+  return `${[...fileLines, ...skippedLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
+}
+
+function linesOfTurn({ turnId, loop, changed, build }: AffectedTurn, colors: Colors): readonly string[] {
+  const where = `turn ${turnId} of ${loop} is in flight`;
+  const codeLines = changed.map(({ loop: part, now, parts, breaks, reason = '' }) => {
+    const mark = breaks ? colors.red('bad') : colors.yellow('warning');
+    const named = parts.length === 0 ? `${part} is ${now}` : `${part}: ${parts.join(', ')} changed`;
+    return `${mark}  ${where}, and ${sanitizeText(named)}${breaks ? `: ${sanitizeText(reason)}` : ''}`;
+  });
+  if (build === undefined) return codeLines;
+  const recorded = build.recorded === undefined ? 'without a build' : `under build ${build.recorded}`;
+  const line = `${where}, started ${recorded}, and its approvals are requested again under build ${build.now}`;
+  return [...codeLines, `${colors.yellow('warning')}  ${sanitizeText(line)}`];
 }

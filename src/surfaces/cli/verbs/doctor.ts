@@ -2,7 +2,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Fault } from '../../../base/errors.js';
-import { permitsOf, sendRefusal } from '../../../base/permits.js';
+import { permitsOf, sendRefusal, trustAdvice } from '../../../base/permits.js';
 import {
   type ComposedHost,
   composeHost,
@@ -70,7 +70,7 @@ export const doctor: VerbHandler = async (invocation) => {
   let store: StoreFindings = { findings: [], isDamaged: false };
   try {
     const settings = await loadSettings(settingsInput);
-    findings.push(configFinding(settings), ...(await dataDirectoryFindings(settings)));
+    findings.push(configFinding(settings), ...envFileFindings(settings), ...(await dataDirectoryFindings(settings)));
     store = await storeFindings(settings, invocation);
     findings.push(...store.findings);
     for (const check of [loopFindings, sandboxFindings, backendFindings]) findings.push(...(await check(settings)));
@@ -116,6 +116,16 @@ function nodeFinding(version: string): Finding {
 
 function configFinding({ config }: ProjectSettings): Finding {
   return createFinding('config', 'ok', config.file ?? 'no rondo.toml; the defaults apply');
+}
+
+/** Reports which variables of `.env` are used. */
+function envFileFindings({ envFile }: ProjectSettings): Finding[] {
+  if (envFile === undefined) return [];
+  const { file, isTrusted, names, ignored, problem } = envFile;
+  if (problem !== undefined) return [createFinding('.env', 'warn', `${file}: ${problem}.`)];
+  if (!isTrusted) return [createFinding('.env', 'warn', `${file} is not read.`, trustAdvice(dirname(file)))];
+  const advice = ignored.length === 0 ? undefined : `Only keys are read from it; not read: ${ignored.join(', ')}.`;
+  return [createFinding('.env', 'ok', `${file} sets ${names.join(', ') || 'nothing new'}`, advice)];
 }
 
 /** Checks that the data directory, or its nearest existing parent, is writable. */

@@ -6,7 +6,7 @@ import { findLoop, type LoopReference, missingLoopHints, warnBadFiles, warnIgnor
 import { assertSessionId } from '../find-turn.js';
 import { readJsonInput } from '../input.js';
 import { printResult, runWithLiveOutput } from '../live-run.js';
-import { openHost } from '../open-host.js';
+import { openHost, warnUntrustedEnvFile } from '../open-host.js';
 import { pricingOf } from '../pricing.js';
 import type { Terminal } from '../terminal.js';
 import { listOption, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
@@ -19,6 +19,7 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   const { wanted, definitions } = await findLoop(String(args[0]), textOption(options.version), settings);
   warnBadFiles(definitions.badFiles, terminal);
   warnIgnoredKeys(definitions.warnings, terminal);
+  warnUntrustedEnvFile(settings, terminal);
   const isRegistered = definitions.registry.find(wanted.id, wanted.version) !== undefined;
   const { host, close } = await openHost(settings, { definitions, createIfMissing: isRegistered }, terminal);
   try {

@@ -3,6 +3,7 @@ import type { TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { openHostForReading } from '../open-host.js';
+import { relativeTime } from '../relative-time.js';
 import { formatDuration } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
@@ -22,7 +23,12 @@ export const runs: VerbHandler = async ({ options, settingsInput, terminal, json
     if (json) await terminal.printJson({ runs: shown });
     else if (shown.length > 0) {
       const { renderTable } = await import('../table.js');
-      await terminal.print(`${renderTable(shown.map(rowOf), { ...terminal.displayOf(), head: TABLE_HEAD })}\n`);
+      await terminal.print(
+        `${renderTable(
+          shown.map((turn) => rowOf(turn, Date.now())),
+          { ...terminal.displayOf(), head: TABLE_HEAD },
+        )}\n`,
+      );
     }
     if (matching.length > shown.length)
       terminal.printToStderr(`${matching.length - shown.length} older turns are not shown (see --limit).`);
@@ -35,10 +41,12 @@ export const runs: VerbHandler = async ({ options, settingsInput, terminal, json
 
 const TABLE_HEAD = ['TURN', 'LOOP', 'STATUS', 'STARTED', 'TOOK', ''];
 
-function rowOf(turn: TurnStatus): string[] {
+function rowOf(turn: TurnStatus, now: number): string[] {
   const { turnId, loopId, loopVersion, status, startedAt, durationMs, error, reason } = turn;
   const took = durationMs === undefined ? '' : formatDuration(durationMs);
-  return [turnId, `${loopId}@${loopVersion}`, status, startedAt, took, error?.code ?? reason ?? pendingSummary(turn)];
+  const loop = loopId === '' ? '' : `${loopId}@${loopVersion}`;
+  const started = relativeTime(startedAt, now);
+  return [turnId, loop, status, started, took, error?.code ?? reason ?? pendingSummary(turn)];
 }
 
 function pendingSummary({ pending = [] }: TurnStatus): string {

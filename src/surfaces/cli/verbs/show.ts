@@ -1,18 +1,27 @@
-/** `rondo show`: shows a definition with its digest, versions and callers. */
+/** `rondo show`: shows a definition with its digest, versions and callers, or a turn with all its calls. */
+import { LoopError } from '../../../base/errors.js';
 import { calleesOf, type RegisteredLoop, type Registry } from '../../../loops/registry.js';
-import { loadSettings } from '../../compose.js';
+import { loadSettings, type ProjectSettings } from '../../compose.js';
 import { findLoop, loopNotFoundError, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
+import { findTurn } from '../find-turn.js';
+import { openHostForReading } from '../open-host.js';
+import { pricingOf } from '../pricing.js';
+import { CallDetailRows, SHORTENED_HINT } from '../render-details.js';
+import { statusDocument, statusLines } from '../render-status.js';
 import { sanitizeText } from '../terminal-text.js';
-import { exitCodes, textOption, type VerbHandler } from '../verb.js';
+import { exitCodes, type Invocation, textOption, type VerbHandler } from '../verb.js';
+import { inspectTurn } from './status.js';
 
 /** Handles `rondo show`. */
-export const show: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+export const show: VerbHandler = async (invocation) => {
+  const { args, options, settingsInput, terminal, json } = invocation;
   const settings = await loadSettings(settingsInput);
   const reference = String(args[0]);
   const { wanted, definitions } = await findLoop(reference, textOption(options.version), settings);
   const { registry, badFiles } = definitions;
   const registered = registry.find(wanted.id, wanted.version);
   if (registered === undefined) {
+    if (options.version === undefined && (await showTurn(reference, settings, invocation))) return exitCodes.ok;
     warnBadFiles(badFiles, terminal);
     throw loopNotFoundError(reference, wanted, definitions);
   }
@@ -25,6 +34,43 @@ export const show: VerbHandler = async ({ args, options, settingsInput, terminal
   );
   return exitCodes.ok;
 };
+
+/** The number of rows of one value, unless everything is shown. */
+const MAX_VALUE_ROWS = 6;
+
+/** Shows a turn with its calls. Returns false if there is no such turn. */
+async function showTurn(
+  reference: string,
+  settings: ProjectSettings,
+  { options, terminal, json }: Invocation,
+): Promise<boolean> {
+  const { host, close } = await openHostForReading(settings, terminal);
+  try {
+    const turn = await findTurn(host, reference).catch((thrown: unknown) => {
+      if (thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND') return undefined;
+      throw thrown;
+    });
+    if (turn === undefined) return false;
+    const inspected = await inspectTurn(host, turn);
+    if (json) {
+      await terminal.printJson({ ...statusDocument(inspected), calls: inspected.calls });
+      return true;
+    }
+    const { renderTree } = await import('../render-tree.js');
+    const display = terminal.displayOf();
+    const maxRows = options.full === true ? Number.POSITIVE_INFINITY : MAX_VALUE_ROWS;
+    const rows = new CallDetailRows(inspected.calls, { maxRows, showsUsage: true });
+    const details = (callId: string, columns: number) => rows.rowsOf(callId, columns);
+    const trace = inspected.calls.length === 0 ? [] : await host.archive.trace(turn.turnId);
+    const tree = renderTree(trace, { ...display, price: pricingOf(settings.config), details });
+    const lines = statusLines(inspected, { width: display.width, now: Date.now() });
+    await terminal.print(`${[...lines, '', tree].join('\n')}\n`);
+    if (rows.hasShortened) terminal.printToStderr(SHORTENED_HINT);
+    return true;
+  } finally {
+    await close();
+  }
+}
 
 function describeLoop({ definition, digest, origin: { file }, definedLoop }: RegisteredLoop, registry: Registry) {
   const { id } = definition;

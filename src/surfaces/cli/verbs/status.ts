@@ -1,45 +1,37 @@
 /** `rondo status`: shows the status of a turn, or of all turns of a session. */
+import type { Host } from '../../../host/host.js';
 import type { TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { findTurns } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
-import { pendingLines } from '../outcome.js';
-import { formatDuration, sanitizeText } from '../terminal-text.js';
+import { CallDetailRows, SHORTENED_HINT } from '../render-details.js';
+import { type InspectedTurn, statusDocument, statusLines } from '../render-status.js';
 import { exitCodes, type VerbHandler } from '../verb.js';
 
 /** Handles `rondo status`. */
-export const status: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
+export const status: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   const reference = String(args[0]);
   const { host, close } = await openHostForReading(await loadSettings(settingsInput), terminal);
   try {
-    const turns = await findTurns(host, reference);
-    const [first] = turns;
-    const isSession = first?.sessionId === reference;
-    if (json) await terminal.printJson(isSession ? { sessionId: reference, turns } : first);
-    else await terminal.print(turns.map(renderTurnStatus).join('\n'));
+    const turns: InspectedTurn[] = [];
+    for (const turn of await findTurns(host, reference)) turns.push(await inspectTurn(host, turn));
+    const documents = turns.map(statusDocument);
+    const isSession = documents[0]?.sessionId === reference;
+    if (json) await terminal.printJson(isSession ? { sessionId: reference, turns: documents } : documents[0]);
+    else {
+      const rows = new CallDetailRows([], { maxRows: options.full === true ? Number.POSITIVE_INFINITY : 1 });
+      const { width } = terminal.displayOf();
+      const texts = turns.map((turn) => `${statusLines(turn, { width, now: Date.now(), rows }).join('\n')}\n`);
+      await terminal.print(texts.join('\n'));
+      if (rows.hasShortened) terminal.printToStderr(SHORTENED_HINT);
+    }
     return exitCodes.ok;
   } finally {
     await close();
   }
 };
 
-function renderTurnStatus(turn: TurnStatus): string {
-  const { turnId, sessionId, loopId, loopVersion, status: turnStatus, startedAt, endedAt, durationMs } = turn;
-  const { error, reason, pending } = turn;
-  const facts: (readonly [string, string | undefined])[] = [
-    ['turn', turnId],
-    ['session', sessionId],
-    ['loop', `${loopId}@${loopVersion}`],
-    ['status', turn.pid === undefined ? turnStatus : `${turnStatus} in process ${turn.pid}`],
-    ['started', startedAt],
-    ['ended', endedAt === undefined ? undefined : `${endedAt} (${formatDuration(durationMs ?? 0)})`],
-    ['reason', reason === undefined ? undefined : sanitizeText(reason)],
-    ['error', error === undefined ? undefined : `${error.code}: ${sanitizeText(error.message)}`],
-  ];
-  const lines = facts.flatMap(([label, value]) =>
-    value === undefined ? [] : [`${label.padEnd(8)} ${sanitizeText(value)}`],
-  );
-  const waitLines = (pending ?? []).flatMap(pendingLines);
-  const hint = turnStatus === 'interrupted' ? [`Continue with: rondo resume ${sanitizeText(turnId)}`] : [];
-  return `${[...lines, ...waitLines, ...hint].join('\n')}\n`;
+/** Returns a turn with its calls; without calls if the process that runs it does not answer. */
+export async function inspectTurn(host: Host, turn: TurnStatus): Promise<InspectedTurn> {
+  return { turn, calls: turn.loopId === '' ? [] : await host.archive.calls(turn.turnId) };
 }

@@ -1,5 +1,5 @@
 /** Lifetimes: a run, and each branch of a race, has one. Everything in a lifetime is cancelled together. */
-import type { LoopError } from '../base/errors.js';
+import type { LoopError } from './errors.js';
 
 type EndListener = (reason: LoopError) => void;
 

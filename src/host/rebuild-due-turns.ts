@@ -1,0 +1,31 @@
+/** Rebuilds the index of due turns of a store that has lost it, or that an earlier version wrote. */
+import { Fault } from '../base/errors.js';
+import type { DueTurn } from '../journal/due-turns.js';
+import { SessionState } from '../journal/session-state.js';
+import type { Store } from '../journal/store.js';
+
+/**
+ * Makes every open turn of every session due at once, unless the index already says when it is due, and marks the index
+ * as complete. Running such a turn corrects its row. Damaged sessions are skipped. Does nothing if the index is
+ * complete.
+ */
+export async function rebuildDueTurns({ journal, dueTurns }: Pick<Store, 'journal' | 'dueTurns'>): Promise<void> {
+  if (await dueTurns.isComplete()) return;
+  const turns: DueTurn[] = [];
+  for (const { session } of await journal.list()) {
+    for (const turn of await openTurnsOf(session, journal)) turns.push({ session, turn, dueAt: 0 });
+  }
+  await dueTurns.rebuild(turns);
+}
+
+/** Returns the turns of a session that have started and not ended; none if the session is damaged. */
+async function openTurnsOf(session: string, journal: Store['journal']): Promise<readonly string[]> {
+  const state = new SessionState();
+  try {
+    for await (const batch of journal.read(session, 0)) for (const entry of batch) state.apply(entry);
+    return state.openRoots();
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.code === 'STORE_DAMAGED') return [];
+    throw thrown;
+  }
+}

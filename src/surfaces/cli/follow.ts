@@ -1,0 +1,88 @@
+/**
+ * Follows a turn or a session in any process, for `--follow`: what is recorded first, then everything new, until the
+ * turn or all turns of the session have ended, or stdout is closed.
+ */
+import type { Host } from '../../host/host.js';
+import { sessionIdOf } from '../../host/turn-result.js';
+import type { Entry } from '../../protocol/entry.js';
+import type { EventEnvelope } from '../../protocol/events.js';
+import type { TraceEvent } from '../../protocol/trace.js';
+import { Conversation } from '../../views/conversation.js';
+import { TraceBuilder } from '../../views/trace.js';
+import { Turns } from '../../views/turns.js';
+import type { Terminal } from './terminal.js';
+
+/** Passes the trace events of a turn to `print`, in order and without repetition, until the turn has ended. */
+export async function followTrace(
+  host: Host,
+  turnId: string,
+  terminal: Terminal,
+  print: (events: readonly TraceEvent[]) => Promise<void>,
+): Promise<void> {
+  let fresh: TraceEvent[] = [];
+  let printedCount = 0;
+  let builtCount = 0;
+  const createBuilder = (): TraceBuilder => {
+    builtCount = 0;
+    // After a restart, the events that were printed before are not printed again.
+    return new TraceBuilder(turnId, (event) => (++builtCount > printedCount ? void fresh.push(event) : undefined));
+  };
+  let builder = createBuilder();
+  const isEnded = (turns: Turns): boolean => turns.get(turnId)?.endedEntry !== undefined;
+  await followTurns(host, sessionIdOf(turnId), terminal, isEnded, async (entries, isRestart) => {
+    if (isRestart) builder = createBuilder();
+    for (const entry of entries) builder.apply(entry);
+    const events = fresh;
+    fresh = [];
+    printedCount = Math.max(printedCount, builtCount);
+    if (events.length > 0) await print(events);
+  });
+}
+
+/**
+ * Passes the envelopes of a session to `print` until all its turns have ended. An envelope that changes, such as a tool
+ * call that is approved, is passed again.
+ */
+export async function followEnvelopes(
+  host: Host,
+  sessionId: string,
+  terminal: Terminal,
+  print: (envelopes: readonly EventEnvelope[]) => Promise<void>,
+): Promise<void> {
+  const printed = new Map<string, string>();
+  let fresh: EventEnvelope[] = [];
+  const createConversation = (): Conversation =>
+    new Conversation(sessionId, (envelope) => {
+      const content = JSON.stringify(envelope.content);
+      if (printed.get(envelope.id) === content) return;
+      printed.set(envelope.id, content);
+      fresh.push(envelope);
+    });
+  let conversation = createConversation();
+  const areEnded = (turns: Turns): boolean =>
+    turns.turnIds().every((turnId) => turns.get(turnId)?.endedEntry !== undefined);
+  await followTurns(host, sessionId, terminal, areEnded, async (entries, isRestart) => {
+    if (isRestart) conversation = createConversation();
+    for (const entry of entries) conversation.apply(entry);
+    const envelopes = fresh;
+    fresh = [];
+    if (envelopes.length > 0) await print(envelopes);
+  });
+}
+
+async function followTurns(
+  host: Host,
+  sessionId: string,
+  terminal: Terminal,
+  isEnded: (turns: Turns) => boolean,
+  receive: (entries: readonly Entry[], isRestart: boolean) => Promise<void>,
+): Promise<void> {
+  const controller = new AbortController();
+  let turns = new Turns();
+  for await (const { entries, isRestart } of host.followEntries(sessionId, controller.signal)) {
+    if (isRestart) turns = new Turns();
+    for (const entry of entries) turns.apply(entry);
+    await receive(entries, isRestart);
+    if (isEnded(turns) || terminal.isStdoutClosed) return controller.abort();
+  }
+}

@@ -1,0 +1,71 @@
+/** `rondo signal`: sends a signal to a turn or a session, then resumes the turn that waits for it. */
+import { randomUUID } from 'node:crypto';
+import { signalNameProblem } from '../../../loops/signal-name.js';
+import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
+import { loadSettings } from '../../compose.js';
+import { UsageError } from '../../settings.js';
+import { findTurns } from '../find-turn.js';
+import { readJsonInput } from '../input.js';
+import { openHostForRunning } from '../open-host.js';
+import { resumeTurn } from '../resume-turn.js';
+import { sanitizeText } from '../terminal-text.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
+
+/** Handles `rondo signal`. */
+export const signal: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
+  const [reference, name] = [String(args[0]), String(args[1])];
+  const problem = signalNameProblem(name);
+  if (problem !== undefined) throw new UsageError(`The signal "${name}" cannot be sent: ${problem}.`);
+  const [payloadText, givenId] = [textOption(options.payload), textOption(options.id)];
+  if (givenId === '') throw new UsageError('--id must not be empty.');
+  const payload = payloadText === undefined ? undefined : await readJsonInput('--payload', payloadText, terminal);
+  const settings = await loadSettings(settingsInput);
+  const { host, close } = await openHostForRunning(settings, terminal);
+  try {
+    const { target, address, waiting } = targetOf(await findTurns(host, reference), reference, name);
+    const id = givenId ?? randomUUID();
+    // A new id was not sent before, also if the first reply was lost and the signal was sent again.
+    const isNew = (await host.signal({ ...address, name, payload, id })) || givenId === undefined;
+    const shown = `"${sanitizeText(name)}" to ${sanitizeText(target)}`;
+    terminal.printToStderr(isNew ? `Sent ${shown}.` : `Not sent again: ${shown}, with the id "${sanitizeText(id)}".`);
+    if (waiting === undefined)
+      terminal.printToStderr('No turn of the session waits for it: it is kept until one does.');
+    const resumed =
+      waiting === undefined
+        ? undefined
+        : await resumeTurn(waiting, { host, settings, terminal }, 'The signal is recorded.');
+    for (const warning of resumed !== undefined && 'turn' in resumed ? discardWarnings(resumed.turn, id) : [])
+      terminal.printToStderr(sanitizeText(warning));
+    if (json) await terminal.printJson({ ...address, name, id, isNew, ...resumed });
+    return exitCodes.ok;
+  } finally {
+    await close();
+  }
+};
+
+interface SignalTarget {
+  /** The id of the turn or session. */
+  readonly target: string;
+  readonly address: { readonly turnId: string } | { readonly sessionId: string };
+  /** The turn to resume afterwards; undefined if no turn of the session waits for the signal. */
+  readonly waiting: string | undefined;
+}
+
+/** Returns what the signal is addressed to. Of a session, the oldest turn that waits for the signal is resumed. */
+function targetOf(turns: readonly TurnStatus[], reference: string, name: string): SignalTarget {
+  const [first] = turns;
+  if (first !== undefined && first.sessionId !== reference)
+    return { target: first.turnId, address: { turnId: first.turnId }, waiting: first.turnId };
+  const waiting = turns.find(({ pending = [] }) =>
+    pending.some((item) => item.kind === 'signal' && item.name === name),
+  );
+  return { target: reference, address: { sessionId: reference }, waiting: waiting?.turnId };
+}
+
+/** Returns the warnings of the turn that this delivery was discarded, because its payload does not fit. */
+function discardWarnings({ trace }: TurnResult, id: string): readonly string[] {
+  return trace.flatMap(({ type, payload }) => {
+    const { message = '' } = (payload ?? {}) as { readonly message?: string };
+    return type === 'log' && message.includes(` ${id}") was discarded: `) ? [message] : [];
+  });
+}

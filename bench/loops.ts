@@ -1,14 +1,14 @@
 // Typed loops as users write them: a host, a registry, definitions with schemas and mappings, and the complete trace.
 
 import { Host, memoryStore, Registry, systemClock, systemIds } from '../src/host-entry.js';
-import { defineLoop, type Scope } from '../src/index.js';
+import { type DefinedLoop, defineLoop, type Scope } from '../src/index.js';
 import type { Json } from '../src/protocol/index.js';
 import type { Count } from './work.js';
 
 const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
 const schemas = { input: schema, output: schema };
 
-const increment = defineLoop({ id: 'increment', ...schemas, run: async (input) => ({ n: (input as Count).n + 1 }) });
+const increment = defineLoop({ id: 'increment', ...schemas, run: async ({ n }) => ({ n: n + 1 }) });
 
 /** A composite of `steps` steps, each with the output of the previous one as input. */
 function chain(steps: number): Json {
@@ -35,11 +35,10 @@ const inCode = (steps: number) =>
     },
   });
 
-const nested = defineLoop({
+const nested: DefinedLoop<Count, Count> = defineLoop({
   id: 'nested',
   ...schemas,
-  run: async (input, scope): Promise<unknown> =>
-    (input as Count).n === 0 ? input : scope.call(nested as never, { n: (input as Count).n - 1 } as never),
+  run: async (input, scope) => (input.n === 0 ? input : scope.call(nested, { n: input.n - 1 })),
 });
 
 const sideBySide = (branches: number) =>

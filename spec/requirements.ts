@@ -252,6 +252,12 @@ export const requirements = {
   'cli.input': 'Bad input is a typed error with its location, and nothing is written in part.',
   'example.runs': 'Every example runs without a key and verifies itself.',
   'docs.errors': 'The page of errors is generated from the table of codes.',
+  'compare.runs': 'The programs of the comparison run in every version and print the same result.',
+  'compare.counts':
+    'A program in Rondo needs no more lines and concepts than the same program in the AI SDK and in Mastra.',
+  'types.matrix':
+    'The published types are clean with the compilers and settings that consumers use, without skipLibCheck.',
+  'types.schema': 'A JSON Schema literal has the type of the values that it accepts, and never a narrower one.',
   'types.signal': 'The type of a payload is inferred from the schema of its signal, for waits and for senders.',
   'types.budget': 'The type checker stays within a budget for a project of fifty loops.',
   'looops.export.events': 'rondo/events contains types and one list: no AI SDK, nothing at run time but the list.',

@@ -67,8 +67,16 @@ export function jsonPathPattern(source: string, matchesEntireText: boolean): Lin
   );
 }
 
+/** A compiled pattern in RE2's own syntax. The members are those of RE2JS, whose types need a newer compiler. */
+export interface Re2Pattern extends LinearPattern {
+  /** Returns the matches in a text, in order. */
+  matcher(text: string): { find(): boolean; start(): number; end(): number };
+  /** The number of instructions, which determines the cost of a search. */
+  programSize(): number;
+}
+
 /** Compiles a pattern in RE2's own syntax. Throws RE2's error if it cannot be parsed. */
-export function re2Pattern(source: string): RE2JS {
+export function re2Pattern(source: string): Re2Pattern {
   return re2().compile(source);
 }
 

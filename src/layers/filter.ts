@@ -4,11 +4,10 @@
  * new, value or error. The journal holds the original input and the original result too.
  */
 
-import type { RE2JS } from 're2js';
 import { LoopError, toLoopError } from '../base/errors.js';
 import { isObject, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
-import { re2Pattern } from '../json/linear-pattern.js';
+import { type Re2Pattern, re2Pattern } from '../json/linear-pattern.js';
 import type { Effect } from '../protocol/body.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -20,7 +19,7 @@ type FilterStage = 'before' | 'after';
 
 interface CompiledFilter {
   readonly policyPath: string;
-  readonly pattern: RE2JS;
+  readonly pattern: Re2Pattern;
   readonly shouldRefuse: boolean;
   readonly replacement: string;
   readonly reason: string | undefined;
@@ -188,7 +187,7 @@ const MAX_PATTERN_CHARS = 1000;
  * Compiles a pattern in RE2 syntax. Throws DEFINITION_INVALID if it cannot be parsed, is too long, or matches the empty
  * string.
  */
-function compilePattern(pattern: unknown, policyPath: string): RE2JS {
+function compilePattern(pattern: unknown, policyPath: string): Re2Pattern {
   if (typeof pattern !== 'string') throw invalidPatternError(policyPath, 'it is not text');
   if (pattern.length > MAX_PATTERN_CHARS)
     throw invalidPatternError(policyPath, `it is longer than ${MAX_PATTERN_CHARS} characters`);
@@ -197,7 +196,7 @@ function compilePattern(pattern: unknown, policyPath: string): RE2JS {
   return compiled;
 }
 
-function parsePattern(pattern: string, policyPath: string): RE2JS {
+function parsePattern(pattern: string, policyPath: string): Re2Pattern {
   try {
     return re2Pattern(pattern);
   } catch (thrown) {

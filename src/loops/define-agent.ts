@@ -194,7 +194,7 @@ export function defineAgent<
   const tools = toolListOf(spec.tools ?? []);
   assertToolNames(id, [...tools, ...(spec.handoffs ?? [])]);
   const validators = { input: input.validator, output: output.validator };
-  const definition = definitionOf(spec, tools, models, validators);
+  const definition = definitionOf(spec, { ...models, tools }, validators);
   const { version } = definition;
   const innerLoops = [...tools, ...(spec.handoffs ?? [])].flatMap((tool) => innerLoopsOf(tool, { id, version }));
   return {
@@ -215,8 +215,7 @@ export function defineAgent<
 /** Builds the definition that an equivalent JSON document would contain. */
 function definitionOf(
   spec: AgentDefinition<AnySchema, AnySchema>,
-  tools: readonly AgentTool[],
-  { backend, policy }: ReturnType<typeof resolveModels>,
+  { backend, policy, tools }: ReturnType<typeof resolveModels> & { readonly tools: readonly AgentTool[] },
   validators: DefinedLoop['validators'],
 ): LoopDef {
   const { id, version = '1.0.0', name = id, description, metadata, handoffs } = spec;

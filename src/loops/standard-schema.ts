@@ -9,6 +9,7 @@ import { compileSchema, createSchemaCheck, type SchemaIssue, type Validator } fr
 import type { Json } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
 import { isThenable } from '../protocol/thenable.js';
+import type { JsonSchemaType } from './json-schema-inference.js';
 
 interface StandardIssue {
   readonly message: string;
@@ -32,10 +33,10 @@ export interface StandardSchema<I = unknown, O = unknown> {
 /** A Standard Schema or a JSON Schema. */
 export type AnySchema = StandardSchema | JsonSchema;
 
-/** The type that a schema accepts. */
-export type InputOf<S> = S extends StandardSchema<infer I, unknown> ? I : unknown;
-/** The type that a schema produces. */
-export type OutputOf<S> = S extends StandardSchema<unknown, infer O> ? O : unknown;
+/** The type that a schema accepts. It is inferred from a JSON Schema literal too. */
+export type InputOf<S> = S extends StandardSchema<infer I, unknown> ? I : JsonSchemaType<S>;
+/** The type that a schema produces. It is inferred from a JSON Schema literal too. */
+export type OutputOf<S> = S extends StandardSchema<unknown, infer O> ? O : JsonSchemaType<S>;
 
 /** How many issues a validation error contains at most. */
 const MAX_REPORTED_ISSUES = 20;

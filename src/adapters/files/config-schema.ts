@@ -39,7 +39,7 @@ const root = {
   loops: text('The directory of the definitions, relative to this file. Default: loops'),
   store: text('The store: sqlite: (in the data directory), sqlite:PATH or memory:.'),
   engine: text('The engine that runs turns. Default: local'),
-  model: text('The model of prompts that name none: PROVIDER or PROVIDER:MODEL.', configPatterns.model),
+  model: text('The model of prompts in JSON that name none, as PROVIDER or PROVIDER:MODEL.', configPatterns.model),
   prices: {
     type: 'object',
     description: 'Prices of models, by "backend/model".',

@@ -86,9 +86,10 @@ function canSkipStreaming({ backendId, model }: ModelRequest, { modelObjects, se
 }
 
 function openModel(
-  { backendId: id, model, options }: ModelRequest,
+  current: ModelRequest,
   { services, scope, origin, modelObjects, replyCountScope }: ModelEffectOptions,
 ): Model | PromiseLike<Model> {
+  const { backendId: id, model, options } = current;
   const object = findModelObject(modelObjects, id, model);
   if (object !== undefined) return object;
   const ref = options === undefined ? { id, model } : { id, model, options };

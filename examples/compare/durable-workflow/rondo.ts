@@ -1,0 +1,40 @@
+import { createRondo, defineLoop, defineSignal } from 'rondo';
+import { z } from 'zod';
+import { reserve, ship } from './services.js';
+
+const paid = defineSignal('paid', z.object({ amount: z.number() }));
+const order = defineLoop({
+  id: 'order',
+  input: z.object({ sku: z.string() }),
+  output: z.object({ reservation: z.string(), parcel: z.string() }),
+  run: async ({ sku }, scope) => {
+    await scope.sleep('1 second');
+    const { amount } = await scope.wait(paid);
+    const [stock, courier] = await scope.all([
+      (branch) => branch.call(reserveStock, { sku, amount }),
+      (branch) => branch.call(bookCourier, { sku }),
+    ]);
+    return { ...stock, ...courier };
+  },
+});
+const reserveStock = defineLoop({
+  id: 'reserve',
+  input: z.object({ sku: z.string(), amount: z.number() }),
+  output: z.object({ reservation: z.string() }),
+  safety: 'idempotent',
+  policy: { retry: { attempts: 3 } },
+  tool: ({ sku, amount }) => reserve(sku, amount),
+});
+const bookCourier = defineLoop({
+  id: 'ship',
+  input: z.object({ sku: z.string() }),
+  output: z.object({ parcel: z.string() }),
+  tool: ({ sku }) => ship(sku),
+});
+
+const rondo = await createRondo();
+const turn = await rondo.start(order, { sku: 'lamp' });
+await turn.signal(paid, { amount: 5 });
+const { reservation, parcel } = await turn.output();
+console.log(reservation, parcel);
+await rondo.close();

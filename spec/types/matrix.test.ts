@@ -1,0 +1,106 @@
+// The packed declarations, compiled as a consumer compiles them: several versions of the compiler, both ways to resolve
+// modules, with and without exact optional properties, without the DOM library and without `skipLibCheck`.
+
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type TypeScript from 'typescript';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { absolute, readText } from '../house/tree.js';
+import { verifies } from '../verifies.js';
+
+/** The oldest compiler that the package supports, the last one before 6, and the current one. */
+const compilers = ['typescript-5.4', 'typescript-5.9', 'typescript'];
+interface Settings {
+  readonly module: string;
+  readonly moduleResolution: string;
+  readonly exactOptionalPropertyTypes?: boolean;
+}
+
+const nodeNext: Settings = { module: 'nodenext', moduleResolution: 'nodenext' };
+const resolutions = [nodeNext, { module: 'esnext', moduleResolution: 'bundler' }];
+const optionalProperties = [true, false];
+
+let folder = '';
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rondo-types-'));
+  const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: absolute('.'),
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }];
+  const installed = join(folder, 'node_modules', 'rondo');
+  for (const { path } of files.filter(({ path }) => path === 'package.json' || path.endsWith('.d.ts'))) {
+    mkdirSync(join(installed, dirname(path)), { recursive: true });
+    cpSync(absolute(path), join(installed, path));
+  }
+  const { dependencies } = JSON.parse(readText('package.json')) as { dependencies: Record<string, string> };
+  mkdirSync(join(folder, 'node_modules', '@types'));
+  for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) {
+    symlinkSync(absolute(`node_modules/${name}`), join(folder, 'node_modules', name));
+  }
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Compiles a consumer. Returns the errors, those in the declarations of every package included. */
+function errorsOf(ts: typeof TypeScript, text: string, settings: Settings, cache = new Map()): string[] {
+  const file = join(folder, 'consumer.ts');
+  writeFileSync(file, text);
+  const json = { strict: true, noEmit: true, skipLibCheck: false, target: 'es2022', lib: ['es2022'], types: ['node'] };
+  const { options, errors } = ts.convertCompilerOptionsFromJson({ ...json, ...settings }, folder);
+  const host = ts.createCompilerHost(options);
+  const read = host.getSourceFile;
+  // Programs with the same resolution share the parsed declarations.
+  host.getSourceFile = (name, ...rest) => {
+    const key = `${settings.moduleResolution} ${name}`;
+    if (!cache.has(key)) cache.set(key, read(name, ...rest));
+    return cache.get(key);
+  };
+  const program = ts.createProgram([file], options, host);
+  return [...errors, ...ts.getPreEmitDiagnostics(program)].map(({ file, start = 0, messageText }) => {
+    const line = file ? `${file.fileName}:${file.getLineAndCharacterOfPosition(start).line + 1}: ` : '';
+    return line + ts.flattenDiagnosticMessageText(messageText, '\n');
+  });
+}
+
+/** Imports every entry point of the package. */
+function allEntryPoints(): string {
+  const { exports } = JSON.parse(readText('package.json')) as { exports: Record<string, unknown> };
+  const names = Object.keys(exports).map((subpath) => subpath.replace('.', 'rondo'));
+  return names.map((name, index) => `export type * as entry${index} from '${name}';`).join('\n');
+}
+
+for (const compiler of compilers) {
+  verifies(
+    'types.matrix',
+    `the types are clean with ${compiler}`,
+    async () => {
+      const { default: ts } = (await import(compiler)) as { default: typeof TypeScript };
+      const text = `${readText('spec/support/package-consumer.ts')}\n${allEntryPoints()}`;
+      const cache = new Map();
+      for (const resolution of resolutions) {
+        for (const exactOptionalPropertyTypes of optionalProperties) {
+          const settings = { ...resolution, exactOptionalPropertyTypes };
+          expect(errorsOf(ts, text, settings, cache), `${ts.version} ${JSON.stringify(settings)}`).toEqual([]);
+        }
+      }
+    },
+    300_000,
+  );
+}
+
+verifies('types.matrix', 'the compiler rejects a consumer that contradicts a schema', async () => {
+  const { default: ts } = await import('typescript');
+  const text = readText('spec/support/package-consumer.ts');
+  const wrong = text
+    .replace('run: async ({ name, mood, tags }, scope) => {', '$& name.toFixed();')
+    .replace('return { text: `', 'return { texts: `');
+  const errors = errorsOf(ts, wrong, nodeNext);
+  expect(errors).toContainEqual(expect.stringContaining("'toFixed' does not exist"));
+  expect(errors).toContainEqual(expect.stringContaining("Property 'text' is missing"));
+});

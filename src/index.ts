@@ -5,6 +5,7 @@
  * helpers for tests in `rondo/testing`.
  */
 export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
+export type { WorkOptions, WorkProblem } from './host/worker.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
 export { defineSignal } from './loops/define-signal.js';
@@ -44,5 +45,5 @@ export type {
 export { type CallableLoop, defineAgent, defineLoop } from './surfaces/rondo/callable-loop.js';
 export { createRondo, type RondoOptions } from './surfaces/rondo/create-rondo.js';
 export type { EffectResolution, LoopRef, Rondo, RunOptions, TurnInput } from './surfaces/rondo/rondo.js';
-export type { AnswerOptions, ApproveOptions, PendingApproval, Turn } from './surfaces/rondo/turn.js';
+export type { AnswerOptions, ApproveOptions, PendingApproval, SignalOptions, Turn } from './surfaces/rondo/turn.js';
 export { TurnPaused, TurnStopped } from './surfaces/rondo/turn-outcome.js';

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { ExpectationError, expect, expectFault, LONGEST_MS, sleep } from '../support/store-attack.mjs';
-import { authenticateAsOwner, falseOwner, proofOf, startOf } from './wire.mjs';
+import { authenticateAsOwner, falseOwner, proofOf, startOf, VERSION } from './wire.mjs';
 
 const NONCE = '00112233445566778899aabbccddeeff';
 const OWN_PROCESS = { pid: process.pid, start: startOf(process.pid) };
@@ -17,33 +17,34 @@ const greetings = {
   null: (wire) => wire.send('null\n'),
   array: (wire) => wire.send('[]\n'),
   number: (wire) => wire.send('1\n'),
-  'half-a-line': (wire) => wire.send('{"rondo":1,"non'),
+  'half-a-line': (wire) => wire.send(`{"rondo":${VERSION},"non`),
   'line-10MB': (wire) => wire.send(`${'x'.repeat(10 << 20)}\n`),
   'no-line-10MB': (wire) => wire.send('x'.repeat(10 << 20)),
   'many-lines': (wire) => wire.send('{}\n'.repeat(10_000)),
   'bytes-ff': (wire) => wire.send(Buffer.alloc(3000, 0xff)),
   'deep-json': (wire) => wire.send(`${'['.repeat(900)}\n`),
   'byte-by-byte': async (wire) => {
-    for (const byte of `{"rondo":1,"nonce":"${NONCE}"   `) {
+    for (const byte of `{"rondo":${VERSION},"nonce":"${NONCE}"   `) {
       wire.send(byte);
       await sleep(400);
     }
   },
-  'no-nonce': (wire) => wire.send({ rondo: 1 }),
-  'nonce-short': (wire) => wire.send({ rondo: 1, nonce: 'ab' }),
-  'nonce-list': (wire) => wire.send({ rondo: 1, nonce: [NONCE] }),
-  'nonce-number': (wire) => wire.send({ rondo: 1, nonce: 5 }),
-  'nonce-newline': (wire) => wire.send({ rondo: 1, nonce: `${NONCE}\n` }),
-  'nonce-upper': (wire) => wire.send({ rondo: 1, nonce: NONCE.toUpperCase() }),
+  'no-nonce': (wire) => wire.send({ rondo: VERSION }),
+  'nonce-short': (wire) => wire.send({ rondo: VERSION, nonce: 'ab' }),
+  'nonce-list': (wire) => wire.send({ rondo: VERSION, nonce: [NONCE] }),
+  'nonce-number': (wire) => wire.send({ rondo: VERSION, nonce: 5 }),
+  'nonce-newline': (wire) => wire.send({ rondo: VERSION, nonce: `${NONCE}\n` }),
+  'nonce-upper': (wire) => wire.send({ rondo: VERSION, nonce: NONCE.toUpperCase() }),
   http: (wire) => wire.send('HTTP/1.1 400 Bad Request\r\n\r\n'),
 };
 for (const [name, version] of Object.entries({
   zero: 0,
-  two: 2,
-  text: '1',
+  earlier: VERSION - 1,
+  later: VERSION + 1,
+  text: String(VERSION),
   null: null,
-  list: [1],
-  object: { toString: '1' },
+  list: [VERSION],
+  object: { toString: String(VERSION) },
   long: 'x'.repeat(900),
 })) {
   greetings[`version-${name}`] = (wire) => wire.send({ rondo: version, nonce: NONCE });
@@ -64,7 +65,7 @@ const proofs = {
   'of-other-secret': (wire, { nonce: clientNonce }) =>
     wire.send({ proof: proofOf('00'.repeat(32), 'owner', NONCE, clientNonce) }),
   'of-empty-secret': (wire, { nonce: clientNonce }) => wire.send({ proof: proofOf('', 'owner', NONCE, clientNonce) }),
-  'second-greeting': (wire) => wire.send({ rondo: 1, nonce: NONCE }),
+  'second-greeting': (wire) => wire.send({ rondo: VERSION, nonce: NONCE }),
   'hello-answered': (wire) => wire.send('{"i":1,"ok":{"report":{"damage":[]}}}\n'),
   'request-at-once': (wire) => wire.send('{"a":1,"session":"x","request":{}}\n'),
   'cut-proof': (wire, _, secret, clientNonce) =>
@@ -266,7 +267,7 @@ export function cases() {
   for (const [name, prove] of Object.entries(proofs)) {
     add(`false-owner.proof.${name}`, (fixture) => {
       const behave = async (wire) => {
-        wire.send({ rondo: 1, nonce: NONCE });
+        wire.send({ rondo: VERSION, nonce: NONCE });
         const answer = await wire.next(20_000);
         const { secret } = JSON.parse(readFileSync(`${fixture.path}.owner`, 'utf8'));
         if (answer !== undefined) await prove(wire, answer, secret, answer.nonce);

@@ -2,7 +2,7 @@
 
 import { connect } from 'node:net';
 import { expect, sleep, within } from '../support/store-attack.mjs';
-import { nonce, proofOf, SharedOwner, Wire } from './wire.mjs';
+import { nonce, proofOf, SharedOwner, VERSION, Wire } from './wire.mjs';
 
 const shared = new SharedOwner();
 const NONCE = '0123456789abcdef0123456789abcdef';
@@ -91,7 +91,7 @@ const rawMessages = {
   'open-brace': '{',
   'many-lines': '{}\n'.repeat(5000),
   'many-requests': '{"i":1,"op":"list"}\n'.repeat(200),
-  'version-first': '{"rondo":1,"nonce":"00000000000000000000000000000000"}\n',
+  'version-first': `{"rondo":${VERSION},"nonce":"00000000000000000000000000000000"}\n`,
 };
 
 /** Asserts that the owner sent its greeting at most. @param {Wire} wire */

@@ -7,6 +7,9 @@ import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Actor, expect, root, sleep, within } from '../support/store-attack.mjs';
 
+/** The version of the socket protocol. */
+export const VERSION = 2;
+
 /**
  * Returns the proof of one side.
  * @param {string} secret
@@ -16,7 +19,7 @@ import { Actor, expect, root, sleep, within } from '../support/store-attack.mjs'
  */
 export function proofOf(secret, role, ownerNonce, clientNonce) {
   return createHmac('sha256', Buffer.from(secret, 'hex'))
-    .update(`rondo.store.v1 ${role} ${ownerNonce} ${clientNonce}`)
+    .update(`rondo.store.v${VERSION} ${role} ${ownerNonce} ${clientNonce}`)
     .digest('hex');
 }
 
@@ -218,7 +221,7 @@ export async function falseOwner(path, behave) {
 /** Performs the owner's side of the handshake correctly. @param {Wire} wire @param {string} secret */
 export async function authenticateAsOwner(wire, secret) {
   const ownerNonce = nonce();
-  wire.send({ rondo: 1, nonce: ownerNonce });
+  wire.send({ rondo: VERSION, nonce: ownerNonce });
   const { nonce: clientNonce } = await wire.next(20_000);
   wire.send({ proof: proofOf(secret, 'owner', ownerNonce, clientNonce) });
 }

@@ -24,12 +24,14 @@ async function complete(project: Project, words: readonly string[]): Promise<str
   return stdout.split('\n').filter((line) => line !== '');
 }
 
+const verbsWith = (prefix: string): string[] => verbs.map(({ name }) => name).filter((name) => name.startsWith(prefix));
+
 verifies('cli.completion', 'bash offers verbs, flags of the verb, and ids', async () => {
   const project = new Project();
-  expect(await complete(project, ['re'])).toEqual(['resume', 'replay', 'resolve', 'remove']);
+  expect(await complete(project, ['re'])).toEqual(verbsWith('re'));
   expect(await complete(project, ['run', '--in'])).toEqual(['--input']);
   expect(await complete(project, ['--data', '.rondo', 'run', '--wat'])).toEqual(['--watch']);
-  expect(await complete(project, ['help', 'co'])).toEqual(['conformance', 'completion']);
+  expect(await complete(project, ['help', 'co'])).toEqual(verbsWith('co'));
   expect(await complete(project, ['run', 'h'])).toEqual(['hello']);
   expect(await complete(project, ['run', 'hello', '--input', ''])).toEqual([]);
   const { turnId } = await project.json<{ turnId: string }>(['run', 'echo', '--session', 'mine']);

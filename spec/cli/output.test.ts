@@ -69,6 +69,8 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['events none-such', 1],
     [`diff ${turnId} ${failed.turnId}`, 0],
     [`replay ${turnId}`, 0],
+    ['retry none-such', 1],
+    ['signal none-such paid', 1],
     ['approvals', 0],
     ['approve none-such', 1],
     ['deny none-such', 1],

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import type { SqliteStore } from '../../src/adapters/sqlite/index.js';
+import { PROTOCOL_VERSION } from '../../src/adapters/sqlite/wire/handshake.js';
 import { codeOf } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
 import type { Library } from './library.js';
@@ -80,7 +81,7 @@ async function impersonateOwner(library: Library, path: string): Promise<number>
   const sockets: Socket[] = [];
   const server = createServer(async (socket) => {
     sockets.push(socket);
-    socket.write(`${JSON.stringify({ rondo: 1, nonce: 'cd'.repeat(16) })}\n`);
+    socket.write(`${JSON.stringify({ rondo: PROTOCOL_VERSION, nonce: 'cd'.repeat(16) })}\n`);
     const received = linesOf(socket);
     for (let messages = 1; !(await received.next()).done; messages++) {
       maxMessages = Math.max(maxMessages, messages);

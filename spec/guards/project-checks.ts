@@ -38,7 +38,7 @@ function invocation(cwd: string, args: readonly string[]): Invocation & { readon
     printJson: async () => undefined,
     printToStderr: () => undefined,
   } as unknown as Terminal;
-  return { args, options: {}, settingsInput: { flags: {}, env: {}, cwd }, terminal, json: true, printed };
+  return { args, options: {}, settingsInput: { flags: {}, env: {}, cwd }, terminal, json: false, printed };
 }
 
 const environmentOf = async ({ loadSettings }: ProjectLibrary, text: string, trust: readonly string[]) => {

@@ -5,6 +5,7 @@ import {
   type AnySchema,
   defineAgent,
   defineLoop,
+  defineSignal,
   type InputOf,
   LoopError,
   type OutputOf,
@@ -107,6 +108,26 @@ export async function program(rondo: Rondo): Promise<void> {
   // @ts-expect-error: the mood is one of two.
   await greet({ name: 'Ada', mood: 'angry' });
 }
+
+/** A wait returns what the schema of its signal produces. */
+export const paid = defineSignal('paid', {
+  type: 'object',
+  properties: { amount: { type: 'number' } },
+  required: ['amount'],
+});
+export const invoice = defineLoop({
+  id: 'invoice',
+  input: true,
+  output: { type: 'number' },
+  run: async (_, scope) => {
+    await scope.sleep('3 days');
+    const { amount } = await scope.wait(paid);
+    same<typeof amount, number>(true);
+    // @ts-expect-error: the signal has no such member.
+    (await scope.wait(paid)).total;
+    return amount;
+  },
+});
 
 /** An agent accepts a text as its prompt and returns a text. */
 export async function conversation(rondo: Rondo): Promise<void> {

@@ -14,6 +14,11 @@ interface StackOptions {
   isOutcome(error: object): boolean;
   /** Returns the text of an error that was journaled; undefined for any other error. */
   recordedStack(error: object): string | undefined;
+  /**
+   * True to leave out the messages of all errors.
+   * @default false
+   */
+  readonly withoutMessages?: boolean;
 }
 
 /** The directory with the code of this package; undefined if it was bundled into a program. */
@@ -27,7 +32,7 @@ function pathOf(location: string): string {
 export function stackTextOf(thrown: unknown, options: StackOptions): string | undefined {
   const lines: string[] = [];
   let hasFrames = false;
-  let isBelowOutcome = false;
+  let isBelowOutcome = options.withoutMessages === true;
   let error = thrown;
   for (let depth = 0; depth < MAX_CAUSES && typeof error === 'object' && error !== null; depth++) {
     const prefix = lines.length === 0 ? '' : 'Caused by: ';

@@ -173,6 +173,15 @@ const STACK_OPTIONS: Parameters<typeof stackTextOf>[1] = {
   recordedStack: (error) => recordedStacks.get(error),
 };
 
+/**
+ * Gives an error the stack of another one, without its messages. For an error that takes the place of one that may
+ * contain secrets, and must not be its cause.
+ */
+export function withStackOf(error: LoopError, thrown: unknown): LoopError {
+  recordedStacks.set(error, stackTextOf(thrown, { ...STACK_OPTIONS, withoutMessages: true }));
+  return error;
+}
+
 /** Returns what was thrown originally: the cause of a LoopError that only passes it on, or else the value itself. */
 function originalOf(thrown: unknown): unknown {
   if (!isLoopError(thrown)) return thrown;

@@ -16,6 +16,7 @@ import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
 import { type PinnedLoop, pin, unpin } from './pin.js';
+import { rebuildDueTurns } from './rebuild-due-turns.js';
 import { RemoteTurn, servePeerRequests } from './remote-turn.js';
 import type { ReplayReport } from './replay.js';
 import { type Resolution, SessionActions } from './session-actions.js';
@@ -37,12 +38,15 @@ import { retryKeysOf } from './turn-retry.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
 import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
+import { Worker, type WorkOptions } from './worker.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { Resolution } from './session-actions.js';
 export type { SignalRequest } from './signal-request.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
 
+/** A worker holds a turn whose next timer fires within this many milliseconds, and parks it otherwise. */
+const WORKER_HOLD_MS = 1000;
 /** How long `Host.close` waits for effects by default, in milliseconds. */
 const DEFAULT_CLOSE_MS = 10_000;
 
@@ -87,6 +91,7 @@ export class Host {
   private readonly peers: PeerHosts;
   private readonly actions: SessionActions;
   private readonly waiter: TurnWaiter;
+  private readonly workers = new Set<Worker>();
 
   constructor(options: HostOptions) {
     const { store, registry, clock, ids } = options;
@@ -257,10 +262,42 @@ export class Host {
   }
 
   /**
+   * Continues turns that are due, also those of other processes whose loops are registered here, until the host is
+   * closed or `options.signal` is aborted. Any number of hosts may work on one store.
+   *
+   * @example
+   * await host.work({ once: true }); // continues what is due now
+   */
+  async work(options: WorkOptions = {}): Promise<void> {
+    const { store, clock } = this.options;
+    const worker = new Worker(
+      {
+        dueTurns: store.dueTurns,
+        leases: store.leases,
+        clock,
+        rebuild: () => rebuildDueTurns(store),
+        isBusy: (sessionId) => this.sessionQueues.isBusy(sessionId),
+        continueTurn: (turnId, sessionId) => this.continueIfFree(turnId, sessionId),
+      },
+      options,
+    );
+    this.workers.add(worker);
+    await worker.run().finally(() => this.workers.delete(worker));
+  }
+
+  /** Continues a due turn with short timers only. Returns undefined if its session is not free. */
+  private continueIfFree(turnId: string, sessionId: string): Promise<TurnResult | undefined> {
+    const perform = async (): Promise<TurnResult> =>
+      this.continueTurn(await this.archive.get(turnId), { timers: WORKER_HOLD_MS });
+    return this.sessionQueues.tryRun(sessionId, turnId, perform);
+  }
+
+  /**
    * Interrupts all turns of this host, each after its current effects, and accepts no further ones. The turns stay open:
    * a later `resume`, in any process, continues them. Waits at most `timeoutMs` for effects.
    */
   async close({ timeoutMs = DEFAULT_CLOSE_MS }: { readonly timeoutMs?: number } = {}): Promise<void> {
+    for (const worker of this.workers) worker.stop();
     const timeout = new AbortController();
     await Promise.race([
       this.turns.close(),

@@ -11,8 +11,11 @@ interface SessionTask<T> {
   /** The turn that the task is for; other processes see it with the lease. */
   readonly turnId: string;
   perform(): Promise<T>;
-  /** Called while another process holds the session. The lease is requested again when it resolves. */
-  whileHeldElsewhere(): Promise<void>;
+  /**
+   * Called while another process holds the session. The lease is requested again when it resolves. Undefined to give the
+   * task up instead: it then ends with undefined and is not performed.
+   */
+  readonly whileHeldElsewhere: (() => Promise<void>) | undefined;
 }
 
 /** One queue of tasks per session. */
@@ -49,6 +52,17 @@ export class SessionQueues {
     return this.lastTasks.get(sessionId);
   }
 
+  /** True if a task of the session runs or waits in this process. */
+  isBusy(sessionId: string): boolean {
+    return this.lastTasks.has(sessionId);
+  }
+
+  /** Runs a task if its session is free, here and in other processes; returns undefined without waiting otherwise. */
+  async tryRun<T>(sessionId: string, turnId: string, perform: () => Promise<T>): Promise<T | undefined> {
+    if (this.isBusy(sessionId)) return undefined;
+    return this.run<T | undefined>({ sessionId, turnId, perform, whileHeldElsewhere: undefined });
+  }
+
   /**
    * Resolves when the task that runs in this session under a lease of this process has ended; at once if there is none.
    */
@@ -70,6 +84,8 @@ export class SessionQueues {
     const { sessionId } = task;
     let lease: Lease | undefined = await firstAttempt;
     while (lease === undefined) {
+      // guard: held-session-not-worked-on
+      if (task.whileHeldElsewhere === undefined) return undefined as T;
       await task.whileHeldElsewhere();
       lease = await this.acquireLease(task);
     }

@@ -285,8 +285,8 @@ function toWritableError({ code, message, data, stack }: ErrorRecord, redactStac
 /** Returns the redacted stack. A function that throws or returns no text omits it. */
 function toWritableStack(stack: string, redactStack: RedactStack | undefined): string | undefined {
   try {
-    const text: unknown = redactStack === undefined ? stack : redactStack(stack);
     // guard: stack-redacted-before-written
+    const text: unknown = redactStack === undefined ? stack : redactStack(stack);
     return typeof text === 'string' ? text.slice(0, MAX_ERROR_STACK_CHARS) : undefined;
   } catch {
     return undefined;

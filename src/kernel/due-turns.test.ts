@@ -203,3 +203,15 @@ verifies('kernel.due', 'a start that an invariant refuses leaves no turn in the 
   expect(await due()).toEqual({});
   expect(batches.flatMap(({ entries }) => entries.map(({ type }) => type))).toContain('step.refused');
 });
+
+verifies('kernel.due', 'a failed turn that is reopened is due in the same append', async () => {
+  const { open, due, batches } = fixture();
+  const session = await open();
+  expect((await run(session, async () => Promise.reject(new Error('no')))).status).toBe('error');
+  expect(await due()).toEqual({});
+  await session.reopen('t1', ['t1']);
+  expect(await due()).toEqual({ t1: 0 });
+  expect(batches.at(-1)?.entries.map(({ type }) => type)).toEqual(['call.reopened']);
+  expect((await run(session, async () => 1)).status).toBe('ok');
+  expect(await due()).toEqual({});
+});

@@ -5,45 +5,15 @@
  * whatever the code declares now.
  */
 
+import { LazyEffectContext } from '../base/effect-context.js';
 import { Fault, LoopError, toLoopError } from '../base/errors.js';
-import { createLifetimeSignal, type Lifetime, type LifetimeSignal } from '../base/lifetime.js';
 import { type NewEntry, newEffectEntry, newReturnedEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, copyAsJson } from '../json/value.js';
-import type { Effect, EffectContext } from '../protocol/body.js';
+import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Run, Step } from './run.js';
-
-/** The context of one attempt. It creates signals on first use, because most effects use none. */
-class LazyEffectContext implements EffectContext {
-  readonly idempotencyKey: string;
-  private readonly lifetime: Lifetime;
-  private ownSignal: LifetimeSignal | undefined;
-  private borrowedSignal: LifetimeSignal | undefined;
-
-  constructor(idempotencyKey: string, lifetime: Lifetime) {
-    this.idempotencyKey = idempotencyKey;
-    this.lifetime = lifetime;
-  }
-
-  get signal(): AbortSignal {
-    this.ownSignal ??= createLifetimeSignal(this.lifetime);
-    return this.ownSignal.signal;
-  }
-
-  get sharedSignal(): AbortSignal {
-    // guard: idle-signal-borrowed-once
-    this.borrowedSignal ??= this.lifetime.idleSignals.pop() ?? createLifetimeSignal(this.lifetime);
-    return this.borrowedSignal.signal;
-  }
-
-  // guard: idle-signal-stays-connected
-  release(): void {
-    this.ownSignal?.release();
-    if (this.borrowedSignal !== undefined) this.lifetime.idleSignals.push(this.borrowedSignal);
-  }
-}
 
 interface AttemptOptions {
   /** The input as it is recorded. */

@@ -88,8 +88,7 @@ export class KernelScope implements LayerScope, Step {
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    if (this.hasOpenStep) return this.rejectConcurrentStep();
-    const recording = this.enterAndRun<V>(async ({ run, key, lifetime, recorded }) => {
+    const recording = this.runStep<V>(async ({ run, key, lifetime, recorded }) => {
       assertNotReserved(type, key);
       const end = recorded?.closeEntry;
       const isRefused = end?.type === 'step.refused' && end.name === type;

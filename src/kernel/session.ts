@@ -269,6 +269,7 @@ export class Session {
     if (rootCall?.lastSeq === undefined || rootCall.cancelReason !== undefined || this.activeRun !== undefined)
       throw new LoopError('RETRY_REFUSED', `${root} has not failed, or a run of its session is active.`, { root });
     const value = { keys: [...keys] };
+    this.setDueNow([root]);
     this.sessionState.apply(this.writer.propose({ seq: 0, at: 0, type: 'call.reopened', key: root, value }));
     await this.writer.waitForDurability();
   }

@@ -107,7 +107,7 @@ verifies('policy.filter', 'the error of a tool is filtered like its output', asy
   const refused = await filtered(null, thrown, { after: [KEY], kind: 'tool' });
   expect(refused.error?.code).toBe('CONTENT_REFUSED');
   const other = await filtered(null, new LoopError('TOOL_FAILED', 'disk full'), { after: [KEY], kind: 'tool' });
-  expect(other.error).toEqual({ code: 'TOOL_FAILED', message: 'disk full' });
+  expect(other.error).toMatchObject({ code: 'TOOL_FAILED', message: 'disk full' });
 });
 
 verifies('policy.filter', 'a cancellation is not filtered', async () => {

@@ -3,7 +3,7 @@
  * untrusted: they are read field by field and bounded, and echoes of the request and secrets are removed.
  */
 
-import { LoopError } from '../../base/errors.js';
+import { LoopError, withStackOf } from '../../base/errors.js';
 import { singleLine, truncate } from '../../base/hidden-characters.js';
 import { asNonEmptyText, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
@@ -30,9 +30,9 @@ interface FailureData {
 }
 
 /** Returns BACKEND_FAILED. `problem` continues a message that begins with the backend and the model. */
-export function backendError({ request }: SentRequest, problem: string, data: FailureData, cause?: unknown): LoopError {
+export function backendError({ request }: SentRequest, problem: string, data: FailureData): LoopError {
   const subject = `${request.backendId} '${request.model.slice(0, 200)}'`;
-  return new LoopError('BACKEND_FAILED', truncateMessage(`${subject} ${problem}`), { ...data }, cause);
+  return new LoopError('BACKEND_FAILED', truncateMessage(`${subject} ${problem}`), { ...data });
 }
 
 /**
@@ -45,7 +45,7 @@ export function toBackendError(sent: SentRequest, thrown: unknown): LoopError {
     return backendErrorFrom(sent, thrown, true);
   } catch {
     // A hostile error whose properties throw when they are read.
-    return backendError(sent, `failed: ${NO_REASON}`, { retryable: true }, thrown);
+    return backendError(sent, `failed: ${NO_REASON}`, { retryable: true });
   }
 }
 
@@ -58,7 +58,7 @@ export function toOpenError(sent: SentRequest, thrown: unknown): LoopError {
     if (thrown instanceof LoopError && thrown.code === 'BACKEND_FAILED') return thrown;
     return backendErrorFrom(sent, thrown, isNetworkError(thrown));
   } catch {
-    return backendError(sent, `failed: ${NO_REASON}`, { retryable: false }, thrown);
+    return backendError(sent, `failed: ${NO_REASON}`, { retryable: false });
   }
 }
 
@@ -76,7 +76,7 @@ function backendErrorFrom(sent: SentRequest, thrown: unknown, retryableByDefault
     ...(status !== undefined && { status }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };
-  return backendError(sent, problem, data, thrown);
+  return withStackOf(backendError(sent, problem, data), thrown);
 }
 
 function isRetryableStatus(status: number): boolean {

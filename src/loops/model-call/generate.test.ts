@@ -146,7 +146,7 @@ verifies('model.failure', 'a generated result without a content list fails with 
     expect(data).toEqual({ retryable: false });
   }
   for (const result of [undefined, null, 5, 'text', [], revoked({})]) await failureOf(generating(result));
-  expect((await failureOf({ ...generating({}), doGenerate: 5 } as never)).data).toEqual({ retryable: false });
+  expect((await failureOf({ ...generating({}), doGenerate: 5 } as never)).data).toEqual({ retryable: true });
 });
 
 verifies('model.failure', 'a malformed content part of a generated reply is ignored', async () => {

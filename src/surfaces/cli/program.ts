@@ -17,7 +17,7 @@ Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification failed, 64 usa
 `;
 
 /** Verbs whose JSON output is one document per line. */
-const NDJSON_VERBS: ReadonlySet<string> = new Set(['trace', 'events', 'chat', 'dev']);
+const NDJSON_VERBS: ReadonlySet<string> = new Set(['trace', 'events', 'chat', 'worker', 'dev']);
 
 /** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {

@@ -54,9 +54,9 @@ export function statusLines({ turn, calls }: InspectedTurn, { width, now, rows }
       'ended',
       endedAt === undefined ? undefined : `${timeWithAge(endedAt, now)}, after ${formatDuration(durationMs ?? 0)}`,
     ],
+    ['usage', usage === undefined ? undefined : usageText(usage)],
     ['reason', reason],
     ['error', error === undefined ? undefined : `${error.code}: ${error.message}`],
-    ['usage', usage === undefined ? undefined : usageText(usage)],
   ];
   const values = (['input', 'output'] as const).flatMap((label) => rows?.rowsFor(label, root?.[label], width) ?? []);
   return [

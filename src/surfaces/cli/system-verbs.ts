@@ -104,7 +104,7 @@ export const systemVerbs: readonly Verb[] = [
     group: SYSTEM_GROUP,
     arguments: '<shell> [verb]',
     description: 'Print the completion script of bash, zsh or fish; `ids VERB` prints the ids that complete a verb.',
-    options: [],
+    options: [JSON_FLAG],
     examples: [
       'rondo completion bash > ~/.local/share/bash-completion/completions/rondo',
       'rondo completion zsh > ~/.zsh/completions/_rondo',

@@ -77,6 +77,19 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/retry.js')).retry,
   },
   {
+    name: 'worker',
+    group: RUN_GROUP,
+    arguments: '',
+    description: 'Continue the turns that are due: after a timer, a signal, an answer, an expiry or an interruption.',
+    options: [
+      ['--once', 'continue what is due now, and exit'],
+      ['--concurrency <n>', 'how many turns run at the same time (default 16)'],
+      ['--json', 'print the result of each turn on a line'],
+    ],
+    examples: ['rondo worker', 'rondo worker --once --json'],
+    load: async () => (await import('./verbs/worker.js')).worker,
+  },
+  {
     name: 'cancel',
     group: RUN_GROUP,
     arguments: '<turn>',

@@ -7,11 +7,13 @@ import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { Host, TurnOptions } from '../../host/host.js';
 import type { TurnRequest } from '../../host/turn-request.js';
 import { turnResultOf } from '../../host/turn-result.js';
+import type { WorkOptions } from '../../host/worker.js';
 import type { DefinedLoop } from '../../loops/defined-loop.js';
 import type { Approval } from '../../protocol/approval.js';
+import type { SignalType } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../../protocol/trace.js';
-import { type AnswerOptions, type ApproveOptions, Turn, type TurnDeps } from './turn.js';
+import { type AnswerOptions, type ApproveOptions, type SignalOptions, Turn, type TurnDeps } from './turn.js';
 import { outputOf } from './turn-outcome.js';
 import { TurnRuns } from './turn-runs.js';
 
@@ -84,6 +86,7 @@ export class Rondo implements AsyncDisposable {
       host,
       runs: this.runs,
       answer: (id, approved, options) => this.answer(id, approved, options),
+      signal: (turnId, signal, payload, options) => this.signal(turnId, signal, payload, options),
     };
   }
 
@@ -167,6 +170,29 @@ export class Rondo implements AsyncDisposable {
     return results;
   }
 
+  /**
+   * Sends a signal to a turn and continues it. Returns false if a signal with this delivery id was received before.
+   * Throws INPUT_VALIDATION_FAILED if the payload does not fit the schema of the signal.
+   *
+   * @example
+   * await rondo.signal(turnId, paid, { amount: 5 }, { id: 'invoice-17' });
+   */
+  async signal<P>(
+    turnId: string,
+    signal: string | SignalType<unknown, P>,
+    payload?: NoInfer<P>,
+    options: SignalOptions = {},
+  ): Promise<boolean> {
+    const isNew = await this.host.signal({
+      turnId,
+      name: signal as string | SignalType,
+      ...(payload !== undefined && { payload }),
+      ...options,
+    });
+    this.runs.continue(turnId);
+    return isNew;
+  }
+
   /** Returns the pending approvals of all sessions, or of one. */
   approvals(session?: string): Promise<readonly Approval[]> {
     return this.host.archive.approvals(session);
@@ -193,6 +219,14 @@ export class Rondo implements AsyncDisposable {
     const verb = retry === true ? 'retry' : fail === true ? 'fail' : 'supply';
     await this.host.resolveEffect(effect, verb, by, result);
     this.runs.continue(effect.split('/', 1)[0] ?? '');
+  }
+
+  /**
+   * Continues everything that is due until `close`: sleeping turns, delivered signals, expired approvals and interrupted
+   * turns, also those of other processes whose loops are registered here. Any number of processes may work on one store.
+   */
+  work(options: WorkOptions = {}): Promise<void> {
+    return this.host.work(options);
   }
 
   /**

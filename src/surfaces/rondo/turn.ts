@@ -5,6 +5,7 @@
 import type { Host } from '../../host/host.js';
 import { sessionIdOf } from '../../host/turn-result.js';
 import type { Approval } from '../../protocol/approval.js';
+import type { SignalType } from '../../protocol/body.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import type { LiveDelta } from '../../protocol/live.js';
@@ -39,11 +40,21 @@ export interface PendingApproval extends Approval {
   deny(options: AnswerOptions): Promise<void>;
 }
 
+/** Options of a signal. */
+export interface SignalOptions {
+  /**
+   * The delivery id: a signal that is sent twice under one id is received once.
+   * @default a new id
+   */
+  readonly id?: string;
+}
+
 /** What a handle needs of the runtime that created it. */
 export interface TurnDeps {
   readonly host: Host;
   readonly runs: TurnRuns;
   answer(id: string, approved: boolean, options: ApproveOptions): Promise<void>;
+  signal(turnId: string, signal: string | SignalType, payload: unknown, options: SignalOptions): Promise<boolean>;
 }
 
 /**
@@ -129,6 +140,20 @@ export class Turn<O = unknown> {
         approve: (options: ApproveOptions) => answer(approval.id, true, options),
         deny: (options: AnswerOptions) => answer(approval.id, false, options),
       }));
+  }
+
+  /**
+   * Sends a signal to the turn and continues it. Returns false if a signal with this delivery id was received before.
+   *
+   * @example
+   * await turn.signal(paid, { amount: 5 }, { id: 'invoice-17' });
+   */
+  signal<P>(
+    signal: string | SignalType<unknown, P>,
+    payload?: NoInfer<P>,
+    options: SignalOptions = {},
+  ): Promise<boolean> {
+    return this.deps.signal(this.id, signal as string | SignalType, payload, options);
   }
 
   /** Sends a message to the agent of the turn, which reads it before its next model call. */

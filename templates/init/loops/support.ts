@@ -19,7 +19,7 @@ const script = fileURLToPath(new URL('support.script.json', import.meta.url));
 export const support = defineAgent({
   id: 'support',
   description: 'Answers customers and refunds orders.',
-  model: `scripted:${script}`,
+  model: { id: 'scripted', model: script },
   instructions: 'You are a friendly support agent. Refund an order if the customer received a broken item.',
   tools: { refund },
 });

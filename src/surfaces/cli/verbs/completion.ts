@@ -20,14 +20,15 @@ const SAFE_ID = /^[A-Za-z0-9_./:@#+-]+$/;
 const MAX_IDS = 200;
 
 /** Handles `rondo completion`. */
-export const completion: VerbHandler = async ({ args, settingsInput, terminal }) => {
+export const completion: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
   const [what, verbName] = args.map((argument) => textOption(argument));
   if (what === 'ids') {
     const ids = (await idsFor(verbName, settingsInput, terminal)).filter((id) =>
       /* guard: completed-ids-are-plain */ SAFE_ID.test(id),
     );
-    const lines = [...new Set(ids)].slice(0, MAX_IDS).map((id) => `${id}\n`);
-    await terminal.print(lines.join(''));
+    const offered = [...new Set(ids)].slice(0, MAX_IDS);
+    if (json) await terminal.printJson(offered);
+    else await terminal.print(offered.map((id) => `${id}\n`).join(''));
     return exitCodes.ok;
   }
   const script = completionScripts.get(what ?? '');
@@ -36,7 +37,8 @@ export const completion: VerbHandler = async ({ args, settingsInput, terminal })
       `There is no completion for "${what}"; the shells are ${[...completionScripts.keys()].join(', ')}.`,
     );
   }
-  await terminal.print(script(verbs));
+  if (json) await terminal.printJson({ shell: what, script: script(verbs) });
+  else await terminal.print(script(verbs));
   return exitCodes.ok;
 };
 

@@ -1,0 +1,34 @@
+/** The context of one attempt at an effect, with signals that follow a lifetime. */
+import type { EffectContext } from '../protocol/body.js';
+import { createLifetimeSignal, type Lifetime, type LifetimeSignal } from './lifetime.js';
+
+/** The context of one attempt. It creates signals on first use, because most effects use none. */
+export class LazyEffectContext implements EffectContext {
+  readonly idempotencyKey: string;
+  private readonly lifetime: Lifetime;
+  private ownSignal: LifetimeSignal | undefined;
+  private borrowedSignal: LifetimeSignal | undefined;
+
+  constructor(idempotencyKey: string, lifetime: Lifetime) {
+    this.idempotencyKey = idempotencyKey;
+    this.lifetime = lifetime;
+  }
+
+  get signal(): AbortSignal {
+    this.ownSignal ??= createLifetimeSignal(this.lifetime);
+    return this.ownSignal.signal;
+  }
+
+  get sharedSignal(): AbortSignal {
+    // guard: idle-signal-borrowed-once
+    this.borrowedSignal ??= this.lifetime.idleSignals.pop() ?? createLifetimeSignal(this.lifetime);
+    return this.borrowedSignal.signal;
+  }
+
+  /** Ends the use of the signals. A shared signal stays connected for the next effect. */
+  // guard: idle-signal-stays-connected
+  release(): void {
+    this.ownSignal?.release();
+    if (this.borrowedSignal !== undefined) this.lifetime.idleSignals.push(this.borrowedSignal);
+  }
+}

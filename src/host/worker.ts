@@ -1,0 +1,209 @@
+/**
+ * The worker: continues turns that are due, of any process that shares the store: sleeping turns whose timer has fired,
+ * turns with a delivered signal, an answer or an expired approval, and interrupted turns. It finds them in the store's
+ * index of due turns. A lease decides which process runs a turn, so any number of workers may run on one store.
+ */
+import { errorCodes, Fault, LoopError } from '../base/errors.js';
+import type { Clock } from '../journal/clock.js';
+import type { DueTurn, DueTurns } from '../journal/due-turns.js';
+import type { Leases } from '../journal/store.js';
+import type { TurnResult } from '../protocol/trace.js';
+import { ignoringErrors } from './session-feed.js';
+
+/** A turn that a worker could not continue. It is tried again later. */
+export interface WorkProblem {
+  readonly turnId: string;
+  readonly sessionId: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Options of `Host.work`. */
+export interface WorkOptions {
+  /**
+   * How many turns run at the same time.
+   * @default 16
+   */
+  readonly concurrency?: number;
+  /** Stops the worker when it is aborted; turns that it runs are not interrupted. */
+  readonly signal?: AbortSignal;
+  /**
+   * True to continue what is due now and return, false to continue until the worker is stopped.
+   * @default false
+   */
+  readonly once?: boolean;
+  /** Receives the result of each turn that the worker has continued. Errors that it throws are ignored. */
+  readonly onResult?: (result: TurnResult) => void;
+  /** Receives turns that could not be continued. Errors that it throws are ignored. */
+  readonly onProblem?: (problem: WorkProblem) => void;
+}
+
+/** What a worker needs of the host. */
+interface WorkerDeps {
+  readonly dueTurns: DueTurns;
+  readonly leases: Leases;
+  readonly clock: Clock;
+  /** Rebuilds the index if it is incomplete. */
+  rebuild(): Promise<void>;
+  /** True if a task of the session runs or waits in this process. */
+  isBusy(sessionId: string): boolean;
+  /** Continues a turn. Returns undefined without waiting if its session is not free. */
+  continueTurn(turnId: string, sessionId: string): Promise<TurnResult | undefined>;
+}
+
+/** The wait before a turn that could not be continued is tried again. */
+interface Backoff {
+  readonly attempts: number;
+  /** By the monotonic clock. */
+  readonly until: number;
+  readonly code: string;
+}
+
+const DEFAULT_CONCURRENCY = 16;
+/** How often the index is read while nothing is known to be due, in milliseconds. Other processes may change it. */
+const POLL_MS = 500;
+const PAGE_SIZE = 100;
+const FIRST_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 60_000;
+/** The wait after a fault of the store, in milliseconds. */
+const STORE_RETRY_MS = 1000;
+
+/** One worker of a host. */
+export class Worker {
+  private readonly deps: WorkerDeps;
+  private readonly options: WorkOptions;
+  /** The turns that this worker runs, by session. */
+  private readonly active = new Map<string, Promise<void>>();
+  private readonly backoffs = new Map<string, Backoff>();
+  private isStopped = false;
+  private wake = new AbortController();
+
+  constructor(deps: WorkerDeps, options: WorkOptions) {
+    this.deps = deps;
+    this.options = options;
+  }
+
+  /** Starts no further turn. `run` resolves when the turns of this worker have ended or paused. */
+  stop(): void {
+    this.isStopped = true;
+    this.wake.abort();
+  }
+
+  /** Continues due turns until the worker is stopped or, with `once`, until nothing is due. */
+  async run(): Promise<void> {
+    const { signal, once = false } = this.options;
+    const onAbort = (): void => this.stop();
+    if (signal?.aborted) this.stop();
+    signal?.addEventListener('abort', onAbort);
+    try {
+      await this.deps.rebuild();
+      while (!this.isStopped) {
+        this.wake = new AbortController();
+        const startedCount = await this.survivingFaults(() => this.startDueTurns());
+        if (once && startedCount === 0 && this.active.size === 0) break;
+        await this.survivingFaults(() => this.waitForWork());
+      }
+      await Promise.all(this.active.values());
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /**
+   * Does something with the store. After a fault that may pass, such as a full disk, waits and returns undefined; throws
+   * any other.
+   */
+  private async survivingFaults<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (thrown) {
+      if (this.isStopped) return undefined;
+      if (!(thrown instanceof Fault) || !errorCodes[thrown.code].isRetryable) throw thrown;
+      await this.deps.clock.sleep(STORE_RETRY_MS, this.wake.signal).catch(() => undefined);
+      return undefined;
+    }
+  }
+
+  /** Starts due turns, the oldest first, while there are free places. Returns how many it started. */
+  private async startDueTurns(): Promise<number> {
+    const { dueTurns, leases, clock } = this.deps;
+    const { concurrency = DEFAULT_CONCURRENCY } = this.options;
+    const now = clock.now();
+    const heldSessions = new Set((await leases.list()).map(({ session }) => session));
+    let startedCount = 0;
+    let after: DueTurn | undefined;
+    while (this.active.size < concurrency && !this.isStopped) {
+      const page = await dueTurns.list(now, PAGE_SIZE, after);
+      for (const due of page) {
+        if (this.active.size >= concurrency) break;
+        if (heldSessions.has(due.session) || !this.isReady(due)) continue;
+        this.start(due);
+        startedCount += 1;
+      }
+      if (page.length < PAGE_SIZE) break;
+      after = page.at(-1);
+    }
+    return startedCount;
+  }
+
+  private isReady({ session, turn }: DueTurn): boolean {
+    const backoff = this.backoffs.get(turn);
+    if (backoff !== undefined && backoff.until > this.deps.clock.elapsed()) return false;
+    // guard: worker-skips-busy-session
+    return !this.active.has(session) && !this.deps.isBusy(session);
+  }
+
+  private start(due: DueTurn): void {
+    const work = this.continue(due).finally(() => {
+      this.active.delete(due.session);
+      this.wake.abort();
+    });
+    this.active.set(due.session, work);
+  }
+
+  private async continue({ session, turn }: DueTurn): Promise<void> {
+    try {
+      const result = await this.deps.continueTurn(turn, session);
+      // A mismatch leaves the turn open and due.
+      const isMismatch = result?.status === 'error' && result.error.code === 'REPLAY_MISMATCH';
+      if (isMismatch) this.backOff(turn, session, result.error);
+      else if (result === undefined) this.backOff(turn, session, undefined);
+      else this.backoffs.delete(turn);
+      if (result !== undefined && !isMismatch) ignoringErrors(() => this.options.onResult?.(result));
+    } catch (thrown) {
+      if (this.isStopped) return;
+      const { code, message } =
+        thrown instanceof LoopError || thrown instanceof Fault
+          ? thrown
+          : { code: 'INTERNAL', message: String((thrown as Error | undefined)?.message ?? thrown) };
+      this.backOff(turn, session, { code, message });
+    }
+  }
+
+  /** Delays the next attempt at a turn, and reports a problem when it is new. Without one, the session was not free. */
+  private backOff(
+    turnId: string,
+    sessionId: string,
+    problem: { readonly code: string; readonly message: string } | undefined,
+  ): void {
+    const { clock } = this.deps;
+    const earlier = this.backoffs.get(turnId);
+    const attempts = problem === undefined ? 1 : (earlier?.attempts ?? 0) + 1;
+    const delayMs = Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), MAX_BACKOFF_MS);
+    const code = problem?.code ?? '';
+    this.backoffs.set(turnId, { attempts, until: clock.elapsed() + delayMs, code });
+    if (problem === undefined || earlier?.code === code) return;
+    const { message } = problem;
+    ignoringErrors(() => this.options.onProblem?.({ turnId, sessionId, code, message }));
+  }
+
+  /** Waits until a turn of this worker ends, the next turn is due, or the index is to be read again. */
+  private async waitForWork(): Promise<void> {
+    const { clock, dueTurns } = this.deps;
+    const { wake } = this;
+    const now = clock.now();
+    const nextDueAt = await dueTurns.nextDueAt(now);
+    const waitMs = Math.min(POLL_MS, nextDueAt === undefined ? POLL_MS : nextDueAt - now);
+    await clock.sleep(Math.max(1, waitMs), wake.signal).catch(() => undefined);
+  }
+}

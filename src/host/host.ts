@@ -11,11 +11,11 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
-import { type BuildChange, buildChangeSince, type CodeChange, codeChangesSince, isSourceOnly } from './code-changes.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
-import { type PinnedLoop, pin, unpin } from './pin.js';
+import { pin } from './pin.js';
+import { type InFlightTurn, PinnedTurns } from './pinned-turns.js';
 import { rebuildDueTurns } from './rebuild-due-turns.js';
 import { RemoteTurn, servePeerRequests } from './remote-turn.js';
 import type { ReplayReport } from './replay.js';
@@ -41,6 +41,7 @@ import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
 import { Worker, type WorkOptions } from './worker.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
+export type { InFlightTurn } from './pinned-turns.js';
 export type { Resolution } from './session-actions.js';
 export type { SignalRequest } from './signal-request.js';
 export type { SessionMessage, TurnRequest } from './turn-request.js';
@@ -49,18 +50,6 @@ export type { SessionMessage, TurnRequest } from './turn-request.js';
 const WORKER_HOLD_MS = 1000;
 /** How long `Host.close` waits for effects by default, in milliseconds. */
 const DEFAULT_CLOSE_MS = 10_000;
-
-/** A turn that has not ended, and the loops defined in code whose definitions have changed since it started. */
-export interface InFlightTurn {
-  readonly turn: TurnStatus;
-  /**
-   * The changed loops. `breaks` is true if the turn cannot continue with the change; `reason` states why. A loop of
-   * which only the source text has changed is listed if that breaks the turn.
-   */
-  readonly changed: readonly (CodeChange & { readonly breaks: boolean; readonly reason?: string })[];
-  /** The change of `HostOptions.build`. The turn continues, but its approvals are requested again. */
-  readonly build?: BuildChange;
-}
 
 /**
  * Runs turns of loops on a store, continues them after a restart, and accepts answers, messages and cancellations.
@@ -83,6 +72,8 @@ export class Host {
   readonly registry: Registry;
   /** Reads turns, traces, approvals and events, of running turns too. */
   readonly archive: Archive;
+  /** Waits for the results of turns that other processes run. */
+  readonly waiter: TurnWaiter;
   private readonly options: HostOptions;
   private readonly providers: NonNullable<HostOptions['providers']>;
   private readonly turns: TurnRunner;
@@ -90,7 +81,7 @@ export class Host {
   private readonly sessionQueues: SessionQueues;
   private readonly peers: PeerHosts;
   private readonly actions: SessionActions;
-  private readonly waiter: TurnWaiter;
+  private readonly pinned: PinnedTurns;
   private readonly workers = new Set<Worker>();
 
   constructor(options: HostOptions) {
@@ -134,6 +125,7 @@ export class Host {
       whenRunning: (sessionId, task) => turns.whenRunning(sessionId, task),
       resume: (turnId) => this.resume(turnId),
     });
+    this.pinned = new PinnedTurns(options, this.archive, turns);
     this.waiter = new TurnWaiter({
       clock,
       status: async (turnId) => (await this.archive.status(turnId))[0] as TurnStatus,
@@ -237,7 +229,7 @@ export class Host {
       const failed = await this.archive.get(turnId);
       const keys = retryKeysOf(failed);
       // Before the turn is reopened: a turn that cannot run stays failed.
-      await this.pinnedLoopOf(failed);
+      await this.pinned.loopOf(failed);
       await this.turns.reopen(sessionId, turnId, keys);
       return this.continueTurn(await this.archive.get(turnId), options);
     };
@@ -249,24 +241,8 @@ export class Host {
   }
 
   /**
-   * Waits while another process runs the turn, then returns its result if it has ended or paused; undefined if it was
-   * interrupted. Throws TURN_NOT_FOUND if the store has no such turn.
-   */
-  restingResult(turnId: string): Promise<TurnResult | undefined> {
-    return this.waiter.restingResult(turnId);
-  }
-
-  /** Waits until some process has ended or paused the turn, and returns its result. Throws TURN_NOT_FOUND. */
-  waitForResult(turnId: string): Promise<TurnResult> {
-    return this.waiter.waitForResult(turnId);
-  }
-
-  /**
    * Continues turns that are due, also those of other processes whose loops are registered here, until the host is
    * closed or `options.signal` is aborted. Any number of hosts may work on one store.
-   *
-   * @example
-   * await host.work({ once: true }); // continues what is due now
    */
   async work(options: WorkOptions = {}): Promise<void> {
     const { store, clock } = this.options;
@@ -339,12 +315,6 @@ export class Host {
    * or session, TURN_ENDED for a turn that has ended, SIGNAL_CONFLICT for a known id with another name or payload,
    * VALUE_INVALID if the payload is not JSON, INPUT_VALIDATION_FAILED if it does not fit the signal type, and a
    * TypeError for a malformed request or a name that is reserved for messages and approvals.
-   *
-   * @example
-   * ```ts
-   * await host.signal({ turnId, name: 'paid', payload: { amount: 5 }, id: 'invoice-17' });
-   * await host.resume(turnId);
-   * ```
    */
   signal<P = unknown>(request: SignalRequest<P>): Promise<boolean> {
     return this.actions.signal(request as SignalRequest);
@@ -383,42 +353,13 @@ export class Host {
    * started with. `now` uses the registered ones, or those of `then` if the loop is not registered in the version of
    * the turn. Throws TURN_NOT_FOUND for an unknown turn.
    */
-  async replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<ReplayReport> {
-    const stored = await this.archive.get(turnId);
-    const { loopId, loopVersion } = stored.identity;
-    const current = against === 'now' ? this.registry.find(loopId, loopVersion) : undefined;
-    const pinned =
-      current === undefined
-        ? await this.pinnedLoopOf(stored)
-        : pin(linkLoop(this.registry, current), this.options.build);
-    return this.turns.replay(stored, pinned);
+  replay(turnId: string, against: 'then' | 'now' = 'then'): Promise<ReplayReport> {
+    return this.pinned.replay(turnId, against);
   }
 
-  /**
-   * Returns all turns that have not ended, with the loops in code and the build that have changed since each turn
-   * started.
-   */
-  async inFlightTurns(): Promise<readonly InFlightTurn[]> {
-    // A damaged session is listed with an error and has no turns that can be read.
-    const open = (await this.archive.turns()).filter(
-      ({ endedAt, status }) => endedAt === undefined && status !== 'error',
-    );
-    return Promise.all(open.map((turn) => this.changesOf(turn)));
-  }
-
-  private async changesOf(turn: TurnStatus): Promise<InFlightTurn> {
-    const pinText = await this.archive.pinnedText(await this.archive.get(turn.turnId));
-    if (pinText === undefined) return { turn, changed: [] };
-    const changes = codeChangesSince(pinText, (id, version) => this.registry.find(id, version));
-    const isComplete = changes.every(({ now }) => now === 'changed');
-    const replayed = changes.length > 0 && isComplete ? await this.replay(turn.turnId, 'now') : undefined;
-    const changed = changes.flatMap((change) => {
-      if (change.now === 'missing') return [{ ...change, breaks: true, reason: 'it is no longer registered' }];
-      if (replayed?.matches === false) return [{ ...change, breaks: true, reason: replayed.difference ?? '' }];
-      return isSourceOnly(change.parts) ? [] : [{ ...change, breaks: false }];
-    });
-    const build = buildChangeSince(pinText, this.options.build);
-    return { turn, changed, ...(build !== undefined && { build }) };
+  /** Returns all turns that have not ended, with the loops in code and the build that have changed since each started. */
+  inFlightTurns(): Promise<readonly InFlightTurn[]> {
+    return this.pinned.inFlightTurns();
   }
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
@@ -453,7 +394,7 @@ export class Host {
   private async continueTurn(stored: StoredTurn, options: TurnOptions): Promise<TurnResult> {
     const { identity, turn, entries: earlierEntries } = stored;
     const startedWith = await this.archive.pinnedText(stored);
-    const pinned = this.linkPinned(stored, startedWith);
+    const pinned = this.pinned.link(stored, startedWith);
     const request = { input: turn.startedEntry.value };
     return this.turns.run(identity, { pinned, request, earlierEntries, startedWith }, options);
   }
@@ -461,25 +402,5 @@ export class Host {
   /** Returns the result of a request that starts or continues no turn. */
   private refusedResult(identity: TurnIdentity, error: LoopError): TurnResult {
     return turnResultOf(identity, { status: 'error', error: error.toErrorRecord() }, [], this.options.clock.now());
-  }
-
-  private async pinnedLoopOf(stored: StoredTurn): Promise<PinnedLoop> {
-    return this.linkPinned(stored, await this.archive.pinnedText(stored));
-  }
-
-  /**
-   * Returns the loop that the turn started with, from the definitions that were recorded then (the pin). For a turn
-   * without a pin, returns the loop that is registered under its id and version. Throws LOOP_NOT_FOUND if there is
-   * none.
-   */
-  private linkPinned({ identity }: StoredTurn, pinText: string | undefined): PinnedLoop {
-    const { implementations = new Map(), trusts = () => false, build } = this.options;
-    const { registry } = this;
-    const { loopId, loopVersion, turnId } = identity;
-    const kept = this.turns.keptLoop(turnId);
-    if (pinText !== undefined) return unpin(pinText, { registry, implementations, trusts, build, kept });
-    const registered = registry.find(loopId, loopVersion);
-    if (registered !== undefined) return pin(linkLoop(registry, registered), build);
-    throw unknownLoopError({ loop: loopId, version: loopVersion }, registry);
   }
 }

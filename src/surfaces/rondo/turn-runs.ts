@@ -49,7 +49,7 @@ export class TurnRuns {
   async result(turnId: string): Promise<TurnResult> {
     const running = this.running.get(turnId);
     if (running !== undefined) return running;
-    const resting = await this.host.restingResult(turnId);
+    const resting = await this.host.waiter.restingResult(turnId);
     return resting ?? this.track(turnId, this.resumeOrWait(turnId));
   }
 
@@ -64,7 +64,7 @@ export class TurnRuns {
       return await this.host.resume(turnId);
     } catch (thrown) {
       if (!(thrown instanceof LoopError) || thrown.code !== 'LOOP_NOT_FOUND') throw thrown;
-      return this.host.waitForResult(turnId);
+      return this.host.waiter.waitForResult(turnId);
     }
   }
 }

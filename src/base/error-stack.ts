@@ -21,8 +21,10 @@ interface StackOptions {
   readonly withoutMessages?: boolean;
 }
 
-/** The directory with the code of this package; undefined if it was bundled into a program. */
-const ownDirectory = pathOf(import.meta.url).match(/^(.*\/)(?:base\/error-stack\.[jt]s|parts\/base-[\w-]+\.js)$/)?.[1];
+/** The directory of this package; undefined if it was bundled into a program. */
+const packageDirectory = pathOf(import.meta.url).match(
+  /^(.*\/)(?:(?:src|dist)\/base\/error-stack\.[jt]s|lib\/parts\/base-[\w-]+\.js)$/,
+)?.[1];
 
 function pathOf(location: string): string {
   return location.startsWith('file://') ? location.slice('file://'.length) : location;
@@ -97,8 +99,10 @@ function locationOf(line: string): string | undefined {
 }
 
 function isOwn(path: string): boolean {
+  if (path.includes('/node_modules/rondo/')) return true;
+  if (packageDirectory === undefined || !path.startsWith(packageDirectory)) return false;
   // The tests of this package lie next to its code.
-  return ownDirectory !== undefined && path.startsWith(ownDirectory) && !path.includes('.test.');
+  return /^(?:src|dist|lib)\//.test(path.slice(packageDirectory.length)) && !path.includes('.test.');
 }
 
 /**

@@ -1,9 +1,11 @@
 import { expect } from 'vitest';
 import { composite, hostOf, prompt, textProvider, tool } from '../../spec/support/host-fixture.js';
+import { agentDef, replyProvider, type Scripted } from '../../spec/support/scripted-agents.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { defineLoop } from '../loops/define.js';
 import type { TraceEvent } from '../protocol/trace.js';
+import type { Host } from './host.js';
 
 const step = (loopId: string): object => ({ loopId, inputMapping: '$.input' });
 
@@ -100,3 +102,48 @@ verifies('turn.retry', 'host.retry: a prompt whose reply does not fit asks the m
   expect(await host.retry(failed.turnId)).toMatchObject({ status: 'ok', output: 7 });
   expect(replies.requests).toHaveLength(3);
 });
+
+verifies(
+  'turn.retry',
+  'host.retry: an agent whose model failed keeps its tool calls and approvals, and its conversation continues',
+  async () => {
+    const store = memoryStore();
+    let refunds = 0;
+    const down: Scripted = () => {
+      throw new Error('overloaded');
+    };
+    const replies: Scripted[] = [
+      { calls: [['refund', { id: 1 }]] },
+      down,
+      { calls: [['refund', { id: 2 }]] },
+      { text: 'Both refunded.' },
+    ];
+    const provider = replyProvider(replies);
+    const agent = agentDef('support', { tools: ['refund'] }, { policy: { retry: { attempts: 1 } } });
+    const refund = tool('refund', 'builtin:refund', { policy: { approval: 'ask' } });
+    const open = (seed: number): Host =>
+      hostOf([agent, refund], { store, providers: [provider], tools: { refund: () => ++refunds }, seed });
+    const approveNext = async (host: Host): Promise<void> => {
+      const [approval] = await host.archive.approvals('s');
+      await host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
+    };
+    const host = open(1);
+    const { turnId } = await host.run({ loop: 'support', input: { prompt: 'Refund both.' }, sessionId: 's' });
+    await approveNext(host);
+    expect((await host.resume(turnId)).status).toBe('error');
+    const later = open(2);
+    expect((await later.retry(turnId)).status, 'the approval of the second call is not requested').toBe('paused');
+    await approveNext(later);
+    expect(await later.resume(turnId)).toMatchObject({ status: 'ok', output: { text: 'Both refunded.' } });
+    expect(refunds).toBe(2);
+    const kinds = (await later.archive.events('s')).map(({ type }) => type);
+    expect(kinds).toEqual([
+      'user-message',
+      'tool-call',
+      'tool-result',
+      'tool-call',
+      'tool-result',
+      'assistant-message',
+    ]);
+  },
+);

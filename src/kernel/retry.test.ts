@@ -240,6 +240,22 @@ verifies('turn.retry', 'a record that failed is made again, and a fixed body con
   expect(mistaken.performed()).toEqual(['a', 'b']);
 });
 
+verifies('turn.retry', 'a reopened root is due until it has ended again', async () => {
+  const o = outage('b');
+  const body = (s: Scope): Promise<unknown> => o.act(s, 'b');
+  const due = async (): Promise<unknown> =>
+    (await o.k.store.dueTurns.list(Number.MAX_SAFE_INTEGER, 10)).map(({ turn }) => turn);
+  await o.run(body);
+  expect(await due()).toEqual([]);
+  const session = await o.k.open();
+  await session.reopen('t1', ['t1', 't1/0']);
+  await session.close();
+  expect(await due(), 'nobody would continue it after a crash').toEqual(['t1']);
+  o.broken.clear();
+  expect(await o.run(body)).toEqual(ok('b done'));
+  expect(await due()).toEqual([]);
+});
+
 verifies('turn.retry', 'only a root that ended and was not cancelled is reopened', async () => {
   const o = outage('b');
   const session = await o.k.open();

@@ -28,11 +28,7 @@ const verbsWith = (prefix: string): string[] => verbs.map(({ name }) => name).fi
 
 verifies('cli.completion', 'bash offers verbs, flags of the verb, and ids', async () => {
   const project = new Project();
-<<<<<<< HEAD
   expect(await complete(project, ['re'])).toEqual(verbsWith('re'));
-=======
-  expect(await complete(project, ['re'])).toEqual(['resume', 'retry', 'replay', 'resolve', 'remove']);
->>>>>>> retry
   expect(await complete(project, ['run', '--in'])).toEqual(['--input']);
   expect(await complete(project, ['--data', '.rondo', 'run', '--wat'])).toEqual(['--watch']);
   expect(await complete(project, ['help', 'co'])).toEqual(verbsWith('co'));

@@ -18,6 +18,7 @@ export const requirements = {
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
   'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
+  'host.work': 'A worker continues what is due, each turn once, in any number of processes on one store.',
   'rondo.run':
     'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',
   'rondo.options': 'An unknown option or store is refused with a message that names the known ones.',

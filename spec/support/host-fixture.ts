@@ -5,6 +5,7 @@ import { mockProvider } from '../../src/adapters/models/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
 import { Host } from '../../src/host/host.js';
+import type { Clock } from '../../src/journal/clock.js';
 import type { Store } from '../../src/journal/store.js';
 import type { ModelProvider, ModelRequest } from '../../src/loops/model.js';
 import { Registry } from '../../src/loops/registry.js';
@@ -20,7 +21,7 @@ interface HostFixtureOptions {
   readonly store?: Store;
   readonly tools?: { readonly [name: string]: ToolFunction };
   readonly providers?: readonly ModelProvider[];
-  readonly clock?: ManualClock;
+  readonly clock?: Clock;
   readonly maxDepth?: number;
   readonly seed?: number;
   readonly build?: string;

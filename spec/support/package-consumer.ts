@@ -129,6 +129,17 @@ export const invoice = defineLoop({
   },
 });
 
+/** A sender gives what the schema of the signal accepts. */
+export async function payment(rondo: Rondo, id: string): Promise<void> {
+  const turn = rondo.turn(id, invoice);
+  await turn.signal(paid, { amount: 5 }, { id: 'delivery-1' });
+  await rondo.signal(id, paid, { amount: 5 });
+  await turn.signal('paid', { anything: true });
+  // @ts-expect-error: the amount is a number.
+  await turn.signal(paid, { amount: 'five' });
+  same<Awaited<ReturnType<typeof turn.output>>, number>(true);
+}
+
 /** An agent accepts a text as its prompt and returns a text. */
 export async function conversation(rondo: Rondo): Promise<void> {
   const agent = defineAgent({ id: 'agent', model: 'mock' });

@@ -84,7 +84,6 @@ export class SessionQueues {
     const { sessionId } = task;
     let lease: Lease | undefined = await firstAttempt;
     while (lease === undefined) {
-      // guard: held-session-not-worked-on
       if (task.whileHeldElsewhere === undefined) return undefined as T;
       await task.whileHeldElsewhere();
       lease = await this.acquireLease(task);

@@ -149,7 +149,6 @@ export class Worker {
   private isReady({ session, turn }: DueTurn): boolean {
     const backoff = this.backoffs.get(turn);
     if (backoff !== undefined && backoff.until > this.deps.clock.elapsed()) return false;
-    // guard: worker-skips-busy-session
     return !this.active.has(session) && !this.deps.isBusy(session);
   }
 

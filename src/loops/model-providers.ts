@@ -65,7 +65,8 @@ function openedBy(id: string, ref: BackendRef, known: ReadonlyMap<string, ModelP
     const merged = options === undefined && more === undefined ? undefined : { ...options, ...more };
     return provider.open(merged === undefined ? target : { ...target, options: merged }, request);
   };
-  return { id, defaultModel: ref.model ?? provider.defaultModel, open };
+  const { repliesLocally = false } = provider;
+  return { id, defaultModel: ref.model ?? provider.defaultModel, repliesLocally, open };
 }
 
 function invalidProviderError(id: string, reason: string): LoopError {

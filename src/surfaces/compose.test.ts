@@ -105,7 +105,7 @@ verifies('definition.failed', 'a run of a loop that failed to load reports the p
   const settings = await settingsOf({
     'loops/broken.json': { ...echoTool, id: 'broken', version: 'one', kind: 'tol' },
     'loops/syntax.json': '{\n  "id": ',
-    'loops/greeter.mjs': 'export default 1;',
+    'loops/greeter.mjs': `import { defineLoop } from 'rondo';\nexport const greeter = defineLoop({ id: 'greeter' });`,
     'loops/caller.json': { ...untyped, id: 'caller', kind: 'composite', composite: { steps: [step] } },
     'loops/agent.json': {
       ...{ ...untyped, id: 'agent', kind: 'composite' },

@@ -9,6 +9,7 @@ export const configPatterns = {
   priceName: /^[^/]+\/[\s\S]/,
   baseURL: /^https?:\/\/[^\s/@]/,
   apiKeyEnv: /^[A-Za-z_][A-Za-z0-9_]*$/,
+  model: /^[^:\s][^:]*(?::\S[\s\S]*)?$/,
 } as const;
 
 const text = (description: string, pattern = /\S/): JsonObject => ({
@@ -38,7 +39,7 @@ const root = {
   loops: text('The directory of the definitions, relative to this file. Default: loops'),
   store: text('The store: sqlite: (in the data directory), sqlite:PATH or memory:.'),
   engine: text('The engine that runs turns. Default: local'),
-  model: text('The model of prompts in JSON that name none, as PROVIDER or PROVIDER:MODEL.'),
+  model: text('The model of prompts in JSON that name none, as PROVIDER or PROVIDER:MODEL.', configPatterns.model),
   prices: {
     type: 'object',
     description: 'Prices of models, by "backend/model".',

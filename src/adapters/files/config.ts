@@ -159,7 +159,7 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
       loops: loops === undefined ? undefined : resolve(home, loops),
       store: resolveStoreUrl(home, optionalString(root, 'store')),
       engine: optionalString(root, 'engine'),
-      model: optionalString(root, 'model', /^[^:\s][^:]*(?::\S.*)?$/s, '"PROVIDER" or "PROVIDER:MODEL"'),
+      model: optionalString(root, 'model', configPatterns.model, '"PROVIDER" or "PROVIDER:MODEL"'),
     }),
     prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrice(entry, path)])),
     backends: new Map(

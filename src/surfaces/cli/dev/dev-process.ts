@@ -3,7 +3,6 @@
  * until the parent asks it to stop. Each change of the project starts a new process, so that every module is loaded
  * again, and the turns of the old process keep their definitions.
  */
-import type { Host } from '../../../host/host.js';
 import { loadLoops, loadSettings } from '../../compose.js';
 import { openHost } from '../open-host.js';
 import { exitCodes, type Invocation } from '../verb.js';
@@ -29,7 +28,7 @@ export async function runDevProcess({ settingsInput, terminal }: Invocation): Pr
     await send({ loaded: { loops, bad: definitions.badFiles, skipped: definitions.skipped } });
     const { host, close } = await openHost(settings, { definitions, createIfMissing: true }, terminal);
     try {
-      await Promise.all([workOn(host, stopped.signal), aborted(stopped.signal)]);
+      await Promise.all([host.work({ signal: stopped.signal }), aborted(stopped.signal)]);
     } finally {
       await close();
     }
@@ -39,12 +38,6 @@ export async function runDevProcess({ settingsInput, terminal }: Invocation): Pr
   }
   if (process.connected) process.disconnect();
   return exitCodes.ok;
-}
-
-/** Continues turns that are due until the signal is aborted. Turns that are running then are finished or parked. */
-async function workOn(host: Host, signal: AbortSignal): Promise<void> {
-  const { work } = host as Host & { work?(options: { readonly signal: AbortSignal }): Promise<unknown> };
-  await work?.call(host, { signal });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

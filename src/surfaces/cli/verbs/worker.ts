@@ -15,30 +15,27 @@ export const worker: VerbHandler = async ({ options, settingsInput, terminal, js
   const concurrency = concurrencyOf(textOption(options.concurrency));
   const once = options.once === true;
   const { host, close } = await openHostForRunning(await loadSettings(settingsInput), terminal);
-  const controller = new AbortController();
-  const stop = (): void => controller.abort();
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, stop);
+  let closing: Promise<void> | undefined;
+  terminal.onInterrupt = async () => {
+    closing = host.close().then(close);
+    await closing;
+    return 'Stopped. Turns that were running continue in the next worker.';
+  };
   const onResult = (result: TurnResult): void => {
     if (json) void terminal.printJsonLines([result]);
     else for (const line of [...outcomeLines(result), summaryLineOf(result)]) terminal.printToStderr(line);
   };
   const onProblem = ({ turnId, code, message }: WorkProblem): void =>
     terminal.printToStderr(`${sanitizeText(turnId)} is not continued here. ${code}: ${sanitizeText(message)}`);
-  if (!once) terminal.printToStderr('Working. Ctrl-C stops after the current steps; turns continue elsewhere.');
+  if (!once) terminal.printToStderr('Working on turns that are due. Ctrl-C stops after the current effects.');
   try {
-    const working = host.work({ concurrency, once, onResult, onProblem, signal: controller.signal });
-    await Promise.race([working, aborted(controller.signal)]);
-    return controller.signal.aborted && !once ? exitCodes.interrupted : exitCodes.ok;
+    await host.work({ concurrency, once, onResult, onProblem });
+    return closing === undefined ? exitCodes.ok : exitCodes.interrupted;
   } finally {
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.off(name, stop);
-    await host.close();
-    await close();
+    terminal.onInterrupt = undefined;
+    await (closing ?? close());
   }
 };
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
-}
 
 function concurrencyOf(text: string | undefined): number {
   const concurrency = text === undefined ? 16 : Number(text);

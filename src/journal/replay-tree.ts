@@ -243,3 +243,12 @@ function parentOf(key: string): string {
 function indexOf(key: string): number {
   return Number(key.slice(key.lastIndexOf('/') + 1));
 }
+
+/** Returns the branches of a race that a retry of its root continues; undefined for any other race. */
+export function continuedBranches(recorded: RecordedStep | undefined, count: number): readonly number[] | undefined {
+  const { endedEntry, branches } = recorded?.reopening ?? {};
+  if (endedEntry === undefined) return undefined;
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  const chosen = indexes.filter((index) => (index === endedEntry.winnerIndex) === (branches === 'winner'));
+  return chosen.length === 0 ? indexes : chosen;
+}

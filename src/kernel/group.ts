@@ -7,7 +7,7 @@
 import { LoopError, toLoopError } from '../base/errors.js';
 import { Lifetime } from '../base/lifetime.js';
 import type { NewEntry } from '../journal/new-entry.js';
-import type { RecordedStep } from '../journal/replay-tree.js';
+import { continuedBranches } from '../journal/replay-tree.js';
 import { cloneJson } from '../json/value.js';
 import type { Branch } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
@@ -137,15 +137,6 @@ export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<u
       void runBranch(branches, index, lifetimes[index] ?? lifetime, onSettled);
     });
   });
-}
-
-/** Returns the branches of a race that a retry of its root continues; undefined for any other race. */
-function continuedBranches(recorded: RecordedStep | undefined, count: number): readonly number[] | undefined {
-  const { endedEntry, branches } = recorded?.reopening ?? {};
-  if (endedEntry === undefined) return undefined;
-  const indexes = Array.from({ length: count }, (_, index) => index);
-  const chosen = indexes.filter((index) => (index === endedEntry.winnerIndex) === (branches === 'winner'));
-  return chosen.length === 0 ? indexes : chosen;
 }
 
 /** Records the winner of a race with its value or its error. A value that cannot be recorded becomes an error. */

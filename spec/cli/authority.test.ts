@@ -36,6 +36,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   chat: ['chat', 'exec'],
   resume: ['resume', '--all'],
   retry: ['retry', 'none'],
+  worker: ['worker', '--once'],
   cancel: ['cancel', 'none'],
   list: ['list'],
   show: ['show', 'code'],

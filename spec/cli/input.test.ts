@@ -19,7 +19,6 @@ const run = (...args: string[]): string[] => ['run', 'echo', ...args];
 const bytes = Buffer.from([0x7b, 0xff, 0xfe, 0x00, 0x7d]);
 
 const cases: readonly Case[] = [
-  { what: 'no verb', args: [], code: 64, says: /Usage: rondo/ },
   { what: 'an unknown verb', args: ['rnu'], code: 64, says: /Unknown command 'rnu' \(Did you mean run\?\)/ },
   { what: 'an unknown option', args: run('--inptu', '{}'), code: 64, says: /Did you mean --input\?/ },
   { what: 'an option without its value', args: run('--input'), code: 64, says: /argument missing/i },

@@ -91,7 +91,7 @@ verifies(
     const project = new Project(loops);
     const lines = await commandLines(project);
     const tested = new Set(lines.map(([line]) => line.split(' ', 1)[0]));
-    expect([...tested, 'demo', 'dev'].sort()).toEqual(verbs.map(({ name }) => name).sort());
+    expect([...tested, 'demo', 'dev', 'worker'].sort()).toEqual(verbs.map(({ name }) => name).sort());
     const actual: string[] = [];
     const expected: string[] = [];
     for (const [line, code] of lines) {

@@ -70,7 +70,7 @@ verifies('cli.owner', 'a second run uses its own definitions, trust and environm
   project.trusted = false;
   const { code, stdout } = await project.run(['run', 'hold', '--input', '{"until": "go"}', '--json']);
   expect(code).toBe(1);
-  expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'LOOP_NOT_FOUND' } });
+  expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'DEFINITION_INVALID' } });
 });
 
 for (const event of ['ends', 'is killed'] as const) {

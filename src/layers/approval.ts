@@ -116,9 +116,9 @@ export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
       const { code = current, target } = admission;
       const change = codeChangeSince(code, current);
       if (isEvaluatedAgain(scope, change)) continue;
-      const admitted = /* guard: approved-target-handed-on */ bindToTarget(effect, target);
+      const admitted = change === undefined ? bindToTarget(effect, target) : refusing(effect, change);
       try {
-        return await next(change === undefined ? admitted : refusing(effect, change));
+        return await next(/* guard: approved-target-handed-on */ admitted);
       } catch (thrown) {
         if (!isRequestedAgain(thrown)) throw thrown;
       }

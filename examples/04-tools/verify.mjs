@@ -38,7 +38,7 @@ await runExample(
       );
 
       const tree = (await rondo('trace', 'orders')).stdout;
-      check('the trace shows the second attempt', /reserve@1\.0\.0.*\n.*retry 1 after .*TOOL_FAILED/.test(tree));
+      check('the trace shows the second attempt', /reserve@1\.0\.0[\s\S]*?retry 1 after .*TOOL_FAILED/.test(tree));
 
       const second = await rondo(...order, '--session', 'orders');
       check(

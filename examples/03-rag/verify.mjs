@@ -28,6 +28,6 @@ await runExample('RAG: keywords, notes, answer', import.meta.url, async ({ rondo
   const traceLines = (await rondo('trace', 'garden')).stdout.split('\n');
   check(
     'the trace shows the same calls',
-    tree.every((line, index) => line.test(traceLines[index] ?? '')),
+    tree.every((line) => traceLines.some((traceLine) => line.test(traceLine))),
   );
 });

@@ -33,7 +33,7 @@ await runExample('A coding agent: fix a failing test', import.meta.url, async ({
   const testRun = await approve();
   check(
     'the first approval is for the test run',
-    testRun.tool === 'run_command' && testRun.description.endsWith('node --test'),
+    testRun.tool.endsWith('run_command') && testRun.description.endsWith('node --test'),
   );
   const edit = await approve();
   const line = '+  const sorted = [...numbers].sort((a, b) => a - b);';

@@ -34,7 +34,7 @@ export interface CallModelOptions {
   /** Receives each piece of the reply as it arrives. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
   /**
-   * True if the reply is streamed even if nobody watches it, so that it cannot depend on that.
+   * True to stream the reply even without a subscriber, so that the reply does not depend on subscribers.
    * @default false
    */
   readonly alwaysStreams?: boolean;

@@ -24,9 +24,9 @@ export interface ModelProvider {
   /** The name of the model that is opened if a definition names none. */
   readonly defaultModel: string;
   /**
-   * True if its models reply in this process, so that a reply is the same whether it is streamed or not. Then a call
-   * that nobody watches is not streamed. Calls of other providers are always streamed: some servers answer the two
-   * kinds of requests differently, and a turn must not depend on who watches it.
+   * True if the models reply within this process and return the same reply with and without streaming. Replies without a
+   * subscriber are then requested without streaming. Calls of other providers are always streamed, because some servers
+   * answer the two kinds of requests differently, and the result of a turn must not depend on its subscribers.
    * @default false
    */
   readonly repliesLocally?: boolean;

@@ -79,7 +79,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
 }
 
-/** Returns true if a reply that nobody watches may be requested without streaming. */
+/** Returns true if a reply without a subscriber may be requested without streaming. */
 function canSkipStreaming({ backendId, model }: ModelRequest, { modelObjects, services }: ModelEffectOptions): boolean {
   if (findModelObject(modelObjects, backendId, model) !== undefined) return true;
   return services.provider(backendId).repliesLocally === true;

@@ -24,7 +24,8 @@ const { values } = parseArgs({
   },
 });
 
-const EXCLUDED_VERBS = ['trust', 'init', 'help'];
+/** `dev` does not end by itself; its own tests cover clones. */
+const EXCLUDED_VERBS = ['trust', 'init', 'help', 'dev'];
 
 /**
  * The ids in a clone, for the arguments of the verbs.
@@ -43,6 +44,9 @@ const argumentsByVerb = {
   run: ({ loops }) => loops.map((loop) => ['run', '--json', '--', loop]),
   chat: ({ loops }) => [['chat', '--', loops.at(-1) ?? 'agent']],
   resume: ({ turns }) => [['resume', '--all'], ...turns.map((turn) => ['resume', turn])],
+  retry: ({ turns }) => [['retry', turns[0] ?? 'none']],
+  worker: () => [['worker', '--once']],
+  signal: ({ turns }) => [['signal', turns[0] ?? 'none', 'go', '--payload', '{}']],
   cancel: () => [['cancel', 'no-such-turn']],
   list: () => [['list'], ['list', '--json']],
   show: ({ loops }) => loops.slice(0, 3).map((loop) => ['show', '--', loop]),
@@ -71,6 +75,10 @@ const argumentsByVerb = {
     ['doctor', '--accept', 'anchor', '--as', 'victim'],
   ],
   remove: ({ turns }) => [['remove', turns[0]?.split('.')[0] ?? 'none', '--yes', '--as', 'victim']],
+  completion: () => [
+    ['completion', 'bash'],
+    ['completion', 'ids', 'run'],
+  ],
   demo: () => [['demo']],
 };
 

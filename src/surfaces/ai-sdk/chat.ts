@@ -43,6 +43,12 @@ export interface ChatOptions {
    */
   readonly authorise?: (request: Request, access: ChatAccess) => boolean | Promise<boolean>;
   /**
+   * The only principals that may answer approvals of turns that this handler starts. Without it, users approve the calls
+   * of their own chats.
+   * @default every principal except the agents of the turn
+   */
+  readonly approvers?: readonly string[];
+  /**
    * Returns the text that users see for an error.
    * @default the general meaning of the error code
    */
@@ -85,6 +91,7 @@ const OPTION_KEYS = optionKeys<ChatOptions>({
   agent: true,
   principal: true,
   authorise: true,
+  approvers: true,
   errorText: true,
   onError: true,
   abortOnDisconnect: true,
@@ -198,10 +205,17 @@ class ChatServer {
 
   /** Starts a turn for a message and streams it. A message that was sent before streams the turn that it started. */
   private async handlePrompt(request: PromptRequest, { sessionId, principal }: AdmittedChat): Promise<Response> {
-    const { host, agent: loop } = this.options;
+    const { host, agent: loop, approvers } = this.options;
     const { chatId, messageId, text: prompt, isRegeneration } = request;
     const key = compositeId(chatId, messageId, ...(isRegeneration ? await this.regenerationKey(sessionId) : []));
-    const turn = { loop, input: { prompt }, sessionId, key, ...(principal !== undefined && { principal }) };
+    const turn = {
+      loop,
+      input: { prompt },
+      sessionId,
+      key,
+      ...(principal !== undefined && { principal }),
+      ...(approvers !== undefined && { approvers }),
+    };
     return this.respond(
       this.streamTurn(sessionId, /* guard: stream-bound-to-chat */ ['message', sessionId, key], (runOptions) =>
         host.run(turn, runOptions),

@@ -19,6 +19,7 @@ export interface ChatTurn {
   /** The idempotency key of the turn: a message that is sent again starts no second turn. */
   readonly key: string;
   readonly principal?: string;
+  readonly approvers?: readonly string[];
 }
 
 /** Options with which a chat runs or resumes a turn. */

@@ -23,7 +23,7 @@ interface Comment {
 }
 
 function parseSnippet(code: string): ts.SourceFile {
-  return ts.createSourceFile('snippet.mjs', code, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
+  return ts.createSourceFile('snippet.mts', code, ts.ScriptTarget.Latest, true, ts.ScriptKind.TS);
 }
 
 /** Returns the line comments by line number. */

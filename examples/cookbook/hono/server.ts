@@ -52,5 +52,6 @@ async function shutDown(): Promise<void> {
   server.close(); // refuses new connections
   await rondo.close(); // stops the worker, interrupts turns after their current effects, and ends their streams
   await working;
+  if ('closeIdleConnections' in server) server.closeIdleConnections(); // instead of waiting for their keep-alive timeout
 }
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, shutDown);

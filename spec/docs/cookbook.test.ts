@@ -125,6 +125,27 @@ verifies('docs.cookbook', 'nextjs: the route handlers serve the same client, and
   expect(await exitOf(server)).toBe(0);
 });
 
+verifies(
+  'docs.cookbook',
+  'nextjs: a module that is evaluated again uses the same runtime and registers its agent',
+  async () => {
+    const application = join(programs, 'nextjs');
+    const env = environment({
+      TSX_TSCONFIG_PATH: join(application, 'tsconfig.json'),
+      MODULE: join(application, 'rondo.ts'),
+    });
+    const code = `
+    const [first, second] = await Promise.all(['', '?reloaded'].map((query) => import(process.env.MODULE + query)));
+    const { rondo } = await first.getServices();
+    console.log(first !== second, rondo === (await second.getServices()).rondo);
+    await rondo.close();`;
+    const args = [...TSX, '--input-type=module', '--eval', code];
+    expect(await execute(process.execPath, args, { cwd: newDirectory(), env })).toMatchObject({
+      stdout: 'true true\n',
+    });
+  },
+);
+
 verifies('docs.cookbook', 'nextjs: the files compile with the module resolution of a bundler', async () => {
   const tsc = fileURLToPath(import.meta.resolve('typescript/lib/tsc.js'));
   const compiled = await execute(process.execPath, [tsc, '-p', join(programs, 'nextjs')]).catch(({ stdout }) => stdout);

@@ -5,13 +5,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
 import { verifies } from '../verifies.js';
 import { fusedStatements, outputFaults, type Printed, unpromisedPrints } from './outputs.js';
-import { filesFor, type Snippet, snippetsIn } from './snippets.js';
+import { filesFor, isQuoteOf, type Snippet, snippetsIn } from './snippets.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const pagesIn = (folder: string): string[] =>
+const filesIn = (folder: string): string[] =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`);
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
-  .concat(pagesIn('docs'), pagesIn('examples'), pagesIn('templates'))
+  .concat(filesIn('docs'), filesIn('examples'), filesIn('templates'))
   .filter((page) => page.endsWith('.md'));
 
 /** Pages whose code is not run here, with the reason. */
@@ -20,8 +21,13 @@ const notRun: ReadonlyMap<string, string> = new Map([
   ['docs/quickstart.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
   ['docs/reference.md', 'its examples are those of TSDoc comments: excerpts that use names of the reader'],
 ]);
-const all = pages.flatMap((page) => snippetsIn(page, readFileSync(join(root, page), 'utf8')));
-const snippets = all.filter(({ file }) => !notRun.has(file));
+const all = pages.flatMap((page) => snippetsIn(page, textOf(page)));
+/** The programs of the examples. Their own tests run them, so code that quotes them is not run here. */
+const examples = filesIn('examples')
+  .filter((file) => /\.(?:mjs|ts)$/.test(file))
+  .map(textOf);
+const isQuote = (snippet: Pick<Snippet, 'code'>): boolean => examples.some((text) => isQuoteOf(snippet, text));
+const snippets = all.filter((snippet) => !notRun.has(snippet.file) && !isQuote(snippet));
 
 verifies('house.snippets', 'the documents contain code that can run', () => {
   expect(snippets.length).toBeGreaterThan(0);
@@ -133,6 +139,12 @@ verifies('docs.output', 'every console.log of a snippet promises its output', ()
   );
   expect(silent).toEqual([]);
   expect(unpromisedPrints('console.log(1); // 1\nconsole.log(2);\n')).toEqual([2]);
+});
+
+verifies('house.snippets', 'only code that an example contains literally counts as quoted from it', () => {
+  const quoted = textOf('examples/compare/smallest-loop/rondo.ts');
+  expect(isQuote({ code: `// rondo.ts\n${quoted}` })).toBe(true);
+  expect(isQuote({ code: quoted.replace('Hello', 'Goodbye') }), 'changed code would not be run').toBe(false);
 });
 
 verifies('house.snippets', 'TypeScript runs, and imports the named snippets above it', () => {

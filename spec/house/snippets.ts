@@ -28,3 +28,8 @@ export function snippetsIn(file: string, text: string): Snippet[] {
 export function filesFor(snippet: Snippet, snippets: readonly Snippet[]): Snippet[] {
   return snippets.filter(({ file, line, name }) => file === snippet.file && line < snippet.line && name !== undefined);
 }
+
+/** True if a snippet is the text of a file, or an excerpt of it, apart from the comment that names the file. */
+export function isQuoteOf({ code }: Pick<Snippet, 'code'>, text: string): boolean {
+  return text.includes(code.replace(NAME, '').trim());
+}

@@ -7,7 +7,7 @@ const print = console.log;
 
 /** @param {unknown[]} values */
 console.log = (...values) => {
-  const line = /snippet\.mjs:(\d+):\d+/.exec(new Error('where').stack ?? '')?.[1];
+  const line = /snippet\.(?:mjs|ts):(\d+):\d+/.exec(new Error('where').stack ?? '')?.[1];
   appendFileSync(file, `${JSON.stringify({ line: Number(line), text: format(...values) })}\n`);
   print(...values);
 };

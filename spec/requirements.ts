@@ -17,6 +17,9 @@ export const requirements = {
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
   'docs.cookbook': 'The programs of the cookbook are quoted as they are, run, and print what they promise.',
+  'docs.quickstart': 'The quickstart, followed from top to bottom, prints what it shows.',
+  'docs.package':
+    'The package contains its documentation, and every link between its documents leads to a file of the package.',
   'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'host.work': 'A worker continues what is due, each turn once, in any number of processes on one store.',
@@ -26,6 +29,8 @@ export const requirements = {
   'rondo.direct': 'A loop called like a function runs in memory, and throws inside of another loop.',
   'rondo.turn':
     'A handle reaches its turn from any process: it returns results and events, answers approvals and continues the turn.',
+  'scope.effect': 'An effect can be a name and a function with a safety and a policy, recorded like any other effect.',
+  'agent.call': 'A loop in code calls an agent like any other loop, in every process that runs it.',
   'rondo.close': 'Closing interrupts running turns after their effects; a later runtime continues them.',
   'kernel.once':
     'A keyed entry is written to the journal of a session once; a second request returns the recorded one.',

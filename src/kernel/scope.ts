@@ -7,12 +7,14 @@
 import { durationMs } from '../base/duration.js';
 import { LoopError } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
+import { scopeBusyError } from '../base/scope-busy-error.js';
 import { isUsed, trackUse } from '../base/tracked-promise.js';
+import { toEffect } from '../journal/effect-arguments.js';
 import { fillEntry, type NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { assertNotReserved } from '../journal/reserved-entries.js';
 import { cloneJson, jsonEquals } from '../json/value.js';
-import type { Branch, BranchResults, Effect, Loop, SignalType } from '../protocol/body.js';
+import type { Branch, BranchResults, EffectArguments, Loop, SignalType } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { LayerScope } from '../protocol/session.js';
@@ -66,8 +68,8 @@ export class KernelScope implements LayerScope, Step {
     return output.catch((thrown) => this.skipStep(thrown, recorded, () => this.call(loop, input)));
   }
 
-  effect<O>(effect: Effect<O>): Promise<O> {
-    return this.runStep((step) => runEffect(step, effect)) as Promise<O>;
+  effect<O>(...effect: EffectArguments<O>): Promise<O> {
+    return this.runStep((step) => runEffect(step, toEffect(effect))) as Promise<O>;
   }
 
   all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>> {
@@ -89,24 +91,9 @@ export class KernelScope implements LayerScope, Step {
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    const recording = this.runStep<V>(async ({ run, key, lifetime, recorded }) => {
-      assertNotReserved(type, key);
-      const end = recorded?.closeEntry;
-      const isRefused = end?.type === 'step.refused' && end.name === type;
-      if (recorded !== undefined && end?.type !== type && !isRefused) return run.refuseStep(key, recorded, { type });
-      if (end !== undefined) {
-        const value = (await run.recordedOutcome(end)) as V;
-        // A log line of a failure that a retry removed is not the next log line.
-        if (type !== LOG_TYPE || recorded?.optionalUntil === undefined || jsonEquals(value, make())) return value;
-        throw STEP_SKIPPED;
-      }
-      lifetime.throwIfEnded();
-      const entry: NewEntry = { seq: 0, at: 0, type, key };
-      const thrown = fillEntry(entry, make);
-      const { value, error } = run.propose(lifetime, entry);
-      if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
-      if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
-      return cloneJson(value) as V;
+    const recording = this.runStep<V>((step) => {
+      assertNotReserved(type, step.key);
+      return step.recorded === undefined ? recordNew(step, type, make) : replayRecord(step, step.recorded, type, make);
     });
     this.lastRecord = trackUse(recording);
     return recording;
@@ -140,7 +127,7 @@ export class KernelScope implements LayerScope, Step {
    * Runs one step under the next key. Rejects with SCOPE_BUSY while another step runs or after the scope is closed;
    * never settles once the attempt is over.
    */
-  runStep<T>(work: (step: Step) => Promise<T>): Promise<T> {
+  runStep<T>(work: (step: Step) => Promise<T> | T): Promise<T> {
     // guard: one-step-at-a-time
     return this.hasOpenStep ? this.rejectConcurrentStep() : this.enterAndRun(work);
   }
@@ -152,7 +139,7 @@ export class KernelScope implements LayerScope, Step {
     return repeat();
   }
 
-  private async enterAndRun<T>(work: (step: Step) => Promise<T>): Promise<T> {
+  private async enterAndRun<T>(work: (step: Step) => Promise<T> | T): Promise<T> {
     const { run, lifetime, depth } = this;
     if (run.isOver) return neverSettles();
     // guard: uncooperative-body-abandoned
@@ -230,14 +217,32 @@ export class KernelScope implements LayerScope, Step {
   }
 
   private abortAsBusy(event: string): LoopError {
-    const message =
-      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running or not awaited, or after the body had ended. ` +
-      'Await each step; to run steps concurrently, use scope.all or scope.race.';
-    const error = new LoopError('SCOPE_BUSY', message, { key: this.key });
+    const error = scopeBusyError(this.key, this.nextIndex - 1, event);
     // The step that is not awaited must not continue either.
     this.run.attempt.lifetime.end(error, false);
     return error;
   }
+}
+
+/** Records a new fact. Returns it without a promise unless the writer is backlogged. */
+function recordNew<V extends Json>({ run, key, lifetime }: Step, type: string, make: () => V): V | Promise<V> {
+  lifetime.throwIfEnded();
+  const entry: NewEntry = { seq: 0, at: 0, type, key };
+  const thrown = fillEntry(entry, make);
+  const { value, error } = run.propose(lifetime, entry);
+  if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
+  const copy = cloneJson(value) as V;
+  return run.writer.isBacklogged ? run.waitForBacklog(lifetime).then(() => copy) : copy;
+}
+
+async function replayRecord<V extends Json>(step: Step, recorded: RecordedStep, type: string, make: () => V) {
+  const end = recorded.closeEntry;
+  const isRefused = end?.type === 'step.refused' && end.name === type;
+  if (end === undefined || (end.type !== type && !isRefused)) return step.run.refuseStep(step.key, recorded, { type });
+  const value = (await step.run.recordedOutcome(end)) as V;
+  // A log line of a failure that a retry removed is not the next log line.
+  if (type !== LOG_TYPE || recorded.optionalUntil === undefined || jsonEquals(value, make())) return value;
+  throw STEP_SKIPPED;
 }
 
 function prepareBranches<O>({ run, key, recorded, depth }: Step, bodies: readonly Branch<O>[]): Branches<O> {

@@ -31,7 +31,6 @@ test('support: refunds nothing after a denial, and the model reads the reason', 
   await using rondo = await createRondo({ store: 'memory:', models: { anthropic } });
 
   const turn = await rondo.start(support, 'My lamp A-17 is broken.');
-  await turn.result();
   for (const approval of await turn.approvals()) await approval.deny({ by: 'bob', reason: 'The order is too old.' });
   expect(await turn.output()).toEqual({ text: 'Sorry.' });
   expect(refund).not.toHaveBeenCalled();

@@ -9,6 +9,7 @@ import type { TurnRequest } from '../../host/turn-request.js';
 import { turnResultOf } from '../../host/turn-result.js';
 import type { WorkOptions } from '../../host/worker.js';
 import type { DefinedLoop } from '../../loops/defined-loop.js';
+import { CODE_ORIGIN } from '../../loops/origin.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { SignalType } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
@@ -58,7 +59,6 @@ export type EffectResolution = { readonly by: string } & (
   | { readonly fail: true; readonly retry?: never; readonly result?: never }
 );
 
-const LOOP_ORIGIN = { directory: undefined, trusted: true } as const;
 const MAX_CONCURRENT_RESUMES = 16;
 
 /**
@@ -92,7 +92,7 @@ export class Rondo implements AsyncDisposable {
 
   /** Registers loops, so that turns of other processes that need them can be continued here. */
   register(...loops: readonly DefinedLoop[]): void {
-    for (const loop of loops) this.host.registry.add(loop, LOOP_ORIGIN);
+    for (const loop of loops) this.host.registry.add(loop, CODE_ORIGIN);
   }
 
   /**

@@ -25,7 +25,8 @@ export const requirements = {
   'rondo.direct': 'A loop called like a function runs in memory, and throws inside of another loop.',
   'rondo.turn':
     'A handle reaches its turn from any process: it returns results and events, answers approvals and continues the turn.',
-  'rondo.close': 'Closing interrupts running turns after their effects; a later runtime continues them.',
+  'rondo.close':
+    'Closing interrupts running turns after their effects, and waits for no other process; a later runtime continues them.',
   'kernel.once':
     'A keyed entry is written to the journal of a session once; a second request returns the recorded one.',
   'kernel.ack': 'Nothing is reported before every entry that it depends on is durable.',

@@ -96,7 +96,9 @@ async function leaveEffectInDoubt() {
   await once(child, 'exit');
   for (;;) {
     const { runs } = await readJson(['runs']);
-    const turn = /** @type {{ loopId: string, turnId: string, status: string }[]} */ (runs).find(({ loopId }) => loopId === 'hang');
+    const turn = /** @type {{ loopId: string, turnId: string, status: string }[]} */ (runs).find(
+      ({ loopId }) => loopId === 'hang',
+    );
     if (turn?.status === 'paused') return turn.turnId;
     if (Date.now() > until) throw new Error(`The turn of the killed command is ${turn?.status}, not paused.`);
     await sleep(POLL_MS);

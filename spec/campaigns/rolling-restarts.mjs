@@ -18,12 +18,13 @@ const [restarts = 0, clients = 0, seed = 0] = [values.restarts, values.clients, 
 /** A request must succeed, at whichever server, within this time. */
 const MAX_REQUEST_MS = 10_000;
 const RETRY_DELAY_MS = 25;
+/** Requests that take longer are in the log. */
+const SLOW_MS = 1000;
 /** The time within which every accepted turn must end after the last restart. */
 const MAX_DRAIN_MS = 30_000;
 
 let restartCount = 0;
 let retriedRequests = 0;
-let longestRequestMs = 0;
 let isOver = false;
 /** @type {ServerCampaign} */
 const campaign = new ServerCampaign('rolling-restarts', seed, () => ({
@@ -44,7 +45,10 @@ async function request(path, body) {
     try {
       if (server === undefined) throw new Error('no server runs');
       const answer = await server.request(path, body);
-      longestRequestMs = Math.max(longestRequestMs, Date.now() - begun);
+      const tookMs = Date.now() - begun;
+      // A result takes as long as its turn.
+      if (!path.endsWith('/result')) log.waited(tookMs, path);
+      if (tookMs > SLOW_MS) log.write('slow', { path, pid: server.pid, tookMs });
       return answer;
     } catch (error) {
       retriedRequests += 1;
@@ -124,4 +128,5 @@ isOver = true;
 await running;
 await drain();
 const figures = await campaign.checkTurns();
+const { longestOperationMs: longestRequestMs } = log;
 campaign.finish({ restarts: restartCount, retriedRequests, longestRequestMs, ...figures }, values.keep);

@@ -27,6 +27,8 @@ export const requirements = {
   'rondo.direct': 'A loop called like a function runs in memory, and throws inside of another loop.',
   'rondo.turn':
     'A handle reaches its turn from any process: it returns results and events, answers approvals and continues the turn.',
+  'scope.effect': 'An effect can be a name and a function with a safety and a policy, recorded like any other effect.',
+  'agent.call': 'A loop in code calls an agent like any other loop, in every process that runs it.',
   'rondo.close':
     'Closing interrupts running turns after their effects, and waits for no other process; a later runtime continues them.',
   'kernel.once':

@@ -7,6 +7,8 @@ import { Session, type SessionOptions } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
 import { RateLimiter } from '../layers/rate-limit.js';
+import { linkLoop } from '../loops/link.js';
+import { CODE_ORIGIN } from '../loops/origin.js';
 import { LoopServices } from '../loops/services.js';
 import { RestrictionFlag } from '../policy/restrictions.js';
 import type { Effect } from '../protocol/body.js';
@@ -67,7 +69,7 @@ export class TurnRunner {
   private readonly closed = new AbortController();
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
-    const { clock, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
+    const { clock, registry, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
     this.options = options;
     this.subscriptions = subscriptions;
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
@@ -80,6 +82,7 @@ export class TurnRunner {
       turnContext,
       clock,
       restrictionFlag,
+      link: (loop) => linkLoop(registry, registry.registrationOf(loop) ?? registry.add(loop, CODE_ORIGIN)).loop,
     });
   }
 

@@ -7,12 +7,14 @@
 import { durationMs } from '../base/duration.js';
 import { LoopError } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
+import { scopeBusyError } from '../base/scope-busy-error.js';
 import { isUsed, trackUse } from '../base/tracked-promise.js';
+import { toEffect } from '../journal/effect-arguments.js';
 import { fillEntry, type NewEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { assertNotReserved } from '../journal/reserved-entries.js';
 import { cloneJson, jsonEquals } from '../json/value.js';
-import type { Branch, BranchResults, Effect, Loop, SignalType } from '../protocol/body.js';
+import type { Branch, BranchResults, EffectArguments, Loop, SignalType } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { LayerScope } from '../protocol/session.js';
@@ -66,8 +68,8 @@ export class KernelScope implements LayerScope, Step {
     return output.catch((thrown) => this.skipStep(thrown, recorded, () => this.call(loop, input)));
   }
 
-  effect<O>(effect: Effect<O>): Promise<O> {
-    return this.runStep((step) => runEffect(step, effect)) as Promise<O>;
+  effect<O>(...effect: EffectArguments<O>): Promise<O> {
+    return this.runStep((step) => runEffect(step, toEffect(effect))) as Promise<O>;
   }
 
   all<const B extends readonly Branch<unknown>[]>(branches: B): Promise<BranchResults<B>> {
@@ -230,10 +232,7 @@ export class KernelScope implements LayerScope, Step {
   }
 
   private abortAsBusy(event: string): LoopError {
-    const message =
-      `In ${this.key}, ${event} while step ${this.nextIndex - 1} was still running or not awaited, or after the body had ended. ` +
-      'Await each step; to run steps concurrently, use scope.all or scope.race.';
-    const error = new LoopError('SCOPE_BUSY', message, { key: this.key });
+    const error = scopeBusyError(this.key, this.nextIndex - 1, event);
     // The step that is not awaited must not continue either.
     this.run.attempt.lifetime.end(error, false);
     return error;

@@ -5,12 +5,14 @@
 
 import { LoopError } from '../base/errors.js';
 import { optionKeys } from '../base/option-keys.js';
+import type { Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, ApprovalPolicy, LoopDef, StopSpec } from '../protocol/loop.js';
 import { toolNameOf } from '../views/tool-name.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
 import { type ModelOption, missingModelReason, type PolicyOption, resolveModels } from './model-ref.js';
+import { servicesOf } from './services.js';
 import {
   type AnySchema,
   compileIoSchema,
@@ -202,7 +204,8 @@ export function defineAgent<
     version,
     input: input.check as DefinedLoop<InputOf<I>>['input'],
     output: output.check as DefinedLoop<unknown, OutputOf<O>>['output'],
-    body: bodyWithoutHost(id),
+    bodyKind: 'agent',
+    body: runUnlinked as DefinedLoop<InputOf<I>, OutputOf<O>>['body'],
     hasFastValidation: input.isFast && output.isFast,
     definition,
     validators,
@@ -287,11 +290,14 @@ function assertToolNames(agent: string, tools: readonly AgentTool[]): void {
   }
 }
 
-/** Returns the body of an agent that no host has linked. It always throws EXECUTION_FAILED. */
-function bodyWithoutHost(id: string): () => never {
-  return () => {
-    throw new LoopError('EXECUTION_FAILED', `The agent "${id}" needs a host: run it with host.run({ loop }).`);
-  };
+/**
+ * The body of an agent that code calls with `scope.call`: links the agent in the registry of the host and runs it. A host
+ * that runs an agent as a turn, or as the tool of another one, links it beforehand.
+ */
+function runUnlinked(this: DefinedLoop, input: unknown, scope: Scope): unknown {
+  return servicesOf(scope)
+    .link(this)
+    .body(input as Json, scope);
 }
 
 function invalidAgentError(id: string, reason: string): LoopError {

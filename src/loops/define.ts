@@ -23,7 +23,7 @@ import {
   type PolicyOption,
   resolveModels,
 } from './model-ref.js';
-import type { DefinitionOrigin } from './origin.js';
+import { CODE_ORIGIN } from './origin.js';
 import { promptBody } from './prompt.js';
 import { type AnySchema, compileIoSchema, type InputOf, type OutputOf } from './standard-schema.js';
 import { toolBody } from './tool.js';
@@ -110,7 +110,6 @@ const LOOP_SPEC_KEYS = optionKeys<Record<KeyOf<LoopSpec<AnySchema, AnySchema>>, 
   prompt: true,
   model: true,
 });
-const CODE_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: true };
 
 /**
  * Defines a loop with a function, a tool function or a prompt. Throws DEFINITION_INVALID if an option is invalid.

@@ -7,3 +7,6 @@ export interface DefinitionOrigin {
   /** True if `module:` and `exec:` tools of the definition may run. */
   readonly trusted: boolean;
 }
+
+/** The origin of loops in code. */
+export const CODE_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: true };

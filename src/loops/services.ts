@@ -6,12 +6,14 @@
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
 import { RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
-import type { Scope } from '../protocol/body.js';
+import type { Loop, Scope } from '../protocol/body.js';
+import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';
 import type { CallTimes } from '../views/call-results.js';
 import type { Watchdog } from './agent/watchdog.js';
+import type { DefinedLoop } from './defined-loop.js';
 import type { ModelProvider } from './model.js';
 import type { ToolImplementation } from './tool-implementation.js';
 
@@ -56,6 +58,8 @@ interface LoopServicesDeps {
   readonly turnContext: (turn: string) => TurnContext | undefined;
   readonly clock: Clock;
   readonly restrictionFlag: RestrictionFlag;
+  /** Links a loop in code with the loops of the host's registry, and registers it if necessary. */
+  readonly link: (loop: DefinedLoop) => Loop<Json, Json>;
 }
 
 /** The services of one host. Bodies obtain them with `servicesOf`. */
@@ -75,6 +79,11 @@ export class LoopServices {
   /** Returns the same services with a fixed turn context, for a turn that is only replayed. */
   withTurnContext(context: TurnContext): LoopServices {
     return new LoopServices({ ...this.deps, turnContext: () => context });
+  }
+
+  /** Links a loop in code with the loops of the host's registry, and registers it if necessary. */
+  link(loop: DefinedLoop): Loop<Json, Json> {
+    return this.deps.link(loop);
   }
 
   /** Returns the provider with this id. Throws BACKEND_FAILED if there is none. */

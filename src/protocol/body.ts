@@ -75,6 +75,36 @@ export interface Effect<O = unknown> extends EffectRules {
   perform(input: Json, context: EffectContext): Promise<O> | O;
 }
 
+/** Performs an effect that is written as a function. What it returns is recorded as JSON. */
+export type PerformEffect<O> = (context: EffectContext) => Promise<O> | O;
+
+/** The policy of an effect that is written as a function. An effect with the safety `once` is not retried. */
+export type EffectPolicy = Pick<PolicySpec, 'retry' | 'rateLimit' | 'timeoutMs'>;
+
+/** Options of an effect that is written as a function. */
+export interface EffectOptions {
+  /**
+   * How a crash between the intent and the result is handled.
+   * @default 'once'
+   */
+  readonly safety?: Safety;
+  /**
+   * Retries, rate limit and timeout.
+   * @default none
+   */
+  readonly policy?: EffectPolicy;
+  /**
+   * What is journaled before the effect is performed, as evidence of what was requested; must be JSON.
+   * @default null
+   */
+  readonly input?: unknown;
+}
+
+/** The arguments of `Scope.effect`: an effect, or a name, a function and options. */
+export type EffectArguments<O> =
+  | readonly [effect: Effect<O>]
+  | readonly [name: string, perform: PerformEffect<O>, options?: EffectOptions | undefined];
+
 /** The members of an effect that layers and the approval gate read. The kernel does not read them. */
 export interface EffectRules {
   /** The policy of the loop that performs the effect. Backends in it are resolved to models by name. */
@@ -127,7 +157,15 @@ export interface Scope {
   readonly context: unknown;
   /** Calls a loop and returns its output, or throws its error. */
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O>;
-  /** Performs an effect through the session's layers and returns its result, or throws its error. */
+  /**
+   * Performs an effect: code that acts outside of the journal. Returns its result, or throws its error; both are
+   * recorded.
+   *
+   * @example
+   * const stock = await scope.effect('reserve', () => reserve(sku), { safety: 'idempotent', policy: { retry: { attempts: 3 } } });
+   */
+  effect<O>(name: string, perform: PerformEffect<O>, options?: EffectOptions | undefined): Promise<O>;
+  /** Performs an effect with a kind and an input of its own through the session's layers. */
   effect<O>(effect: Effect<O>): Promise<O>;
   /**
    * Runs branches concurrently and waits for all of them. If some failed, throws the error of the first one by

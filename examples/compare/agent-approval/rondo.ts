@@ -13,7 +13,6 @@ const support = defineAgent({ id: 'support', model, tools: { refund } });
 
 const rondo = await createRondo();
 const turn = await rondo.start(support, 'My lamp broke. Refund order A-1.');
-await turn.result();
 for (const approval of await turn.approvals()) await approval.approve({ by: 'ada' });
 const { text } = await turn.output();
 console.log(text);

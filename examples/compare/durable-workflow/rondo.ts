@@ -11,25 +11,12 @@ const order = defineLoop({
     await scope.sleep('1 second');
     const { amount } = await scope.wait(paid);
     const [stock, courier] = await scope.all([
-      (branch) => branch.call(reserveStock, { sku, amount }),
-      (branch) => branch.call(bookCourier, { sku }),
+      (s) =>
+        s.effect('reserve', () => reserve(sku, amount), { safety: 'idempotent', policy: { retry: { attempts: 3 } } }),
+      (s) => s.effect('ship', () => ship(sku)),
     ]);
     return { ...stock, ...courier };
   },
-});
-const reserveStock = defineLoop({
-  id: 'reserve',
-  input: z.object({ sku: z.string(), amount: z.number() }),
-  output: z.object({ reservation: z.string() }),
-  safety: 'idempotent',
-  policy: { retry: { attempts: 3 } },
-  tool: ({ sku, amount }) => reserve(sku, amount),
-});
-const bookCourier = defineLoop({
-  id: 'ship',
-  input: z.object({ sku: z.string() }),
-  output: z.object({ parcel: z.string() }),
-  tool: ({ sku }) => ship(sku),
 });
 
 const rondo = await createRondo();

@@ -2,12 +2,12 @@
  * Follows a turn or a session in any process, for `--follow`: what is recorded first, then everything new, until the
  * turn or all turns of the session have ended, or stdout is closed.
  */
+import type { FollowedEntries } from '../../host/follow-entries.js';
+import { type FollowedEnvelopes, followEnvelopes } from '../../host/follow-envelopes.js';
 import type { Host } from '../../host/host.js';
 import { sessionIdOf } from '../../host/turn-result.js';
-import type { Entry } from '../../protocol/entry.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { TraceEvent } from '../../protocol/trace.js';
-import { Conversation } from '../../views/conversation.js';
 import { TraceBuilder } from '../../views/trace.js';
 import { Turns } from '../../views/turns.js';
 import type { Terminal } from './terminal.js';
@@ -29,7 +29,9 @@ export async function followTrace(
   };
   let builder = createBuilder();
   const isEnded = (turns: Turns): boolean => turns.get(turnId)?.endedEntry !== undefined;
-  await followTurns(host, sessionIdOf(turnId), terminal, isEnded, async (entries, isRestart) => {
+  const follow = (signal: AbortSignal): AsyncIterable<FollowedEntries> =>
+    host.followEntries(sessionIdOf(turnId), signal);
+  await followTurns(follow, terminal, isEnded, async ({ entries, isRestart }) => {
     if (isRestart) builder = createBuilder();
     for (const entry of entries) builder.apply(entry);
     const events = fresh;
@@ -43,46 +45,33 @@ export async function followTrace(
  * Passes the envelopes of a session to `print` until all its turns have ended. An envelope that changes, such as a tool
  * call that is approved, is passed again.
  */
-export async function followEnvelopes(
+export async function followConversation(
   host: Host,
   sessionId: string,
   terminal: Terminal,
   print: (envelopes: readonly EventEnvelope[]) => Promise<void>,
 ): Promise<void> {
-  const printed = new Map<string, string>();
-  let fresh: EventEnvelope[] = [];
-  const createConversation = (): Conversation =>
-    new Conversation(sessionId, (envelope) => {
-      const content = JSON.stringify(envelope.content);
-      if (printed.get(envelope.id) === content) return;
-      printed.set(envelope.id, content);
-      fresh.push(envelope);
-    });
-  let conversation = createConversation();
   const areEnded = (turns: Turns): boolean =>
     turns.turnIds().every((turnId) => turns.get(turnId)?.endedEntry !== undefined);
-  await followTurns(host, sessionId, terminal, areEnded, async (entries, isRestart) => {
-    if (isRestart) conversation = createConversation();
-    for (const entry of entries) conversation.apply(entry);
-    const envelopes = fresh;
-    fresh = [];
+  const follow = (signal: AbortSignal): AsyncIterable<FollowedEnvelopes> =>
+    followEnvelopes(sessionId, host.followEntries(sessionId, signal));
+  await followTurns(follow, terminal, areEnded, async ({ envelopes }) => {
     if (envelopes.length > 0) await print(envelopes);
   });
 }
 
-async function followTurns(
-  host: Host,
-  sessionId: string,
+async function followTurns<F extends FollowedEntries>(
+  follow: (signal: AbortSignal) => AsyncIterable<F>,
   terminal: Terminal,
   isEnded: (turns: Turns) => boolean,
-  receive: (entries: readonly Entry[], isRestart: boolean) => Promise<void>,
+  receive: (followed: F) => Promise<void>,
 ): Promise<void> {
   const controller = new AbortController();
   let turns = new Turns();
-  for await (const { entries, isRestart } of host.followEntries(sessionId, controller.signal)) {
-    if (isRestart) turns = new Turns();
-    for (const entry of entries) turns.apply(entry);
-    await receive(entries, isRestart);
+  for await (const followed of follow(controller.signal)) {
+    if (followed.isRestart) turns = new Turns();
+    for (const entry of followed.entries) turns.apply(entry);
+    await receive(followed);
     if (isEnded(turns) || terminal.isStdoutClosed) return controller.abort();
   }
 }

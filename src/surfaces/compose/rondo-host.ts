@@ -26,7 +26,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   ]);
   const providers = createProviders(options.models ?? {}, builtIn);
   const store = await openStoreOf(options.store, settings, clock.now);
-  const { build, approvalMs } = options;
+  const { build, approvalMs, errorStacks } = options;
   const host = new Host({
     store: store.store,
     clock,
@@ -35,6 +35,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
     providers,
     ...(build !== undefined && { build }),
     ...(approvalMs !== undefined && { approvalMs }),
+    ...(errorStacks !== undefined && { errorStacks }),
   });
   return { host, close: store.close };
 }

@@ -5,9 +5,16 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   private readonly items: T[] = [];
   private finish: { readonly error?: unknown } | undefined;
   private wake: (() => void) | undefined;
+  private readonly onReturn: () => void;
 
-  /** Adds an item. */
+  /** `onReturn` is called when the consumer leaves the iteration before its end. */
+  constructor(onReturn: () => void) {
+    this.onReturn = onReturn;
+  }
+
+  /** Adds an item. Does nothing after the end. */
   push(item: T): void {
+    if (this.finish !== undefined) return;
     this.items.push(item);
     this.wake?.();
   }
@@ -37,6 +44,14 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
       });
       this.wake = undefined;
     }
+  }
+
+  /** Ends the iteration, which discards the remaining items. */
+  async return(): Promise<IteratorResult<T>> {
+    this.items.length = 0;
+    this.end();
+    this.onReturn();
+    return { done: true, value: undefined };
   }
 
   [Symbol.asyncIterator](): this {

@@ -53,6 +53,12 @@ export interface RondoOptions {
    * @default 2_592_000_000 (30 days)
    */
   readonly approvalMs?: HostOptions['approvalMs'];
+  /**
+   * Redacts the stack of an error before it is journaled and reported. Return undefined to omit it, as in
+   * `() => undefined`.
+   * @default records stacks unchanged
+   */
+  readonly errorStacks?: HostOptions['errorStacks'];
 }
 
 const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
@@ -64,6 +70,7 @@ const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
   ids: true,
   build: true,
   approvalMs: true,
+  errorStacks: true,
 });
 
 /**

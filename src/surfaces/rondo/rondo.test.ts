@@ -71,6 +71,25 @@ verifies('turn.retry', 'rondo.retry: a failed turn continues where it failed, ty
   expect(result.status === 'ok' && result.output.toFixed(1)).toBe('3.0');
 });
 
+verifies('rondo.options', 'errorStacks redacts the stacks of journaled errors', async () => {
+  const fail = defineLoop({
+    id: 'fail',
+    input: true,
+    output: true,
+    run: () => {
+      throw new Error('broken');
+    },
+  });
+  const stackOf = async (errorStacks?: (stack: string) => string | undefined): Promise<string | undefined> => {
+    await using rondo = await createRondo({ store: 'memory:', ...(errorStacks && { errorStacks }) });
+    const result = await rondo.run(fail, null);
+    return result.status === 'error' ? result.error.stack : undefined;
+  };
+  expect(await stackOf()).toContain('rondo.test.ts');
+  expect(await stackOf((stack) => stack.split('\n')[0])).not.toContain('rondo.test.ts');
+  expect(await stackOf(() => undefined)).toBeUndefined();
+});
+
 verifies('rondo.options', 'unknown options and stores are refused with the known ones', async () => {
   await expect(createRondo({ stor: 'memory:' } as never)).rejects.toThrow(/stor/);
   await expect(createRondo({ store: 'mysql:' })).rejects.toThrow(/sqlite:PATH or memory:/);
@@ -125,6 +144,36 @@ verifies('rondo.turn', 'a turn pauses for an approval, and its handle approves i
   expect((await again.output()).text).toBe('Done.');
 });
 
+verifies(
+  'rondo.turn',
+  'approvals waits until the turn requests one, also while a branch of it still runs',
+  async () => {
+    const slow = defineLoop({ id: 'slow', input: true, output: true, run: (_, scope) => scope.sleep(60_000) });
+    const both = defineLoop({
+      id: 'both',
+      input: true,
+      output: true,
+      run: (_, scope) =>
+        scope.race([
+          (branch) => branch.call(slow, null),
+          (branch) => branch.call(support, { prompt: 'My lamp broke.' }),
+        ]),
+    });
+    await using rondo = await createRondo({ store: newStore(), models: { test: replies() } });
+    const turn = await rondo.start(support, 'My lamp broke.');
+    for (const approval of await turn.approvals()) await approval.approve({ by: 'ada' });
+    expect(await turn.output()).toEqual({ text: 'Done.' });
+    expect(await turn.approvals()).toEqual([]);
+    await using other = await createRondo({ store: newStore(), models: { test: replies() } });
+    const running = await other.start(both, null);
+    const [approval] = await running.approvals();
+    expect(approval).toMatchObject({ tool: 'support.refund', arguments: { order: 'o-7' } });
+    await approval?.approve({ by: 'ada' });
+    expect(await running.output()).toEqual({ text: 'Done.' });
+    await expect(rondo.turn('ses_none.t1').approvals()).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
+  },
+);
+
 verifies('rondo.turn', 'a second runtime on the same store resumes a paused turn with its own code', async () => {
   const store = newStore();
   const first = await createRondo({ store, models: { test: replies() } });
@@ -135,6 +184,19 @@ verifies('rondo.turn', 'a second runtime on the same store resumes a paused turn
   const [approval] = await second.approvals();
   await second.deny(approval?.id ?? '', { by: 'ada', reason: 'too late' });
   expect(await second.turn(id, support).result()).toMatchObject({ status: 'ok', output: { text: 'Done.' } });
+});
+
+verifies('rondo.turn', 'events yields what another runtime writes, until the turn ends there', async () => {
+  const store = newStore();
+  const wait = defineLoop({ id: 'wait', input: true, output: true, run: (_, scope) => scope.sleep(400) });
+  await using worker = await createRondo({ store });
+  const { id } = await worker.start(wait, null);
+  await using watcher = await createRondo({ store });
+  const types: string[] = [];
+  for await (const { type } of watcher.turn(id).events()) types.push(type);
+  expect(types).toEqual(['loop-triggered', 'tool-result']);
+  const unknown = watcher.turn('ses_none.t1').events();
+  await expect(unknown.next()).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
 });
 
 verifies('rondo.close', 'closing interrupts running turns, and resumeAll continues them', async () => {

@@ -10,6 +10,7 @@ import type { TurnRequest } from '../../host/turn-request.js';
 import { turnResultOf } from '../../host/turn-result.js';
 import type { WorkOptions } from '../../host/worker.js';
 import type { DefinedLoop } from '../../loops/defined-loop.js';
+import { CODE_ORIGIN } from '../../loops/origin.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { SignalType } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
@@ -59,7 +60,6 @@ export type EffectResolution = { readonly by: string } & (
   | { readonly fail: true; readonly retry?: never; readonly result?: never }
 );
 
-const LOOP_ORIGIN = { directory: undefined, trusted: true } as const;
 const MAX_CONCURRENT_RESUMES = 16;
 /** The wait for the results of interrupted turns, in milliseconds. */
 const SETTLE_MS = 200;
@@ -95,7 +95,7 @@ export class Rondo implements AsyncDisposable {
 
   /** Registers loops, so that turns of other processes that need them can be continued here. */
   register(...loops: readonly DefinedLoop[]): void {
-    for (const loop of loops) this.host.registry.add(loop, LOOP_ORIGIN);
+    for (const loop of loops) this.host.registry.add(loop, CODE_ORIGIN);
   }
 
   /**

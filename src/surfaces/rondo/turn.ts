@@ -2,6 +2,7 @@
  * The handle of one turn: its result, its live events, and the actions that settle what it waits for. A handle keeps no
  * state of the turn itself, so handles of one turn may exist in several processes.
  */
+import { followEnvelopes } from '../../host/follow-envelopes.js';
 import type { Host } from '../../host/host.js';
 import { sessionIdOf } from '../../host/turn-result.js';
 import type { Approval } from '../../protocol/approval.js';
@@ -106,10 +107,11 @@ export class Turn<O = unknown> {
   }
 
   /**
-   * Yields the envelopes (events with an id) of the turn from its start, and live ones until it ends or pauses. An
-   * envelope with the id of an earlier one replaces it.
+   * Yields the envelopes (events with an id) of the turn from its start, and live ones until it ends or pauses, in
+   * whatever process it runs. An envelope with the id of an earlier one replaces it.
    */
   events(): AsyncIterableIterator<EventEnvelope> {
+    if (!this.deps.runs.isRunning(this.id)) return this.eventsOfAnyProcess();
     return this.follow((push) => ({
       envelope: (envelope: EventEnvelope) => {
         if (isKeyOfTurn(envelope.generationId, this.id)) push(envelope);
@@ -119,7 +121,8 @@ export class Turn<O = unknown> {
 
   /**
    * Yields the pieces of messages and of tool output while they are streamed, until the turn ends or pauses. Deltas are
-   * not journaled: those before the call are joined into one per message.
+   * not journaled: those before the call are joined into one per message, and a turn that another process runs has none
+   * here.
    */
   deltas(): AsyncIterableIterator<LiveDelta> {
     return this.follow((push) => ({
@@ -129,17 +132,19 @@ export class Turn<O = unknown> {
     }));
   }
 
-  /** Returns the approvals that the turn waits for. */
+  /**
+   * Returns the approvals that the turn waits for. If it has none, waits until it requests one, pauses or ends;
+   * `rondo.approvals` does not wait. Throws TURN_NOT_FOUND if the store has no such turn.
+   */
   async approvals(): Promise<readonly PendingApproval[]> {
-    const pending = await this.deps.host.archive.approvals(this.sessionId);
-    const { answer } = this.deps;
-    return pending
-      .filter(({ turnId }) => turnId === this.id)
-      .map((approval) => ({
-        ...approval,
-        approve: (options: ApproveOptions) => answer(approval.id, true, options),
-        deny: (options: AnswerOptions) => answer(approval.id, false, options),
-      }));
+    const pending = await this.pendingApprovals();
+    if (pending.length > 0) return pending;
+    for await (const event of this.events()) {
+      const isRequest = event.type === 'tool-call' && event.content.approvalStatus === 'pending_approval';
+      const requested = isRequest ? await this.pendingApprovals() : [];
+      if (requested.length > 0) return requested;
+    }
+    return this.pendingApprovals();
   }
 
   /**
@@ -166,8 +171,48 @@ export class Turn<O = unknown> {
     return this.deps.host.cancel(this.id, reason);
   }
 
+  private async pendingApprovals(): Promise<readonly PendingApproval[]> {
+    const pending = await this.deps.host.archive.approvals(this.sessionId);
+    const { answer } = this.deps;
+    return pending
+      .filter(({ turnId }) => turnId === this.id)
+      .map((approval) => ({
+        ...approval,
+        approve: (options: ApproveOptions) => answer(approval.id, true, options),
+        deny: (options: AnswerOptions) => answer(approval.id, false, options),
+      }));
+  }
+
+  /** Polls the entries of the session. The last read begins after the result is known, so it is complete. */
+  private async *eventsOfAnyProcess(): AsyncGenerator<EventEnvelope> {
+    const controller = new AbortController();
+    let settled: { readonly error?: unknown } | undefined;
+    this.result().then(
+      () => {
+        settled = {};
+      },
+      (error: unknown) => {
+        settled = { error };
+      },
+    );
+    try {
+      let isLast = false;
+      const followed = this.deps.host.followEntries(this.sessionId, controller.signal);
+      for await (const { envelopes } of followEnvelopes(this.sessionId, followed)) {
+        for (const envelope of envelopes) if (isKeyOfTurn(envelope.generationId, this.id)) yield envelope;
+        if (isLast) return;
+        if (settled !== undefined && 'error' in settled) throw settled.error;
+        isLast = settled !== undefined;
+      }
+    } finally {
+      controller.abort();
+    }
+  }
+
   private follow<T>(subscriberOf: (push: (item: T) => void) => object): AsyncIterableIterator<T> {
-    const queue = new AsyncQueue<T>();
+    const queue = new AsyncQueue<T>(
+      () => void unsubscribed.then((unsubscribe) => unsubscribe()).catch(() => undefined),
+    );
     const unsubscribed = this.deps.host.follow(
       this.sessionId,
       subscriberOf((item) => queue.push(item)),

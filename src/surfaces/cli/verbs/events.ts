@@ -4,7 +4,7 @@ import type { EventEnvelope } from '../../../protocol/events.js';
 import { usageOf } from '../../../views/call-details.js';
 import { loadSettings } from '../../compose.js';
 import { findTurns } from '../find-turn.js';
-import { followEnvelopes } from '../follow.js';
+import { followConversation } from '../follow.js';
 import { openHostForReading } from '../open-host.js';
 import { usageText } from '../render-details.js';
 import type { Terminal } from '../terminal.js';
@@ -22,7 +22,7 @@ export const events: VerbHandler = async ({ args, options, settingsInput, termin
     const printer = isText ? await textPrinter(terminal, options) : jsonPrinter(terminal);
     if (options.follow === true) {
       terminal.onInterrupt = () => 'Interrupted. The turns of the session continue.';
-      await followEnvelopes(host, sessionId, terminal, printer.print);
+      await followConversation(host, sessionId, terminal, printer.print);
     } else await printer.print(await host.archive.events(sessionId));
     await printer.end();
     if (isText) await printUsage(host, sessionId, terminal);

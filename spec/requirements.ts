@@ -23,6 +23,8 @@ export const requirements = {
   'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'host.work': 'A worker continues what is due, each turn once, in any number of processes on one store.',
+  'host.restart':
+    'Servers on one store can be restarted at any time: the others continue their turns within 2 seconds, and no turn or effect is lost or duplicated.',
   'rondo.run':
     'A loop runs without configuration; its result narrows by status, and `output` throws for every other status.',
   'rondo.options': 'An unknown option or store is refused with a message that names the known ones.',
@@ -31,7 +33,8 @@ export const requirements = {
     'A handle reaches its turn from any process: it returns results and events, answers approvals and continues the turn.',
   'scope.effect': 'An effect can be a name and a function with a safety and a policy, recorded like any other effect.',
   'agent.call': 'A loop in code calls an agent like any other loop, in every process that runs it.',
-  'rondo.close': 'Closing interrupts running turns after their effects; a later runtime continues them.',
+  'rondo.close':
+    'Closing interrupts running turns after their effects, and waits for no other process; a later runtime continues them.',
   'kernel.once':
     'A keyed entry is written to the journal of a session once; a second request returns the recorded one.',
   'kernel.ack': 'Nothing is reported before every entry that it depends on is durable.',
@@ -249,6 +252,8 @@ export const requirements = {
   'cli.inspect': 'The verbs that inspect a turn show its values, shortened for people unless all are requested.',
   'cli.follow': 'A follower prints everything new until the turn ends, whichever process runs it.',
   'cli.times': 'Times are relative for people and ISO 8601 for programs.',
+  'cli.server':
+    'While a server runs, every verb works on its store, and a second program starts and resumes turns with its own code.',
   'cli.owner': 'Verbs of several processes share one store, and a verb for a turn reaches the process that runs it.',
   'cli.start': 'A verb loads only what it needs.',
   'cli.output':

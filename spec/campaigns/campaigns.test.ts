@@ -69,3 +69,49 @@ verifies(
   },
   TIMEOUT_MS + 5000,
 );
+
+verifies(
+  'host.restart',
+  'two servers that are replaced by turns, gracefully and by kill -9, finish every accepted turn with every effect once',
+  async () => {
+    const args = ['--restarts', '4', '--clients', '2', '--seed', '5'];
+    const { restarts, turns, effects } = await runWithoutViolations('rolling-restarts.mjs', args);
+    expect({ restarts, effects }).toEqual({ restarts: 4, effects: turns });
+    expect(turns).toBeGreaterThan(4);
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'host.restart',
+  'a second server wakes the sleeping turns of the first within 2 seconds of its exit or kill',
+  async () => {
+    const summary = await runWithoutViolations('wake.mjs', ['--rounds', '1', '--turns', '4', '--seed', '5']);
+    expect(summary).toMatchObject({ rounds: 1, turns: 8, effects: 8 });
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'host.work',
+  'sleeping turns and signals, some sent twice, are each processed once by a worker that is killed again and again',
+  async () => {
+    // Shorter intervals are for an idle machine: a worker that is killed while it starts continues nothing.
+    const args = ['--turns', '15', '--every', '2500', '--seed', '5'];
+    const { kills, turns, effects } = await runWithoutViolations('worker-kills.mjs', args);
+    expect({ turns, effects }).toEqual({ turns: 30, effects: 30 });
+    expect(kills).toBeGreaterThan(0);
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'cli.server',
+  'while a server runs, verbs act on its turns and a second program runs and resumes its own',
+  async () => {
+    const verbs = 'run,cancel,approve,signal,worker';
+    const { commands } = await runWithoutViolations('beside-a-server.mjs', ['--verbs', verbs]);
+    expect(commands).toBeGreaterThan(7);
+  },
+  TIMEOUT_MS + 5000,
+);

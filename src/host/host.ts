@@ -110,7 +110,8 @@ export class Host {
       },
     });
     this.peers = new PeerHosts(store.leases, ids, this.servePeers());
-    this.sessionQueues = new SessionQueues(store.leases, (request, send) => this.peers.answer(request, send));
+    const { closing } = turns;
+    this.sessionQueues = new SessionQueues(store.leases, closing, (request, send) => this.peers.answer(request, send));
     this.actions = new SessionActions({
       archive: this.archive,
       sessionQueues: this.sessionQueues,
@@ -126,6 +127,7 @@ export class Host {
     this.pinned = new PinnedTurns(options, this.archive, turns);
     this.waiter = new TurnWaiter({
       clock,
+      closing,
       status: async (turnId) => (await this.archive.status(turnId))[0] as TurnStatus,
       result: (turnId) => this.archive.restingResult(turnId),
       followTurn: (sessionId, turnId) =>
@@ -264,15 +266,13 @@ export class Host {
 
   /**
    * Interrupts all turns of this host, each after its current effects, and accepts no further ones. The turns stay open:
-   * a later `resume`, in any process, continues them. Waits at most `timeoutMs` for effects.
+   * a later `resume`, in any process, continues them. Waits at most `timeoutMs` for effects, and not for other processes.
    */
   async close({ timeoutMs = DEFAULT_CLOSE_MS }: { readonly timeoutMs?: number } = {}): Promise<void> {
     for (const worker of this.workers) worker.stop();
     const timeout = new AbortController();
-    await Promise.race([
-      this.turns.close(),
-      this.options.clock.sleep(timeoutMs, timeout.signal).catch(() => undefined),
-    ]);
+    const isLate = this.options.clock.sleep(timeoutMs, timeout.signal).catch(() => undefined);
+    await Promise.race([this.turns.close(), isLate]);
     timeout.abort();
   }
 

@@ -3,7 +3,6 @@
  * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
-import { Fault } from '../base/errors.js';
 import { Session, type SessionOptions } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
@@ -30,6 +29,7 @@ import { hasLiveCallbacks, ignoringErrors, type SessionFeed, subscribeCallbacks 
 import type { Subscriptions } from './subscriptions.js';
 import type { TurnRequest } from './turn-request.js';
 import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
+import { hostClosedFault } from './until-closed.js';
 
 const EMPTY_MAP: ReadonlyMap<string, never> = new Map<string, never>();
 /** The limits of the in-memory cache of effect results. */
@@ -66,6 +66,7 @@ export class TurnRunner {
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
   private isClosed = false;
+  private readonly closed = new AbortController();
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
     const { clock, registry, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
@@ -138,12 +139,18 @@ export class TurnRunner {
     }
   }
 
+  /** Aborted by `close`. */
+  get closing(): AbortSignal {
+    return this.closed.signal;
+  }
+
   /**
    * Interrupts all turns and refuses further ones. Each turn ends its current effects, records their results, and stays
    * open. Resolves when all have been interrupted.
    */
   async close(): Promise<void> {
     this.isClosed = true;
+    this.closed.abort();
     await Promise.allSettled([...this.running.values()].map((turn) => turn.session?.close()));
   }
 
@@ -176,12 +183,16 @@ export class TurnRunner {
     const { store, clock } = this.options;
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
-    if (this.isClosed) throw new Fault('SESSION_CLOSED', 'The host was closed.');
+    if (this.isClosed) throw hostClosedFault();
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
     const session = await this.openSession(sessionId, {
       onEntry: (entry) => turn.applyEntry(entry),
       wakeAt: (pending) => nextExpiryOf(turn, pending),
     });
+    if (this.isClosed) {
+      await session.close();
+      throw hostClosedFault();
+    }
     turn.session = session;
     const callbacks = hasLiveCallbacks(options)
       ? subscribeCallbacks(subscriptions.feedOf(sessionId), options, (earlierEntries.at(-1)?.seq ?? -1) + 1)

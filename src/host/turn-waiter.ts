@@ -2,12 +2,15 @@
 import type { Clock } from '../journal/clock.js';
 import type { TurnResult, TurnStatus } from '../protocol/trace.js';
 import { sessionIdOf } from './turn-result.js';
+import { untilClosed } from './until-closed.js';
 
 /** How often a turn that no process runs is checked, in milliseconds. */
 const POLL_MS = 250;
 
 interface TurnWaiterDeps {
   readonly clock: Clock;
+  /** Aborted when the host is closed. A wait then ends with SESSION_CLOSED. */
+  readonly closing: AbortSignal;
   status(turnId: string): Promise<TurnStatus>;
   /** Returns the result of a turn that has ended or is paused; undefined for any other. */
   result(turnId: string): Promise<TurnResult | undefined>;
@@ -28,18 +31,19 @@ export class TurnWaiter {
    * interrupted. Throws TURN_NOT_FOUND.
    */
   async restingResult(turnId: string): Promise<TurnResult | undefined> {
-    const { status, result, followTurn } = this.deps;
-    while ((await status(turnId)).status === 'running') await followTurn(sessionIdOf(turnId), turnId);
+    const { status, result, followTurn, closing } = this.deps;
+    while ((await status(turnId)).status === 'running')
+      await untilClosed(followTurn(sessionIdOf(turnId), turnId), closing);
     return result(turnId);
   }
 
   /** Waits until some process has ended or paused the turn, and returns its result. Throws TURN_NOT_FOUND. */
   async waitForResult(turnId: string): Promise<TurnResult> {
-    const { clock } = this.deps;
+    const { clock, closing } = this.deps;
     for (;;) {
       const result = await this.restingResult(turnId);
       if (result !== undefined) return result;
-      await clock.sleep(POLL_MS, new AbortController().signal);
+      await untilClosed(clock.sleep(POLL_MS, closing), closing);
     }
   }
 }

@@ -35,6 +35,8 @@ import { ConnectionLost } from './wire/wire-errors.js';
 /** How long a join retries while the owner is unreachable, in listening time (see `ListeningTime`). */
 const MAX_JOIN_MS = 8500;
 const RETRY_DELAY_MS = 10;
+/** How long a process that leaves tries to be removed from the stored lease holders. */
+const MAX_LEAVE_MS = 1000;
 /**
  * How long a process that was not a member yet defers to existing clients after the owner was killed. They are waiting,
  * and need no full check of a small store first.
@@ -144,8 +146,10 @@ export class Membership implements LeaseRoute {
    * and all later ones, are rejected with this fault.
    */
   async close(fault: Fault): Promise<void> {
+    const isMissing = this.closedFault?.code === 'STORE_MISSING';
     this.closedFault = fault;
     await this.pendingJoin?.catch(() => undefined);
+    if (this.leases.isStoredAsHolder && !isMissing) await this.removeStoredHolder().catch(() => undefined);
     this.connectedClient?.close();
     this.connectedClient = undefined;
     const { ownership } = this;
@@ -162,6 +166,26 @@ export class Membership implements LeaseRoute {
       await store.close();
     } finally {
       this.releaseOwnership(ownership);
+    }
+  }
+
+  /**
+   * Removes this process from the stored lease holders. A later owner would wait for it, because the process lives on.
+   * If the owner ends meanwhile, asks the next one, or becomes it.
+   */
+  private async removeStoredHolder(): Promise<void> {
+    const { leases } = this;
+    const deadline = performance.now() + MAX_LEAVE_MS;
+    const assertInTime = (): void => {
+      if (performance.now() > deadline) throw this.closedFault;
+    };
+    for (;;) {
+      const { ownership, connectedClient } = this;
+      // The commit of `close` includes the removal.
+      if (ownership !== undefined) return void ownership.store.removeClient(leases.id).catch(() => undefined);
+      if (connectedClient === undefined) await this.join(assertInTime);
+      else if (await leavesInTime(connectedClient, deadline)) return;
+      assertInTime();
     }
   }
 
@@ -197,8 +221,11 @@ export class Membership implements LeaseRoute {
     if (this.closedFault !== undefined) throw this.closedFault;
   }
 
-  /** Becomes a client of the living owner, or the owner. Retries until that succeeds or `MAX_JOIN_MS` have passed. */
-  private async join(): Promise<void> {
+  /**
+   * Becomes a client of the living owner, or the owner. Retries until that succeeds, `MAX_JOIN_MS` have passed, or
+   * `assertWanted` throws.
+   */
+  private async join(assertWanted = () => this.assertOpen()): Promise<void> {
     let isReported = false;
     const listeningTime = new ListeningTime();
     listeningTime.start();
@@ -211,7 +238,7 @@ export class Membership implements LeaseRoute {
         if (owner === undefined && this.defersToExistingClients(begun)) reason = 'its owner has ended';
         else if (owner === undefined || isLivenessUncertain(owner)) reason = await this.tryTakeOver();
         if (reason === undefined) return;
-        this.assertOpen();
+        assertWanted();
         if (listeningTime.elapsedMs > MAX_JOIN_MS) throw this.unreachableFault(owner, reason);
         if (listeningTime.elapsedMs > REPORT_AFTER_MS && !isReported) {
           isReported = true;
@@ -314,7 +341,7 @@ export class Membership implements LeaseRoute {
       const { id, selfProcess } = this.leases;
       const registry = {
         add: (clientId: string, process: ProcessId) => store.addClient(clientId, process),
-        remove: (clientId: string) => void store.removeClient(clientId).catch(() => undefined),
+        remove: (clientId: string) => store.removeClient(clientId).catch(() => undefined),
       };
       const survivors = new Map([...store.recordedClients()].filter(([clientId]) => clientId !== id));
       const leaseTable = new LeaseTable(registry, survivors);
@@ -332,4 +359,17 @@ export class Membership implements LeaseRoute {
       throw error;
     }
   }
+}
+
+/** Leaves the owner; false if the connection to it is lost or its time is up. */
+async function leavesInTime(client: StoreClient, deadline: number): Promise<boolean> {
+  const left = client.request('bye', {}).then(
+    () => true,
+    () => false,
+  );
+  const timeout = new AbortController();
+  const isLate = setTimeout(deadline - performance.now(), false, { signal: timeout.signal }).catch(() => false);
+  const isLeft = await Promise.race([left, isLate]);
+  timeout.abort();
+  return isLeft;
 }

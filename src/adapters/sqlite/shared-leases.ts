@@ -37,6 +37,8 @@ export class SharedLeases implements Leases {
   readonly id: string;
   /** This process as a member of the lease table while it is the owner. */
   readonly selfProcess: StoreProcess;
+  /** True if an owner may have stored this process as a lease holder. Later owners wait for such a process. */
+  isStoredAsHolder = false;
   private readonly route: LeaseRoute;
   private readonly ownHolders = new Map<string, LeaseHolder>();
   /** The sessions that are being acquired, once for each request. */
@@ -69,6 +71,7 @@ export class SharedLeases implements Leases {
           return leaseTable?.tryHold(session, turn, this.selfProcess) === true;
         },
         async (client) => {
+          this.isStoredAsHolder = true;
           const onLateResponse = (value: unknown): void => this.releaseLateGrant(session, client, value === true);
           return (await client.request('acquire', { session, turn }, onLateResponse)) === true;
         },

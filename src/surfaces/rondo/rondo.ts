@@ -2,6 +2,7 @@
  * The runtime as programs use it: runs turns of loops on one store, continues them after restarts, and settles what
  * they wait for. It adds nothing to the host but shorter calls and turn handles.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LoopError } from '../../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { Host, TurnOptions } from '../../host/host.js';
@@ -60,6 +61,8 @@ export type EffectResolution = { readonly by: string } & (
 );
 
 const MAX_CONCURRENT_RESUMES = 16;
+/** The wait for the results of interrupted turns, in milliseconds. */
+const SETTLE_MS = 200;
 
 /**
  * Runs turns of loops and agents. Create it with `createRondo`.
@@ -230,12 +233,17 @@ export class Rondo implements AsyncDisposable {
   }
 
   /**
-   * Closes the runtime: stops the worker, interrupts running turns after their current effects, and closes the store.
-   * Interrupted turns are continued by `resumeAll` or by the worker of any process.
+   * Closes the runtime: stops the worker, interrupts running turns after their current effects, for which it waits at
+   * most 10 seconds, and closes the store. Interrupted turns are continued by `resumeAll` or by the worker of any
+   * process. A pending `result` of a turn that another process runs is rejected with SESSION_CLOSED.
    */
   async close(): Promise<void> {
     await this.host.close();
-    await this.runs.settled();
+    // Only effects that exceed the time limit of the host are left.
+    const timeout = new AbortController();
+    const isLate = sleep(SETTLE_MS, undefined, { signal: timeout.signal }).catch(() => undefined);
+    await Promise.race([this.runs.settled(), isLate]);
+    timeout.abort();
     await this.closeStore();
   }
 

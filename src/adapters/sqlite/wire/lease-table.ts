@@ -37,7 +37,8 @@ export interface StoreProcess {
 /** Stores the processes that may hold leases, for the next owner. */
 interface ClientRegistry {
   add(id: string, process: ProcessId): Promise<void>;
-  remove(id: string): void;
+  /** Resolves when the process is removed, or cannot be. */
+  remove(id: string): Promise<void>;
 }
 
 /** The leases of all processes. */
@@ -54,7 +55,7 @@ export class LeaseTable {
   constructor(registry: ClientRegistry, survivors: ReadonlyMap<string, ProcessId>) {
     this.registry = registry;
     for (const [id, process] of survivors) {
-      if (processStateOf(process) === 'gone') registry.remove(id);
+      if (processStateOf(process) === 'gone') void registry.remove(id);
       else this.expectedClients.set(id, process);
     }
     if (this.expectedClients.size > 0) this.pendingRecovery = this.waitForSurvivors();
@@ -80,7 +81,7 @@ export class LeaseTable {
   }
 
   private forgetSurvivor(id: string): void {
-    this.registry.remove(id);
+    void this.registry.remove(id);
     this.expectedClients.delete(id);
   }
 
@@ -146,11 +147,11 @@ export class LeaseTable {
     return member.ask(session, request, sink);
   }
 
-  private removeClient(id: string): void {
+  private async removeClient(id: string): Promise<void> {
     const client = this.clients.get(id);
     this.clients.delete(id);
     for (const [session, { member }] of this.leases) if (member.id === id) this.leases.delete(session);
-    if (client?.registration !== undefined) this.registry.remove(id);
+    if (client?.registration !== undefined) await this.registry.remove(id);
   }
 }
 
@@ -175,18 +176,23 @@ export class ClientProcess implements StoreProcess {
   readonly process: ProcessId;
   /** Resolves once the process is stored as a lease holder (see `ClientRegistry`); undefined before its first lease. */
   registration: Promise<void> | undefined;
-  /** True if the process has ended or will not reconnect. */
-  isGone = false;
+  /** Resolves once a process that has ended or left is no longer stored as a lease holder; undefined before its end. */
+  private removal: Promise<void> | undefined;
   private channel: Channel | undefined;
-  private readonly onGone: () => void;
+  private readonly onGone: () => Promise<void>;
   private readonly forwarded = new Map<number, ForwardedRequest>();
   private readonly reconnectWaiters = new Set<() => void>();
   private lastRequestNumber = 0;
 
-  constructor(id: string, process: ProcessId, onGone: () => void) {
+  constructor(id: string, process: ProcessId, onGone: () => Promise<void>) {
     this.id = id;
     this.process = process;
     this.onGone = onGone;
+  }
+
+  /** True if the process has ended or will not reconnect. */
+  get isGone(): boolean {
+    return this.removal !== undefined;
   }
 
   /** Uses a new connection and closes the previous one. */
@@ -209,18 +215,19 @@ export class ClientProcess implements StoreProcess {
     const deadline = performance.now() + RECONNECT_GRACE_MS;
     const poll = (): void => {
       if (this.channel !== undefined || this.isGone) return;
-      if (processStateOf(this.process) === 'gone' || performance.now() > deadline) this.markGone();
+      if (processStateOf(this.process) === 'gone' || performance.now() > deadline) void this.markGone();
       else setTimeout(poll, POLL_MS).unref();
     };
     poll();
   }
 
-  /** Marks the process as gone and releases its leases. */
-  markGone(): void {
-    if (this.isGone) return;
-    this.isGone = true;
-    this.onGone();
-    this.wakeWaiters();
+  /** Marks the process as gone and releases its leases. Resolves once it is no longer stored as a lease holder. */
+  markGone(): Promise<void> {
+    if (this.removal === undefined) {
+      this.removal = this.onGone();
+      this.wakeWaiters();
+    }
+    return this.removal;
   }
 
   /** Sends a request to the process, after it has reconnected if necessary. Replies `lost` if the process is gone. */

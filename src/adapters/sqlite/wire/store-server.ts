@@ -269,7 +269,7 @@ class ClientConnection {
     if (op === 'holdings') return leaseTable.list();
     if (op === 'ask') return leaseTable.ask(session, forwarded, clientProcess.id, this.replySinkFor(request.i ?? 0));
     if (op === 'release') return Promise.resolve(leaseTable.release(session, clientProcess.id));
-    if (op === 'bye') return Promise.resolve(clientProcess.markGone());
+    if (op === 'bye') return clientProcess.markGone();
     return operations.get(op)?.(store, request as never);
   }
 

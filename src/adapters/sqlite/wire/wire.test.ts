@@ -251,7 +251,7 @@ verifies('store.leases', 'a client can acquire leases although the disk was full
   const add = async (): Promise<void> => {
     if (failures-- > 0) throw new Fault('STORE_FULL', 'The disk is full.');
   };
-  const table = new LeaseTable({ add, remove: () => undefined }, new Map());
+  const table = new LeaseTable({ add, remove: async () => undefined }, new Map());
   const client = table.connectClient('c', thisProcess(), {} as Channel, []);
   await expect(table.acquire('s', 's.t1', client)).rejects.toMatchObject({ code: 'STORE_FULL' });
   expect(await table.acquire('s', 's.t1', client)).toBe(true);

@@ -1,0 +1,55 @@
+// `rondo worker` as a process of a campaign: it is killed and started again at an interval.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { eachLine } from '../json-lines.mjs';
+
+const BIN = fileURLToPath(new URL('../../../lib/surfaces/cli/main.js', import.meta.url));
+/** Keeps a worker running and kills it at an interval. */
+export class KilledWorker {
+  kills = 0;
+  /** The number of results that the workers printed. */
+  results = 0;
+  /** The worker processes that ended by themselves. @type {string[]} */
+  failures = [];
+  #isStopped = false;
+
+  /** @param {import('./server-process.mjs').Shared} shared @param {string} project @param {number} everyMs */
+  constructor({ data, sink, stderr }, project, everyMs) {
+    const env = { ...process.env, CAMPAIGN_SINK: sink };
+    const args = [BIN, 'worker', '--json', '--data', data, '--trust', join(project, 'loops')];
+    this.stopped = this.#run(
+      () => spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'pipe', stderr] }),
+      everyMs,
+    );
+  }
+
+  /** Kills the worker a last time. */
+  async stop() {
+    this.#isStopped = true;
+    await this.stopped;
+  }
+
+  /** @param {() => import('node:child_process').ChildProcess} start @param {number} everyMs */
+  async #run(start, everyMs) {
+    while (!this.#isStopped) {
+      const child = start();
+      const countResult = () => {
+        this.results += 1;
+      };
+      if (child.stdout !== null) eachLine(child.stdout, countResult);
+      const exited = once(child, 'exit');
+      const kill = () => void child.kill('SIGKILL');
+      process.once('exit', kill);
+      const ended = await Promise.race([exited, sleep(everyMs)]);
+      if (ended !== undefined) this.failures.push(`the worker ${child.pid} ended by itself with ${ended[0]}`);
+      child.kill('SIGKILL');
+      await exited;
+      process.removeListener('exit', kill);
+      this.kills += 1;
+    }
+  }
+}

@@ -19,12 +19,12 @@ app.use('/api/*', async (context, next) => {
   return next();
 });
 
-const chat = chatHandler({ host: rondo.host, agent: support, principal: userOf, approvers: staff });
+const chat = chatHandler({ host: rondo, agent: support, principal: userOf, approvers: staff });
 app.post('/api/chat', (context) => chat(context.req.raw));
 app.get('/api/chat/:id/stream', (context) => chat(context.req.raw));
 app.get('/api/chat/:id', async (context) => {
-  const session = await chatSession(rondo.host, { chatId: context.req.param('id'), principal: context.get('user') });
-  return context.json(uiMessages(await rondo.host.archive.events(session)));
+  const session = await chatSession(rondo, { chatId: context.req.param('id'), principal: context.get('user') });
+  return context.json(uiMessages(await rondo.events(session)));
 });
 
 app.use('/api/approvals/*', async (context, next) => {

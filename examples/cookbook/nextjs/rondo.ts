@@ -16,7 +16,7 @@ interface Services {
 
 async function open(): Promise<Services> {
   const rondo = await createRondo(); // SQLite in .rondo
-  const chat = chatHandler({ host: rondo.host, agent: support.name, principal: userOf, approvers: staff });
+  const chat = chatHandler({ host: rondo, agent: support.name, principal: userOf, approvers: staff });
   return { rondo, chat };
 }
 

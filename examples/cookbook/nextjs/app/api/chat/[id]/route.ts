@@ -5,6 +5,6 @@ export async function GET(request: Request, { params }: { params: Promise<{ id: 
   const principal = userOf(request);
   if (principal === undefined) return new Response(null, { status: 401 });
   const { rondo } = await getServices();
-  const session = await chatSession(rondo.host, { chatId: (await params).id, principal });
-  return Response.json(uiMessages(await rondo.host.archive.events(session)));
+  const session = await chatSession(rondo, { chatId: (await params).id, principal });
+  return Response.json(uiMessages(await rondo.events(session)));
 }

@@ -6,13 +6,8 @@ import { join } from 'node:path';
 import { readUIMessageStream } from 'ai';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import {
-  chunksIn,
-  postRequest,
-  readMessage as readWithAiSdk,
-  userMessage,
-  withAnswers,
-} from '../../../spec/support/chat-fixture.mjs';
+import { chunksIn, postRequest, userMessage, withAnswers } from '../../../spec/support/chat-fixture.mjs';
+import { readWithAiSdk } from '../../../spec/support/envelopes.mjs';
 import { replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { createRondo, defineAgent, tool } from '../../index.js';

@@ -16,6 +16,10 @@ export const requirements = {
   'house.guards':
     'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
+  'docs.cookbook': 'The programs of the cookbook are quoted as they are, run, and print what they promise.',
+  'docs.quickstart': 'The quickstart, followed from top to bottom, prints what it shows.',
+  'docs.package':
+    'The package contains its documentation, and every link between its documents leads to a file of the package.',
   'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',
   'docs.format': 'The code in the documents has at most one statement on a line.',
   'host.work': 'A worker continues what is due, each turn once, in any number of processes on one store.',

@@ -10,6 +10,7 @@ export {
   openaiProvider,
   type ProviderSettings,
   type ScriptedProvider,
+  type ScriptedReply,
   scriptedProvider,
 } from './adapters/models/index.js';
 export { systemClock, systemIds } from './adapters/system/index.js';

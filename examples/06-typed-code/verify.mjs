@@ -1,6 +1,7 @@
-// Runs loops in code with a host in this process, then from the command line.
+// Runs loops in code in this process, then from the command line.
 
-import { Host, memoryStore, Registry, scriptedProvider, systemClock, systemIds } from 'rondo/host';
+import { createRondo } from 'rondo';
+import { scriptedProvider } from 'rondo/host';
 import { runExample } from '../run-example.mjs';
 import { triage } from './loops/triage.mjs';
 
@@ -8,27 +9,22 @@ const input = { message: 'Where is my parcel? I leave tomorrow.', from: 'Ada' };
 
 await runExample('Typed code: defineLoop with zod', import.meta.url, async ({ rondo, loops, check }) => {
   const scripted = scriptedProvider();
-  const host = new Host({
-    store: memoryStore(),
-    clock: systemClock,
-    ids: systemIds,
-    registry: new Registry(),
-    providers: new Map([[scripted.id, scripted]]),
-  });
-  const result = await host.run({ loop: triage, input });
+  const runtime = await createRondo({ store: 'memory:', models: { scripted } });
+  const result = await runtime.run(triage, input);
   // Only a result with the status `ok` has an output, which is typed by the schema: a misspelt member would not compile.
   const output = result.status === 'ok' ? result.output : undefined;
-  console.log(`\n  host.run({ loop: triage, … })\n    ${result.status} ${JSON.stringify(output)}`);
-  check('the host runs the loop', output?.team === 'dispatch');
+  console.log(`\n  rondo.run(triage, …)\n    ${result.status} ${JSON.stringify(output)}`);
+  check('the library runs the loop', output?.team === 'dispatch');
   const recorded = result.trace.find(({ type }) => type === 'desk.triaged');
   check(
     'a recorded fact is an event in the trace',
     JSON.stringify(recorded?.payload) === '{"team":"dispatch","urgent":true}',
   );
   check('every scripted answer was used', scripted.unfinishedScripts().length === 0);
-  const empty = await host.run({ loop: triage, input: { message: '' } });
+  const empty = await runtime.run('triage', { message: '' });
   const code = empty.status === 'error' ? empty.error.code : undefined;
   check('an empty message does not match the zod schema', code === 'INPUT_VALIDATION_FAILED');
+  await runtime.close();
 
   const args = ['--loops', loops, '--trust', loops, '--session', 'desk'];
   const printed = await rondo('run', 'triage', ...args, '--input', JSON.stringify(input));

@@ -96,6 +96,7 @@ verifies('cli.signal', 'a signal is recorded even if the turn cannot resume here
   expect(sent.code).toBe(0);
   expect(JSON.parse(sent.stdout) as SignalReport).toMatchObject({ isNew: true, error: { code: expect.any(String) } });
   expect(sent.stderr).toContain(`The signal is recorded. When the problem is fixed: rondo resume ${turnId}`);
+  expect(sent.stderr).toContain('A worker that has the loop, in any process, continues it too.');
   project.trusted = true;
   expect(await project.json(['resume', turnId])).toMatchObject({ status: 'ok', output: { amount: 3 } });
 });

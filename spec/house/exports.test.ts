@@ -58,6 +58,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'renderConformance',
     'reportEffect',
     'rondoDriver',
+    'scriptedProvider',
     'seededIds',
     'seededRandom',
     'wasReported',

@@ -70,6 +70,7 @@ const allowed: readonly [file: string, specifier: string][] = [
   ['src/surfaces/cli.ts', './compose.js'],
   ['src/surfaces/compose.ts', '../adapters/sqlite/index.js'],
   ['src/testing/cases.ts', '../adapters/memory/index.js'],
+  ['src/testing/index.ts', '../adapters/models/scripted.js'],
   ['src/index.ts', './adapters/memory/index.js'],
   ['web/app.tsx', 'rondo/protocol'],
   ['web/app.tsx', '../src/protocol/entry.js'],

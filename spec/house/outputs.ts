@@ -23,7 +23,7 @@ interface Comment {
 }
 
 function parseSnippet(code: string): ts.SourceFile {
-  return ts.createSourceFile('snippet.mjs', code, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
+  return ts.createSourceFile('snippet.ts', code, ts.ScriptTarget.Latest, true, ts.ScriptKind.TS);
 }
 
 /** Returns the line comments by line number. */
@@ -46,11 +46,11 @@ function isPrint(node: ts.Node): node is ts.CallExpression {
   return ts.isCallExpression(node) && node.expression.getText() === 'console.log';
 }
 
-/** Returns the outputs that the comments of a snippet promise. */
-export function promisesIn(code: string): Promised[] {
+/** Returns the outputs that the comments of a snippet promise; an empty text for a console.log without a comment. */
+function promisesIn(code: string): Promised[] {
   const source = parseSnippet(code);
   const comments = commentsIn(source);
-  return [...nodes(source)].filter(isPrint).flatMap((call) => {
+  return [...nodes(source)].filter(isPrint).map((call) => {
     const last = lineOf(source, call.getEnd());
     const texts: string[] = [];
     const beside = comments.get(last);
@@ -58,8 +58,13 @@ export function promisesIn(code: string): Promised[] {
     for (let line = last + 1, below = comments.get(line); below?.alone; below = comments.get(++line))
       texts.push(below.text);
     const line = lineOf(source, call.expression.getEnd());
-    return texts.length === 0 ? [] : [{ line, text: texts.join('\n') }];
+    return { line, text: texts.join('\n') };
   });
+}
+
+/** Returns the lines of the calls of console.log whose output no comment promises. */
+export function unpromisedPrints(code: string): number[] {
+  return promisesIn(code).flatMap(({ line, text }) => (text === '' ? [line] : []));
 }
 
 /** True if an output equals the promised one. */
@@ -87,6 +92,7 @@ function normalise(text: string): string {
 /** Returns the promises of a snippet that its output breaks. */
 export function outputFaults(code: string, printed: readonly Printed[]): string[] {
   return promisesIn(code).flatMap(({ line, text }) => {
+    if (text === '') return [];
     const texts = printed.filter((one) => one.line === line).map((one) => one.text);
     if (texts.length === 0) return [`line ${line} promises ${JSON.stringify(text)} and prints nothing`];
     const output = texts.join('\n');

@@ -108,10 +108,11 @@ function refusalOfFile(file: string, item: Import): string | undefined {
 }
 
 function refusalOfAdapter(file: string, target: string): string | undefined {
+  if (ringOf(file) === 'testing' && /^src\/adapters\/models\/script(?:ed)?\.ts$/.test(target)) return undefined;
   if (ringOf(file) === 'testing' || ringOf(file) === 'conformance')
     return /^(?:memory|system)$/.test(adapterOf(target))
       ? undefined
-      : `${ringOf(file)} may import only the memory and system adapters`;
+      : `${ringOf(file)} may import only the memory and system adapters; testing also the scripted models`;
   if (/^src\/surfaces\/compose(?:\.ts$|\/)/.test(file)) return undefined;
   return ringOf(file) === 'surfaces'
     ? 'only surfaces/compose.ts and the files in surfaces/compose/ import adapters'

@@ -1,25 +1,46 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
 import { verifies } from '../verifies.js';
-import { fusedStatements, outputFaults, type Printed, promisesIn } from './outputs.js';
-import { snippetsIn } from './snippets.js';
+import { fusedStatements, outputFaults, type Printed, unpromisedPrints } from './outputs.js';
+import { filesFor, isQuoteOf, type Snippet, snippetsIn } from './snippets.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const pages = [
-  'README.md',
-  'ARCHITECTURE.md',
-  'CONTRIBUTING.md',
-  ...readdirSync(join(root, 'docs'), { recursive: true }).map((name) => `docs/${name}`),
-];
-const snippets = pages
-  .filter((page) => page.endsWith('.md'))
-  .flatMap((page) => snippetsIn(page, readFileSync(join(root, page), 'utf8')));
+const filesIn = (folder: string): string[] =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`);
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
+const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
+  .concat(filesIn('docs'), filesIn('examples'), filesIn('templates'))
+  .filter((page) => page.endsWith('.md'));
+
+/** Pages whose code is not run here, with the reason. */
+const notRun: ReadonlyMap<string, string> = new Map([
+  ['CONTRIBUTING.md', 'it shows the form of a test, with an omission'],
+  ['docs/quickstart.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
+  ['docs/reference.md', 'its examples are those of TSDoc comments: excerpts that use names of the reader'],
+]);
+const all = pages.flatMap((page) => snippetsIn(page, textOf(page)));
+/** The programs of the examples. Their own tests run them, so code that quotes them is not run here. */
+const examples = filesIn('examples')
+  .filter((file) => /\.(?:mjs|ts)$/.test(file))
+  .map(textOf);
+const isQuote = (snippet: Pick<Snippet, 'code'>): boolean => examples.some((text) => isQuoteOf(snippet, text));
+const snippets = all.filter((snippet) => !notRun.has(snippet.file) && !isQuote(snippet));
 
 verifies('house.snippets', 'the documents contain code that can run', () => {
   expect(snippets.length).toBeGreaterThan(0);
+});
+
+verifies('house.snippets', 'every page that is not run contains code and has a reason', () => {
+  for (const [page, reason] of notRun) {
+    expect(
+      all.some(({ file }) => file === page),
+      page,
+    ).toBe(true);
+    expect(reason).not.toBe('');
+  }
 });
 
 const recorder = pathToFileURL(join(root, 'spec/house/output-recorder.mjs')).href;
@@ -29,17 +50,27 @@ interface SnippetRun {
   readonly printed: readonly Printed[];
 }
 
-/** Runs code twice in one new folder. */
-function runTwice(code: string): readonly [SnippetRun, SnippetRun] {
+type RunnableCode = Pick<Snippet, 'code' | 'language'>;
+
+function writeIn(folder: string, name: string, text: string): void {
+  mkdirSync(dirname(join(folder, name)), { recursive: true });
+  writeFileSync(join(folder, name), text);
+}
+
+/** Runs code twice in one new folder that holds the files which it may import. */
+function runTwice({ code, language }: RunnableCode, files: readonly Snippet[] = []): readonly [SnippetRun, SnippetRun] {
   // Inside of the package, so that the snippet can import the package by its name.
   const folder = mkdtempSync(join(root, 'dist', 'snippet-'));
+  const isTypeScript = language === 'ts' || files.some((file) => file.language === 'ts');
+  const main = language === 'ts' ? 'snippet.ts' : 'snippet.mjs';
   try {
-    writeFileSync(join(folder, 'snippet.mjs'), code);
+    for (const { name = '', code: text } of files) writeIn(folder, name, text);
+    writeIn(folder, main, code);
     const run = (recordName: string): SnippetRun => {
       const file = join(folder, recordName);
       writeFileSync(file, '');
       const env = { ...process.env, RONDO_SNIPPET_OUTPUT: file };
-      const args = ['--import', recorder, 'snippet.mjs'];
+      const args = ['--import', recorder, ...(isTypeScript ? ['--import', 'tsx'] : []), main];
       const output = execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8', env });
       const lines = readFileSync(file, 'utf8')
         .split('\n')
@@ -52,9 +83,10 @@ function runTwice(code: string): readonly [SnippetRun, SnippetRun] {
   }
 }
 
-for (const { file, line, code } of snippets) {
+for (const snippet of snippets) {
+  const { file, line, code } = snippet;
   verifies('house.snippets', `the code in ${file}, line ${line}, runs twice and prints what it promises`, () => {
-    const [first, second] = runTwice(code);
+    const [first, second] = runTwice(snippet, filesFor(snippet, snippets));
     expect(second.output, 'the second run printed something else').toBe(first.output);
     expect(outputFaults(code, first.printed)).toEqual([]);
   });
@@ -85,7 +117,7 @@ verifies('docs.output', 'a comment that promises another output is detected', ()
     '// An unrelated comment.',
     "console.log('not promised');",
   ].join('\n');
-  const [{ printed }] = runTwice(code);
+  const [{ printed }] = runTwice({ code, language: 'js' });
   expect(outputFaults(code, printed)).toEqual([]);
   const wrong: readonly (readonly [right: string, wrong: string])[] = [
     ['// 12 lamps', '// 12 lamp'],
@@ -97,11 +129,32 @@ verifies('docs.output', 'a comment that promises another output is detected', ()
   ];
   for (const [right, other] of wrong) {
     const twin = code.replace(right, other);
-    expect(outputFaults(twin, runTwice(twin)[0].printed), other).toHaveLength(1);
+    expect(outputFaults(twin, runTwice({ code: twin, language: 'js' })[0].printed), other).toHaveLength(1);
   }
 });
 
-verifies('docs.output', 'every snippet that prints promises its output', () => {
-  const silent = snippets.filter(({ code }) => code.includes('console.log(') && promisesIn(code).length === 0);
-  expect(silent.map(({ file, line }) => `${file}, line ${line}`)).toEqual([]);
+verifies('docs.output', 'every console.log of a snippet promises its output', () => {
+  const silent = snippets.flatMap(({ file, line, code }) =>
+    unpromisedPrints(code).map((print) => `${file}, line ${line + print - 1}`),
+  );
+  expect(silent).toEqual([]);
+  expect(unpromisedPrints('console.log(1); // 1\nconsole.log(2);\n')).toEqual([2]);
+});
+
+verifies('house.snippets', 'only code that an example contains literally counts as quoted from it', () => {
+  const quoted = textOf('examples/compare/smallest-loop/rondo.ts');
+  expect(isQuote({ code: `// rondo.ts\n${quoted}` })).toBe(true);
+  expect(isQuote({ code: quoted.replace('Hello', 'Goodbye') }), 'changed code would not be run').toBe(false);
+});
+
+verifies('house.snippets', 'TypeScript runs, and imports the named snippets above it', () => {
+  const text =
+    "```ts\n// parts/two.ts\nexport const two: number = 2;\n```\n```ts\nimport { two } from './parts/two.js';\n\nconsole.log(two as number); // 2\n```\n";
+  const page = snippetsIn('page.md', text);
+  const [, main] = page;
+  if (main === undefined) throw new Error('The second snippet was not found.');
+  const [{ printed }] = runTwice(main, filesFor(main, page));
+  expect(printed.map((one) => one.text)).toEqual(['2']);
+  expect(outputFaults(main.code, printed)).toEqual([]);
+  expect(outputFaults(main.code.replace('// 2', '// 3'), printed)).toHaveLength(1);
 });

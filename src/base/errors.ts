@@ -111,6 +111,11 @@ export class LoopError extends Error {
     this.data = data;
   }
 
+  /** The HTTP status of the code, as in `errorCodes`; 500 for a code of your own. */
+  get httpStatus(): number {
+    return errorCodeInfoOf(this.code)?.httpStatus ?? 500;
+  }
+
   /**
    * Returns what is journaled. It has the stack as text and no cause, so that a replay throws the same error as the live
    * run.
@@ -158,11 +163,13 @@ export class NonRetryableError extends LoopError {
  * `retryable: false`, and for those outcomes of the runtime that `errorCodes` declares retryable.
  */
 export function isRetryableError(error: LoopError): boolean {
-  const info: ErrorCodeInfo | undefined = Object.hasOwn(errorCodes, error.code)
-    ? errorCodes[error.code as ErrorCode]
-    : undefined;
+  const info = errorCodeInfoOf(error.code);
   // guard: final-outcome-not-retried
   return info?.isRetryable !== false && ownProperty(error.data, 'retryable') !== false;
+}
+
+function errorCodeInfoOf(code: string): ErrorCodeInfo | undefined {
+  return Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : undefined;
 }
 
 /** The journaled stacks of errors that were created from their record. */

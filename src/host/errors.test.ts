@@ -156,3 +156,8 @@ verifies('turn.errors', 'an outcome of the runtime has no stack, and a LoopError
   expect(own).toMatchObject({ code: 'OUT_OF_STOCK' });
   expect(firstLocationOf(own.stack ?? '')).toContain('errors.test.ts');
 });
+
+verifies('turn.errors', 'a LoopError has the HTTP status of its code, and 500 for a code of the user', () => {
+  expect(new LoopError('TURN_NOT_FOUND', 'x').httpStatus).toBe(404);
+  expect(new LoopError('toString', 'x').httpStatus).toBe(500);
+});

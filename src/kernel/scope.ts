@@ -91,24 +91,9 @@ export class KernelScope implements LayerScope, Step {
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    const recording = this.runStep<V>(async ({ run, key, lifetime, recorded }) => {
-      assertNotReserved(type, key);
-      const end = recorded?.closeEntry;
-      const isRefused = end?.type === 'step.refused' && end.name === type;
-      if (recorded !== undefined && end?.type !== type && !isRefused) return run.refuseStep(key, recorded, { type });
-      if (end !== undefined) {
-        const value = (await run.recordedOutcome(end)) as V;
-        // A log line of a failure that a retry removed is not the next log line.
-        if (type !== LOG_TYPE || recorded?.optionalUntil === undefined || jsonEquals(value, make())) return value;
-        throw STEP_SKIPPED;
-      }
-      lifetime.throwIfEnded();
-      const entry: NewEntry = { seq: 0, at: 0, type, key };
-      const thrown = fillEntry(entry, make);
-      const { value, error } = run.propose(lifetime, entry);
-      if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
-      if (run.writer.isBacklogged) await run.waitForBacklog(lifetime);
-      return cloneJson(value) as V;
+    const recording = this.runStep<V>((step) => {
+      assertNotReserved(type, step.key);
+      return step.recorded === undefined ? recordNew(step, type, make) : replayRecord(step, step.recorded, type, make);
     });
     this.lastRecord = trackUse(recording);
     return recording;
@@ -142,7 +127,7 @@ export class KernelScope implements LayerScope, Step {
    * Runs one step under the next key. Rejects with SCOPE_BUSY while another step runs or after the scope is closed;
    * never settles once the attempt is over.
    */
-  runStep<T>(work: (step: Step) => Promise<T>): Promise<T> {
+  runStep<T>(work: (step: Step) => Promise<T> | T): Promise<T> {
     // guard: one-step-at-a-time
     return this.hasOpenStep ? this.rejectConcurrentStep() : this.enterAndRun(work);
   }
@@ -154,7 +139,7 @@ export class KernelScope implements LayerScope, Step {
     return repeat();
   }
 
-  private async enterAndRun<T>(work: (step: Step) => Promise<T>): Promise<T> {
+  private async enterAndRun<T>(work: (step: Step) => Promise<T> | T): Promise<T> {
     const { run, lifetime, depth } = this;
     if (run.isOver) return neverSettles();
     // guard: uncooperative-body-abandoned
@@ -237,6 +222,27 @@ export class KernelScope implements LayerScope, Step {
     this.run.attempt.lifetime.end(error, false);
     return error;
   }
+}
+
+/** Records a new fact. Returns it without a promise unless the writer is backlogged. */
+function recordNew<V extends Json>({ run, key, lifetime }: Step, type: string, make: () => V): V | Promise<V> {
+  lifetime.throwIfEnded();
+  const entry: NewEntry = { seq: 0, at: 0, type, key };
+  const thrown = fillEntry(entry, make);
+  const { value, error } = run.propose(lifetime, entry);
+  if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);
+  const copy = cloneJson(value) as V;
+  return run.writer.isBacklogged ? run.waitForBacklog(lifetime).then(() => copy) : copy;
+}
+
+async function replayRecord<V extends Json>(step: Step, recorded: RecordedStep, type: string, make: () => V) {
+  const end = recorded.closeEntry;
+  const isRefused = end?.type === 'step.refused' && end.name === type;
+  if (end === undefined || (end.type !== type && !isRefused)) return step.run.refuseStep(step.key, recorded, { type });
+  const value = (await step.run.recordedOutcome(end)) as V;
+  // A log line of a failure that a retry removed is not the next log line.
+  if (type !== LOG_TYPE || recorded.optionalUntil === undefined || jsonEquals(value, make())) return value;
+  throw STEP_SKIPPED;
 }
 
 function prepareBranches<O>({ run, key, recorded, depth }: Step, bodies: readonly Branch<O>[]): Branches<O> {

@@ -1,7 +1,9 @@
 /**
- * Tools for tests: journal cases, the conformance suite, a crashing store, a manual clock, an effect sink, random
- * programs, and seeded ids and random numbers.
+ * Tools for tests: scripted models, a manual clock, journal cases, the conformance suite, a crashing store, an effect
+ * sink, random programs, and seeded ids and random numbers.
  */
+export type { ScriptedReply } from '../adapters/models/script.js';
+export { type ScriptedProvider, scriptedProvider, type UnfinishedScript } from '../adapters/models/scripted.js';
 export { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 export type {
   CodeBody,

@@ -21,6 +21,39 @@ export interface ScriptStep {
   readonly reply: CannedReply;
 }
 
+/**
+ * One element of a script: the reply of the model to one call, or the error with which the call fails.
+ *
+ * @example
+ * const replies: ScriptedReply[] = [{ toolCalls: [{ name: 'refund', args: { order: '7' } }] }, { text: 'Done.' }];
+ */
+export interface ScriptedReply {
+  /** The text of the reply. */
+  readonly text?: string;
+  /** The reply as a JSON value, in place of `text`. */
+  readonly object?: Json;
+  /** The tool calls that the model chooses. */
+  readonly toolCalls?: readonly { readonly name: string; readonly args?: Json; readonly id?: string }[];
+  /** The reasoning before the reply. */
+  readonly reasoning?: string;
+  /** The error with which the call fails. */
+  readonly error?: { readonly message: string; readonly retryable?: boolean };
+  /**
+   * The delay of the reply, in milliseconds.
+   * @default 0
+   */
+  readonly delayMs?: number;
+  /**
+   * In how many chunks the text is streamed, or the chunks themselves.
+   * @default 1
+   */
+  readonly chunks?: number | readonly string[];
+  /** The tokens that the model reports. */
+  readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number };
+  /** A text, or several, that the request must contain. The call fails otherwise. */
+  readonly expect?: string | readonly string[];
+}
+
 type UnknownRecord = { readonly [key: string]: unknown };
 
 /**
@@ -63,10 +96,14 @@ export async function readScript(path: string): Promise<readonly ScriptStep[]> {
   if (!status.isFile()) throw permanentBackendError(`The script '${path}' is not a file.`);
   if (status.size > MAX_SCRIPT_BYTES)
     throw permanentBackendError(`The script '${path}' is larger than ${MAX_SCRIPT_BYTES} bytes.`);
-  const parsed = parseJson(await readFile(path, 'utf8'), path);
-  if (!Array.isArray(parsed))
-    throw permanentBackendError(`The script '${path}' must be a JSON array with one element for each model call.`);
-  return parsed.map((step: unknown, index) => parseStep(step, `The script '${path}', element ${index},`, index));
+  return parseScript(parseJson(await readFile(path, 'utf8'), path), `The script '${path}'`);
+}
+
+/** Checks the elements of a script. `label` begins the messages. Throws BACKEND_FAILED if it is invalid. */
+export function parseScript(script: unknown, label: string): readonly ScriptStep[] {
+  if (!Array.isArray(script))
+    throw permanentBackendError(`${label} must be a JSON array with one element for each model call.`);
+  return script.map((step: unknown, index) => parseStep(step, `${label}, element ${index},`, index));
 }
 
 function parseJson(text: string, path: string): unknown {

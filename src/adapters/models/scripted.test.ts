@@ -85,6 +85,16 @@ verifies('model.scripted', 'a turn that continues in a new process starts after 
   expect((await ask(provider, name, { turn: 't2' })).text).toBe('one');
 });
 
+verifies('model.scripted', 'with a list of replies, every model of the provider replies from the list', async () => {
+  const provider = scriptedProvider([{ text: 'one' }, { object: { n: 2 }, expect: 'Hi' }]);
+  expect((await ask(provider, 'claude-sonnet-4-5')).text).toBe('one');
+  expect((await ask(provider, 'claude-sonnet-4-5', { turn: 't2', replyCount: 1 })).text).toBe('{"n":2}');
+  expect(provider.unfinishedScripts()).toEqual([{ script: 'claude-sonnet-4-5', turn: 't1', remainingSteps: 1 }]);
+  const { message } = await failure(provider, 'claude-sonnet-4-5', { prompt: 'Bye' });
+  expect(message).toContain('"Hi"');
+  expect(() => scriptedProvider([{ txet: 'x' } as never])).toThrow(/The list of replies, element 0, .*'txet'/);
+});
+
 verifies('model.scripted', 'parallel branches of a turn get different steps', async () => {
   const name = script([{ text: 'one' }, { text: 'two' }, { text: 'three' }]);
   const provider = scriptedProvider();

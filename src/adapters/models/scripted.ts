@@ -1,5 +1,5 @@
 /**
- * The provider `scripted`: replies come from a file, one step per call. A turn starts at the step after the recorded
+ * The provider `scripted`: replies come from a file or from a list, one step per call. A turn starts at the step after the recorded
  * replies of the script: those of the turn for a prompt, those of the session for an agent. After that, this process
  * counts the calls. Failed calls leave no reply in the journal, so a turn that continues in a new process repeats their
  * steps.
@@ -9,11 +9,11 @@ import type { ModelProvider } from '../../loops/model.js';
 import type { ModelCallOptions } from '../../protocol/model.js';
 import { knownOptionsOf, permanentBackendError } from './backend-options.js';
 import { type CannedReply, createCannedModel, promptTextOf } from './canned-model.js';
-import { readScript, resolveScriptPath, type ScriptStep } from './script.js';
+import { parseScript, readScript, resolveScriptPath, type ScriptedReply, type ScriptStep } from './script.js';
 
 /** A script with steps that a turn has not used. */
 export interface UnfinishedScript {
-  /** The real path of the script. */
+  /** The real path of the script; of a list of replies, the name of the model. */
   readonly script: string;
   /** The id of the turn. */
   readonly turn: string;
@@ -21,7 +21,7 @@ export interface UnfinishedScript {
   readonly remainingSteps: number;
 }
 
-/** A provider that replies from script files. */
+/** A provider that replies from script files or from a list. */
 export interface ScriptedProvider extends ModelProvider {
   /**
    * Returns the scripts with unused steps, for each turn that has opened one in this process, so that a test can assert
@@ -39,27 +39,37 @@ interface ScriptProgress {
   position: number;
 }
 
+/** A script that was found for a model. */
+interface FoundScript {
+  readonly script: string;
+  read(): Promise<readonly ScriptStep[]>;
+}
+
+type FindScript = (...args: Parameters<ModelProvider['open']>) => Promise<FoundScript>;
+
 /**
- * Creates the provider `scripted`. The model of a definition is the path of its script file.
+ * Creates a provider whose models reply from a script. With a list of replies, each of its models replies from that
+ * list, whatever its name, so that a test can replace a provider. Without one, the name of a model is the path of a
+ * script file. Throws BACKEND_FAILED if the list is invalid.
  *
  * @example
- * const provider = scriptedProvider();
- * // After the test:
- * expect(provider.unfinishedScripts()).toEqual([]);
+ * const anthropic = scriptedProvider([{ text: 'Hello.' }]);
+ * const rondo = await createRondo({ store: 'memory:', models: { anthropic } });
+ * // After the turn:
+ * expect(anthropic.unfinishedScripts()).toEqual([]);
  */
-export function scriptedProvider(): ScriptedProvider {
+export function scriptedProvider(replies?: readonly ScriptedReply[]): ScriptedProvider {
   const progressByTurn = new Map<string, ScriptProgress>();
+  const findScript = replies === undefined ? findScriptFile : findList(replies);
   return {
     id: 'scripted',
-    defaultModel: '',
+    defaultModel: replies === undefined ? '' : 'scripted-1',
     repliesLocally: true,
-    async open(ref, { origin, turnId, replyCount }) {
-      knownOptionsOf(ref, []);
-      if (ref.model === '')
-        throw permanentBackendError("The backend 'scripted' needs the path of a script file as its model.");
-      const script = await resolveScriptPath(ref.model, origin);
+    async open(ref, options) {
+      const { turnId, replyCount } = options;
+      const { script, read } = await findScript(ref, options);
       const key = JSON.stringify([turnId, script]);
-      const steps = progressByTurn.get(key)?.steps ?? (await readScript(script));
+      const steps = progressByTurn.get(key)?.steps ?? (await read());
       // A parallel branch of the turn may have added the progress while the file was read.
       const progress = progressByTurn.get(key) ?? { script, turn: turnId, steps, position: replyCount };
       progressByTurn.set(key, progress);
@@ -70,6 +80,20 @@ export function scriptedProvider(): ScriptedProvider {
         .map(({ script, turn, steps, position }) => ({ script, turn, remainingSteps: steps.length - position }))
         .filter(({ remainingSteps }) => remainingSteps > 0),
   };
+}
+
+const findScriptFile: FindScript = async (ref, { origin }) => {
+  knownOptionsOf(ref, []);
+  if (ref.model === '')
+    throw permanentBackendError("The backend 'scripted' needs the path of a script file as its model.");
+  const script = await resolveScriptPath(ref.model, origin);
+  return { script, read: () => readScript(script) };
+};
+
+/** Returns a search that finds the same list for every model. */
+function findList(replies: readonly ScriptedReply[]): FindScript {
+  const steps = parseScript(replies, 'The list of replies');
+  return async ({ model }) => ({ script: model, read: async () => steps });
 }
 
 function replyFor(progress: ScriptProgress, call: ModelCallOptions): CannedReply {

@@ -7,6 +7,7 @@ import { compositeId } from '../../base/composite-id.js';
 import { digestOfText } from '../../journal/record.js';
 import type { TurnStatus } from '../../protocol/trace.js';
 import { parseChatId } from './chat-request.js';
+import { type HostOption, hostOf } from './host-option.js';
 import { HttpProblem } from './problem.js';
 
 /** A chat and the user who requests it. */
@@ -30,16 +31,17 @@ const RESERVED_SESSION_ID = /^(?:rondo:|u-[\w-]{32}$)/;
  * line. Rejects with an HttpProblem of status 422 if the chat id is invalid or reserved.
  *
  * @example
- * const sessionId = await chatSession(host, { chatId: '1', principal: 'ada' });
- * const messages = uiMessages(await host.archive.events(sessionId));
+ * const sessionId = await chatSession(rondo, { chatId: '1', principal: 'ada' });
+ * const messages = uiMessages(await rondo.events(sessionId));
  */
-export async function chatSession(host: SessionHost, { chatId, principal }: ChatAccess): Promise<string> {
+export async function chatSession(host: HostOption<SessionHost>, { chatId, principal }: ChatAccess): Promise<string> {
+  const { archive } = hostOf(host);
   const id = parseChatId(chatId);
   if (principal === undefined) return unscopedSessionId(id);
   const derivedId = `u-${digestOfText(compositeId('chat', /* guard: chat-bound-to-principal */ principal, id)).slice(0, 32)}`;
-  if (RESERVED_SESSION_ID.test(id) || (await host.archive.turns(derivedId)).length > 0) return derivedId;
+  if (RESERVED_SESSION_ID.test(id) || (await archive.turns(derivedId)).length > 0) return derivedId;
   // A session may exist under the plain chat id. It is used only if all of its turns belong to this principal.
-  const turns = await host.archive.turns(id);
+  const turns = await archive.turns(id);
   return turns.length > 0 && turns.every((turn) => turn.principal === principal) ? id : derivedId;
 }
 

@@ -226,6 +226,18 @@ verifies('aisdk.chat', 'a refused answer makes the approval pending again, so th
   expect(await host.archive.approvals(sessionId)).toHaveLength(1);
 });
 
+verifies('aisdk.chat', 'only the approvers of a chat answer its approvals, and never its user', async () => {
+  const ada = { 'x-user': 'ada' };
+  const principal = (request: Request): string | undefined => request.headers.get('x-user') ?? undefined;
+  const options = { principal, approvers: ['bob'] };
+  const { handler, refunds, message, approvalId, host } = await openChatWithRefund(PAID, { options }, ada);
+  await chunksIn(await handler(postRequest({ id: 'chat', messages: [withAnswers(message, true)] }, ada)));
+  expect(refunds, 'the user approved a call of the own chat').toEqual([]);
+  const { turnId } = await host.answer({ id: approvalId, approved: true, by: 'bob' });
+  expect(await host.resume(turnId)).toMatchObject({ status: 'ok' });
+  expect(refunds).toEqual([5]);
+});
+
 verifies('aisdk.chat', 'a user whom authorise rejects cannot write, read or stop a chat', async () => {
   const checkedAccess: unknown[] = [];
   const { handler, prompts, host } = createChat([...GREETING], {

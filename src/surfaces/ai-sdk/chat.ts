@@ -10,12 +10,14 @@ import { LoopError } from '../../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { Clock } from '../../journal/clock.js';
 import { type DefinedLoop, innerLoopOf, toolNameIn } from '../../loops/defined-loop.js';
+import { CODE_ORIGIN } from '../../loops/origin.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import { type AnswersRequest, type PromptRequest, parseChatId, readChatRequest } from './chat-request.js';
 import { type ChatAccess, chatSession } from './chat-session.js';
 import type { UiChunk } from './chunk.js';
 import type { ChunkStreamOptions, ReaderProgress } from './chunk-log.js';
+import { type HostOption, hostOf } from './host-option.js';
 import { HttpProblem, problemResponse } from './problem.js';
 import { createRequestCheck } from './request-origin.js';
 import type { ErrorFormatter, ToolKindLookup } from './tool-calls.js';
@@ -23,8 +25,8 @@ import { type ChatHost, type ChatRunOptions, TurnStream } from './turn-stream.js
 
 /** Options of `chatHandler`. */
 export interface ChatOptions {
-  /** The host that runs the turns. */
-  readonly host: ChatHost;
+  /** Runs the turns: a runtime made with `createRondo`, or a host. */
+  readonly host: HostOption<ChatHost>;
   /** The loop that replies to messages, usually an agent. Its input is `{prompt}`. */
   readonly agent: string | DefinedLoop;
   /**
@@ -42,6 +44,12 @@ export interface ChatOptions {
    * @default every user may use their own chats
    */
   readonly authorise?: (request: Request, access: ChatAccess) => boolean | Promise<boolean>;
+  /**
+   * The only principals that may answer approvals of turns that this handler starts. Without it, users approve the calls
+   * of their own chats.
+   * @default every principal except the agents of the turn
+   */
+  readonly approvers?: readonly string[];
   /**
    * Returns the text that users see for an error.
    * @default the general meaning of the error code
@@ -85,6 +93,7 @@ const OPTION_KEYS = optionKeys<ChatOptions>({
   agent: true,
   principal: true,
   authorise: true,
+  approvers: true,
   errorText: true,
   onError: true,
   abortOnDisconnect: true,
@@ -107,7 +116,7 @@ const MAX_PRINCIPAL_CHARS = 200;
  * @throws {TypeError} If an option is unknown or invalid.
  *
  * @example
- * const handler = chatHandler({ host, agent: 'support', principal: (request) => userOf(request) });
+ * const handler = chatHandler({ host: rondo, agent: support, principal: (request) => userOf(request) });
  * createServer(nodeListener(handler)).listen(3000);
  */
 export function chatHandler(options: ChatOptions): ChatHandler {
@@ -115,7 +124,10 @@ export function chatHandler(options: ChatOptions): ChatHandler {
   const { maxBytes = DEFAULT_MAX_BYTES } = options;
   if (!(Number.isSafeInteger(maxBytes) && maxBytes > 0))
     throw new TypeError(`"maxBytes" must be a whole number greater than zero, not ${String(maxBytes)}.`);
-  const server = new ChatServer(options);
+  const host = hostOf(options.host);
+  // A turn of an earlier process can only be continued with a registered agent.
+  if (typeof options.agent !== 'string') host.registry.add(options.agent, CODE_ORIGIN);
+  const server = new ChatServer({ ...options, host });
   return async (request) => {
     try {
       return await server.serve(request);
@@ -130,10 +142,11 @@ export function chatHandler(options: ChatOptions): ChatHandler {
  * Returns the lookup for the tools and handoffs of an agent. Pass it to `uiMessages` as `kindOf`, so that a loaded
  * history has the same parts as the stream had.
  *
- * @example uiMessages(envelopes, { kindOf: toolKinds(host, 'support') })
+ * @example uiMessages(envelopes, { kindOf: toolKinds(rondo, support) })
  */
-export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | DefinedLoop): ToolKindLookup {
-  const registered = typeof agent === 'string' ? host.registry.find(agent) : undefined;
+export function toolKinds(host: HostOption<Pick<ChatHost, 'registry'>>, agent: string | DefinedLoop): ToolKindLookup {
+  const { registry } = hostOf(host);
+  const registered = typeof agent === 'string' ? registry.find(agent) : undefined;
   const definedLoop = typeof agent === 'string' ? registered?.definedLoop : agent;
   const spec = (registered ?? definedLoop)?.definition.composite?.agent;
   const idsByName = (ids: readonly string[] = []): ReadonlyMap<string, string> =>
@@ -142,7 +155,7 @@ export function toolKinds(host: Pick<ChatHost, 'registry'>, agent: string | Defi
   return (name) => {
     if (handoffs.has(name)) return 'handoff';
     const id = tools.get(name);
-    return id === undefined ? undefined : (innerLoopOf(definedLoop, id) ?? host.registry.find(id))?.definition.kind;
+    return id === undefined ? undefined : (innerLoopOf(definedLoop, id) ?? registry.find(id))?.definition.kind;
   };
 }
 
@@ -152,14 +165,19 @@ interface AdmittedChat {
   readonly principal: string | undefined;
 }
 
+/** The options of a handler with its host. */
+interface ServerOptions extends ChatOptions {
+  readonly host: ChatHost;
+}
+
 /** Serves the requests of one handler and shares the streams of running turns among readers. */
 class ChatServer {
-  private readonly options: ChatOptions;
+  private readonly options: ServerOptions;
   private readonly assertAllowed: (request: Request) => void;
   /** Active streams, keyed by what started them: a message of a session, or a resumed turn. */
   private readonly turnStreams = new Map<string, TurnStream>();
 
-  constructor(options: ChatOptions) {
+  constructor(options: ServerOptions) {
     this.options = options;
     this.assertAllowed = createRequestCheck(options, options.principal === undefined);
   }
@@ -198,10 +216,17 @@ class ChatServer {
 
   /** Starts a turn for a message and streams it. A message that was sent before streams the turn that it started. */
   private async handlePrompt(request: PromptRequest, { sessionId, principal }: AdmittedChat): Promise<Response> {
-    const { host, agent: loop } = this.options;
+    const { host, agent: loop, approvers } = this.options;
     const { chatId, messageId, text: prompt, isRegeneration } = request;
     const key = compositeId(chatId, messageId, ...(isRegeneration ? await this.regenerationKey(sessionId) : []));
-    const turn = { loop, input: { prompt }, sessionId, key, ...(principal !== undefined && { principal }) };
+    const turn = {
+      loop,
+      input: { prompt },
+      sessionId,
+      key,
+      ...(principal !== undefined && { principal }),
+      ...(approvers !== undefined && { approvers }),
+    };
     return this.respond(
       this.streamTurn(sessionId, /* guard: stream-bound-to-chat */ ['message', sessionId, key], (runOptions) =>
         host.run(turn, runOptions),

@@ -5,6 +5,7 @@
 export { type ChatHandler, type ChatOptions, chatHandler, toolKinds } from './chat.js';
 export { type ChatAccess, chatSession, type SessionHost } from './chat-session.js';
 export type { AgentData, CallData, DataChunk, RondoData, UiChunk } from './chunk.js';
+export type { HostOption } from './host-option.js';
 export { type UiMessage, type UiPart, type UiToolPart, uiMessages } from './message.js';
 export { nodeListener } from './node.js';
 export {

@@ -52,7 +52,7 @@ export interface UiMessage {
 /**
  * Converts the envelopes (events with an id) of a session to messages for `useChat`.
  *
- * @example const messages = uiMessages(await host.archive.events(sessionId), { kindOf: toolKinds(host, 'support') });
+ * @example const messages = uiMessages(await rondo.events(sessionId), { kindOf: toolKinds(rondo, support) });
  */
 export function uiMessages(envelopes: Iterable<EventEnvelope>, options: UiChunksOptions = {}): UiMessage[] {
   const turns = new Map<string, TurnMessages>();

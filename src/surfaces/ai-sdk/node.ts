@@ -10,7 +10,7 @@ const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 /**
  * Returns a listener for `createServer` of `node:http` that calls a fetch-style handler.
  *
- * @example createServer(nodeListener(chatHandler({ host, agent: 'support' }))).listen(3000, '127.0.0.1');
+ * @example createServer(nodeListener(chatHandler({ host: rondo, agent: support }))).listen(3000, '127.0.0.1');
  */
 export function nodeListener(
   handler: (request: Request) => Promise<Response>,

@@ -16,6 +16,7 @@ import type { Approval } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import { ApprovalRequiredError } from '../../protocol/tool.js';
 import type { TraceEvent, TurnResult } from '../../protocol/trace.js';
+import { type HostOption, hostOf } from './host-option.js';
 
 /** The turn that a tool call starts. */
 export interface ToolTurn {
@@ -38,8 +39,8 @@ export interface ToolHost {
 
 /** Options of `toAISDKTool`. */
 export interface AISDKToolOptions {
-  /** The host that runs the turns. */
-  readonly host: ToolHost;
+  /** Runs the turns: a runtime made with `createRondo`, or a host. */
+  readonly host: HostOption<ToolHost>;
   /**
    * The version of a loop that is given by its id.
    * @default the newest registered version, prereleases last
@@ -110,7 +111,7 @@ const OPTION_KEYS: ReadonlySet<string> = new Set(['host', 'version', 'sessionId'
  * @throws {TypeError} If an option is unknown.
  *
  * @example
- * const tools = { note: toAISDKTool('note', { host, sessionId: 'notes' }) };
+ * const tools = { note: toAISDKTool(note, { host: rondo, sessionId: 'notes' }) };
  * await generateText({ model, tools, prompt: 'Note: call Ada.' });
  */
 export function toAISDKTool<I = unknown, O = unknown>(
@@ -120,10 +121,12 @@ export function toAISDKTool<I = unknown, O = unknown>(
   const unknown = Object.keys(options).find((key) => !OPTION_KEYS.has(key));
   if (unknown !== undefined)
     throw new TypeError(`toAISDKTool has no option "${unknown}"; its options are ${[...OPTION_KEYS].join(', ')}.`);
-  const { definition, input } = resolveLoop(loop, options);
+  const host = hostOf(options.host);
+  const { definition, input } = resolveLoop(loop, host, options.version);
   const { id, name, description = name } = definition;
   const bound: BoundTool = {
     ...options,
+    host,
     loop: loop as DefinedLoop,
     loopId: id,
     conversations: new Conversations(options.ids),
@@ -136,6 +139,7 @@ export function toAISDKTool<I = unknown, O = unknown>(
 }
 
 interface BoundTool extends AISDKToolOptions {
+  readonly host: ToolHost;
   readonly loop: string | DefinedLoop;
   readonly loopId: string;
   readonly conversations: Conversations;
@@ -164,7 +168,8 @@ class Conversations {
 
 function resolveLoop(
   loop: string | Pick<DefinedLoop, 'definition' | 'validators'>,
-  { host, version }: AISDKToolOptions,
+  host: ToolHost,
+  version: string | undefined,
 ): Pick<RegisteredLoop, 'definition' | 'input'> {
   if (typeof loop !== 'string') return { definition: loop.definition, input: loop.validators.input };
   const registered = host.registry.find(loop, version);

@@ -3,6 +3,7 @@
  * of readers follow the log; the turn continues without readers.
  */
 import type { DefinedLoop } from '../../loops/defined-loop.js';
+import type { DefinitionOrigin } from '../../loops/origin.js';
 import type { Approval, ApprovalAnswer } from '../../protocol/approval.js';
 import type { EventEnvelope } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
@@ -19,6 +20,7 @@ export interface ChatTurn {
   /** The idempotency key of the turn: a message that is sent again starts no second turn. */
   readonly key: string;
   readonly principal?: string;
+  readonly approvers?: readonly string[];
 }
 
 /** Options with which a chat runs or resumes a turn. */
@@ -45,6 +47,7 @@ export interface ChatHost {
     approvals(sessionId: string): Promise<readonly Approval[]>;
   };
   readonly registry: {
+    add(loop: DefinedLoop, origin: DefinitionOrigin): unknown;
     find(id: string): { readonly definition: LoopDef; readonly definedLoop?: DefinedLoop | undefined } | undefined;
   };
 }

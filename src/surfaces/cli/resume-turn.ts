@@ -39,8 +39,9 @@ export async function resumeTurn(
   } catch (thrown) {
     if (!(thrown instanceof LoopError)) throw thrown;
     const { code, message } = thrown;
-    terminal.printToStderr(`The turn cannot be resumed. ${code}: ${sanitizeText(message)}`);
+    terminal.printToStderr(`The turn cannot be resumed here. ${code}: ${sanitizeText(message)}`);
     terminal.printToStderr(`${recordedNote} When the problem is fixed: rondo resume ${sanitizeText(turnId)}`);
+    terminal.printToStderr('A worker that has the loop, in any process, continues it too.');
     return { error: { code, message } };
   }
 }

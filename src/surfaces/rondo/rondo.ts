@@ -13,6 +13,7 @@ import type { DefinedLoop } from '../../loops/defined-loop.js';
 import { CODE_ORIGIN } from '../../loops/origin.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { SignalType } from '../../protocol/body.js';
+import type { EventEnvelope } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../../protocol/trace.js';
 import { type AnswerOptions, type ApproveOptions, type SignalOptions, Turn, type TurnDeps } from './turn.js';
@@ -136,6 +137,11 @@ export class Rondo implements AsyncDisposable {
   /** Returns the status of all turns, or of the turns of one session, oldest first. */
   turns(session?: string): Promise<readonly TurnStatus[]> {
     return this.host.archive.turns(session);
+  }
+
+  /** Returns the recorded envelopes (events with an id) of a session, in order; none for an unknown session. */
+  events(session: string): Promise<readonly EventEnvelope[]> {
+    return this.host.archive.events(session);
   }
 
   /**

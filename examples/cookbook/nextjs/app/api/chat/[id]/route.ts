@@ -1,0 +1,10 @@
+import { chatSession, uiMessages } from 'rondo/ai-sdk';
+import { getServices, userOf } from '@/rondo';
+
+export async function GET(request: Request, { params }: { params: Promise<{ id: string }> }): Promise<Response> {
+  const principal = userOf(request);
+  if (principal === undefined) return new Response(null, { status: 401 });
+  const { rondo } = await getServices();
+  const session = await chatSession(rondo, { chatId: (await params).id, principal });
+  return Response.json(uiMessages(await rondo.events(session)));
+}

@@ -44,6 +44,15 @@ async function approveAndResume(host: Host, turnId: string) {
   return host.resume(turnId);
 }
 
+verifies('identity.change', 'changed instructions of the same length stop a turn too', async () => {
+  const store = memoryStore();
+  const { turnId } = await hostOf([supportAgent()], { store }).run({ loop: 'support', input: INPUT });
+  const changed = hostOf([supportAgent({ instructions: 'Cheat customers' })], { store, seed: 2 });
+  const [inFlight] = await changed.inFlightTurns();
+  expect(inFlight?.changed).toMatchObject([{ parts: ['instructions'], breaks: true }]);
+  expect(errorOf(await approveAndResume(changed, turnId))?.message).toMatch(/^support 1\.0\.0: instructions changed/);
+});
+
 verifies('identity.change', 'a turn that no longer matches names the changed options and what to do', async () => {
   const store = memoryStore();
   const { turnId } = await hostOf([supportAgent()], { store }).run({ loop: 'support', input: INPUT });

@@ -44,6 +44,8 @@ export interface ModelRequest {
   readonly promptLength: number;
   /** The system prompt of a single prompt. */
   readonly system?: string;
+  /** A digest of the system prompt of a conversation, so that a replay notices when it has changed. */
+  readonly systemDigest?: string;
   /** The rendered prompt; absent for a conversation. */
   readonly prompt?: string;
   /** The number of messages of a conversation. The messages themselves are journaled where they originate. */

@@ -75,7 +75,9 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const { registry, badFiles } = definitions;
     const ids = await createIds(settings, store);
     const trusts = recordedTrustPredicate(settings);
-    const host = new Host({ store, clock, ids, registry, providers: models, implementations, trusts });
+    const { build } = settings;
+    const named = build === undefined ? {} : { build };
+    const host = new Host({ store, clock, ids, registry, providers: models, implementations, trusts, ...named });
     return {
       host,
       registry,

@@ -16,6 +16,11 @@ function settingsOf(input: Partial<SettingsInput> = {}, config = emptyConfig) {
   return resolveSettings({ flags: {}, env: {}, cwd, ...input }, config);
 }
 
+verifies('cli.settings', 'the build comes from the environment', () => {
+  expect(resolveSettings({ flags: {}, env: { RONDO_BUILD: 'c0ffee' }, cwd: '/' }, {}).build).toBe('c0ffee');
+  expect(resolveSettings({ flags: {}, env: {}, cwd: '/' }, {}).build).toBeUndefined();
+});
+
 verifies('cli.contract', 'the default settings are the documented ones', () => {
   expect(settingsOf()).toMatchObject({
     dataDirectory: join(cwd, '.rondo'),

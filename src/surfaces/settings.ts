@@ -71,6 +71,8 @@ export interface Settings<C extends SettingsConfig = SettingsConfig> {
   readonly store: StoreChoice;
   /** The permissions of the operator. None of them come from the project's config. */
   readonly authority: Authority;
+  /** The id of the deployed code, which approvals are bound to. It comes from the environment only. */
+  readonly build: string | undefined;
   /** For tests: the seed of ids and random numbers. */
   readonly seed: string | undefined;
   /** For tests: the time at which the clock starts, in milliseconds since the epoch. */
@@ -104,6 +106,7 @@ export function resolveSettings<C extends SettingsConfig>(
     hasExplicitLoops: loops !== undefined,
     store: parseStoreUrl(explicit(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
     authority,
+    build: envValue(env, 'RONDO_BUILD'),
     seed: envValue(env, 'RONDO_SEED'),
     clockStartAt: parseTime(envValue(env, 'RONDO_NOW')),
     env,

@@ -6,6 +6,7 @@
 
 import { LoopError } from '../../base/errors.js';
 import { Period } from '../../journal/period.js';
+import { digestOfText } from '../../journal/record.js';
 import type { Validator } from '../../json/schema.js';
 import type { Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
@@ -63,14 +64,27 @@ export function agentBody(
 ): (input: Json, scope: Scope) => Promise<Json> {
   const { id, spec } = options;
   const table = new ToolTable(tools);
+  const agent: RunOptions = { ...options, systemDigest: systemDigestOf(spec.instructions) };
   return (input, scope) => {
     const missing = tools.find(({ loop }) => loop === undefined);
     if (missing !== undefined) throw missingToolError(id, missing);
     const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
     const services = servicesOf(scope);
-    return new AgentRun(options, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
+    return new AgentRun(agent, table, services, services.turnContext(turnIdOf(scope)), scope).run(input);
   };
+}
+
+/** The options of an agent with what is derived from them once. */
+interface RunOptions extends AgentBodyOptions {
+  readonly systemDigest: string | undefined;
+}
+
+/** How many characters of the digest of the instructions are journaled. */
+const SYSTEM_DIGEST_CHARS = 16;
+
+function systemDigestOf(instructions: string | undefined): string | undefined {
+  return instructions === undefined ? undefined : digestOfText(instructions).slice(0, SYSTEM_DIGEST_CHARS);
 }
 
 function missingToolError(agent: string, { loopId, failure }: LinkedTool): LoopError {
@@ -98,7 +112,7 @@ interface Deadline {
 
 /** One running call of an agent. */
 class AgentRun {
-  private readonly options: AgentBodyOptions;
+  private readonly options: RunOptions;
   private readonly toolTable: ToolTable;
   private readonly services: LoopServices;
   private readonly turnContext: TurnContext;
@@ -111,13 +125,7 @@ class AgentRun {
   private isNewCall = false;
   private hasRequestedRepair = false;
 
-  constructor(
-    options: AgentBodyOptions,
-    table: ToolTable,
-    services: LoopServices,
-    turnContext: TurnContext,
-    scope: Scope,
-  ) {
+  constructor(options: RunOptions, table: ToolTable, services: LoopServices, turnContext: TurnContext, scope: Scope) {
     this.options = options;
     this.toolTable = table;
     this.services = services;
@@ -257,7 +265,7 @@ class AgentRun {
   }
 
   private buildRequest(): ModelRequest {
-    const { spec, policy } = this.options;
+    const { spec, policy, systemDigest } = this.options;
     const { messages, lengthChars } = this.messageLog;
     const ref = this.services.toModelRef(spec.backend);
     const request: { -readonly [K in keyof ModelRequest]: ModelRequest[K] } = {
@@ -267,6 +275,7 @@ class AgentRun {
       messages: messages.length,
     };
     const maxTokens = minDefined(spec.maxTokens, remainingTokens(spec.stop?.outputTokens, this.usage.outputTokens));
+    if (systemDigest !== undefined) request.systemDigest = systemDigest;
     if (ref.options !== undefined) request.options = ref.options;
     if (policy?.cache !== undefined) request.history = this.messageLog.digest;
     if (maxTokens !== undefined) request.maxTokens = maxTokens;

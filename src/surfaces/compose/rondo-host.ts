@@ -26,7 +26,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   ]);
   const providers = createProviders(options.models ?? {}, builtIn);
   const store = await openStoreOf(options.store, settings, clock.now);
-  const { build, approvalMs, errorStacks } = options;
+  const { build = settings.build, approvalMs, errorStacks } = options;
   const host = new Host({
     store: store.store,
     clock,

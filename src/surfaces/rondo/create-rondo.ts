@@ -45,7 +45,7 @@ export interface RondoOptions {
   /**
    * An id of the deployed code, such as a commit. It is recorded with each turn and part of what an approval is bound
    * to.
-   * @default none
+   * @default the environment variable RONDO_BUILD, or none
    */
   readonly build?: string;
   /**

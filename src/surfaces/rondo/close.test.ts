@@ -28,7 +28,7 @@ function newStore(): string {
   return `sqlite:${join(folder, 'journal.db')}`;
 }
 
-const CLOSE_MS = 5000;
+const CLOSE_MS = 30_000;
 
 verifies(
   'rondo.close',

@@ -14,6 +14,7 @@ const { values } = parseArgs({
     turns: { type: 'string', default: '1000' },
     seed: { type: 'string', default: '1' },
     every: { type: 'string', default: '1000' },
+    from: { type: 'string', default: 'start' },
     keep: { type: 'boolean', default: false },
   },
 });
@@ -103,7 +104,8 @@ await campaign.open();
 process.env.CAMPAIGN_SINK = shared.sink;
 const waiting = await startTurns();
 const begun = Date.now();
-worker = new KilledWorker(shared, createProject(campaign.folder), everyMs);
+const from = values.from === 'work' ? 'work' : 'start';
+worker = new KilledWorker(shared, createProject(campaign.folder), { everyMs, from });
 while (waiting.length > 0 && !log.isFull) {
   await sendBatch(waiting.splice(0, SIGNALS_PER_BATCH));
   await sleep(campaign.below(everyMs / 2));
@@ -122,4 +124,4 @@ const { kills, results } = worker;
 const signals = { sent: sentCount, sentTwice: repeatedCount };
 const figures = await campaign.checkTurns();
 const { faults } = log;
-campaign.finish({ kills, ms, signals, resultsReported: results, faults, ...figures }, values.keep);
+campaign.finish({ kills, everyMs, from, ms, signals, resultsReported: results, faults, ...figures }, values.keep);

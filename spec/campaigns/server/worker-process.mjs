@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -17,14 +18,20 @@ export class KilledWorker {
   failures = [];
   #isStopped = false;
 
-  /** @param {import('./server-process.mjs').Shared} shared @param {string} project @param {number} everyMs */
-  constructor({ data, sink, stderr }, project, everyMs) {
+  /**
+   * The worker is killed `everyMs` after the start of its process, or after it has opened the store.
+   * @param {import('./server-process.mjs').Shared} shared @param {string} project
+   * @param {{ readonly everyMs: number, readonly from: 'start' | 'work' }} interval
+   */
+  constructor({ data, sink, stderr }, project, interval) {
     const env = { ...process.env, CAMPAIGN_SINK: sink };
     const args = [BIN, 'worker', '--json', '--data', data, '--trust', join(project, 'loops')];
-    this.stopped = this.#run(
-      () => spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'pipe', stderr] }),
-      everyMs,
-    );
+    const start = () => {
+      const child = spawn(process.execPath, args, { cwd: project, env });
+      child.stderr.on('data', (chunk) => writeSync(stderr, chunk));
+      return child;
+    };
+    this.stopped = this.#run(start, interval);
   }
 
   /** Kills the worker a last time. */
@@ -33,18 +40,23 @@ export class KilledWorker {
     await this.stopped;
   }
 
-  /** @param {() => import('node:child_process').ChildProcess} start @param {number} everyMs */
-  async #run(start, everyMs) {
+  /**
+   * @param {() => import('node:child_process').ChildProcessWithoutNullStreams} start
+   * @param {{ readonly everyMs: number, readonly from: 'start' | 'work' }} interval
+   */
+  async #run(start, { everyMs, from }) {
     while (!this.#isStopped) {
       const child = start();
       const countResult = () => {
         this.results += 1;
       };
-      if (child.stdout !== null) eachLine(child.stdout, countResult);
+      eachLine(child.stdout, countResult);
       const exited = once(child, 'exit');
       const kill = () => void child.kill('SIGKILL');
       process.once('exit', kill);
-      const ended = await Promise.race([exited, sleep(everyMs)]);
+      // The first line on stderr says that the worker is at work.
+      const begun = from === 'start' ? Promise.resolve() : once(child.stderr, 'data');
+      const ended = await Promise.race([exited, begun.then(() => sleep(everyMs))]);
       if (ended !== undefined) this.failures.push(`the worker ${child.pid} ended by itself with ${ended[0]}`);
       child.kill('SIGKILL');
       await exited;

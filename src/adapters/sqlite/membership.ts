@@ -35,6 +35,11 @@ import { ConnectionLost } from './wire/wire-errors.js';
 /** How long a join retries while the owner is unreachable, in listening time (see `ListeningTime`). */
 const MAX_JOIN_MS = 8500;
 const RETRY_DELAY_MS = 10;
+/**
+ * A store that a killed owner opened less than this time ago was checked then. A full check at every start would leave
+ * a process that is killed again and again no time to work.
+ */
+const RECENT_CHECK_MS = 10_000;
 /** How long a process that leaves tries to be removed from the stored lease holders. */
 const MAX_LEAVE_MS = 1000;
 /**
@@ -333,9 +338,11 @@ export class Membership implements LeaseRoute {
   }
 
   /** Opens the database, restores the leases of this process, and starts to serve clients. */
-  private async becomeOwner({ lock, ownerInfo }: OwnershipCandidacy, ownerFileIdentity: string): Promise<void> {
+  private async becomeOwner(candidacy: OwnershipCandidacy, ownerFileIdentity: string): Promise<void> {
+    const { lock, ownerInfo, previousOwnerAgeMs = Number.POSITIVE_INFINITY } = candidacy;
     // A client that takes over has just used the store, and other clients wait, so by default it checks the heads only.
-    const options: SqliteOptions = this.lastSeen === undefined ? this.options : { check: 'heads', ...this.options };
+    const isChecked = this.lastSeen !== undefined || previousOwnerAgeMs < RECENT_CHECK_MS;
+    const options: SqliteOptions = isChecked ? { check: 'heads', ...this.options } : this.options;
     const store = openLocalStore(this.database, options);
     try {
       const { id, selfProcess } = this.leases;

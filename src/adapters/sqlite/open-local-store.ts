@@ -31,7 +31,8 @@ export interface SqliteOptions {
    * What is checked when this process opens the database. A client of another owner checks nothing. A file that is
    * marked as broken always gets a full check.
    *
-   * @default 'full' for a store of up to 16 MiB that no other process waits for, otherwise 'heads'
+   * @default 'full' for a store of up to 16 MiB that no other process waits for, otherwise 'heads'; also 'heads' if the
+   * last owner opened the store less than 10 seconds ago and was killed
    */
   readonly check?: CheckLevel;
   /**

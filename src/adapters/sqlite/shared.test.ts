@@ -1,6 +1,6 @@
 /** One store in several processes: who owns it, what a client can rely on, and what happens when the owner ends. */
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -332,6 +332,19 @@ verifies('sqlite.owner', 'opening a store that living processes wait for checks 
   expect(await checkLevelWith(living)).toBe('heads');
   expect(await checkLevelWith({ ...living, start: `${living.start}0` })).toBe('full');
   expect(await checkLevelWith(thisProcess())).toBe('full');
+});
+
+verifies('sqlite.owner', 'a store is checked fully after a kill, unless its owner had just opened it', async () => {
+  const checkLevelAfter = async (openedAgoMs: number): Promise<string> => {
+    const file = freshFile();
+    const owner = await startOwner(file);
+    await owner.kill();
+    const openedAt = new Date(Date.now() - openedAgoMs);
+    utimesSync(`${file}.owner`, openedAt, openedAt);
+    return (await openForTest(file)).report.checked;
+  };
+  expect(await checkLevelAfter(0)).toBe('heads');
+  expect(await checkLevelAfter(11_000)).toBe('full');
 });
 
 verifies(

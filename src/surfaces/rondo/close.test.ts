@@ -1,9 +1,9 @@
 /** `close` ends in bounded time, whatever other processes do. */
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { createRondo, defineLoop } from '../../index.js';
 
@@ -22,9 +22,13 @@ const slow = defineLoop({
 
 const held = defineLoop({ ...ANY, id: 'held', run: (_, scope) => scope.sleep(60_000) });
 
-const newStore = (): string => `sqlite:${join(mkdtempSync(join(tmpdir(), 'rondo-close-')), 'journal.db')}`;
+function newStore(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'rondo-close-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return `sqlite:${join(folder, 'journal.db')}`;
+}
 
-const CLOSE_MS = 5000;
+const CLOSE_MS = 30_000;
 
 verifies(
   'rondo.close',

@@ -4,7 +4,7 @@
  * Windows, any regular file) that was written for this very directory. A file from a clone, a copy or another user is
  * ignored.
  */
-import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { directoryIdentityOf, identityAt, isOwnedByThisUser, writeNewFile } from '../files.js';
 import type { ProcessId } from './process.js';
 import { adjacentSocketAddress, isRuntimeSocketAddress } from './socket-address.js';
@@ -42,6 +42,11 @@ export function readOwnerFile(database: string): OwnerInfo | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Returns how long ago the owner file was written, in milliseconds. Throws if there is none. */
+export function ownerFileAgeMs(database: string): number {
+  return Date.now() - lstatSync(ownerFilePath(database)).mtimeMs;
 }
 
 /** Reads a small regular file. Throws if it is a symlink, too large, or not private to this user. */

@@ -1,7 +1,7 @@
 // Approvals from the command line: listed, answered from any process, and each approved tool runs once.
 
 import { expect } from 'vitest';
-import type { Approval, EventEnvelope, TurnResult, TurnStatus } from '../../src/protocol/index.js';
+import type { Approval, EventEnvelope, TraceEvent, TurnResult, TurnStatus } from '../../src/protocol/index.js';
 import { tool, until } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { Agents, call } from './agents.js';
@@ -63,8 +63,35 @@ verifies('cli.decide', 'an approval resumes the turn, and is accepted once', asy
   const again = await project.run(['approve', id, '--json']);
   expect(again.code).toBe(1);
   expect(JSON.parse(again.stdout)).toMatchObject({ error: { code: 'ANSWER_REFUSED' } });
-  expect(again.stderr).toContain('it was answered before');
+  expect(again.stderr).toMatch(/it was answered before \(it was approved by ada at \d{4}-\d\d-\d\dT[\d:.]+Z\)\./);
   expect(project.paid).toEqual(['5']);
+});
+
+verifies('cli.inspect', 'status, show and trace name who answered an approval, when and why', async () => {
+  const project = new Agents().payer('payer', [{ text: 'Then not.' }]);
+  await project.run(run);
+  const { id = '', turnId = '', callId } = (await project.approvals())[0] ?? {};
+  const record = { id, callId, tool: 'pay' };
+  expect(await project.json(['status', turnId])).toMatchObject({ approvals: [{ ...record, status: 'pending' }] });
+  await project.run(['deny', id, '--reason', 'far too much', '--as', 'ada']);
+  for (const verb of ['status', 'show'])
+    expect((await project.run([verb, turnId])).stdout).toMatch(
+      /^approval pay: denied by ada, \d{4}-\d\d-\d\d [\d:]{8} UTC \(.+\): far too much$/m,
+    );
+  const answer = { by: 'ada', reason: 'far too much' };
+  const shown = { ...record, ...answer, status: 'denied', answeredAt: expect.stringMatching(/Z$/) };
+  expect(await project.json(['show', turnId])).toMatchObject({ approvals: [shown] });
+  const tree = (await project.run(['trace', turnId, '--full'])).stdout;
+  expect(tree).toContain(`approval requested: ${id}`);
+  expect(tree).toMatch(/denied by ada at \S+Z: far too much/);
+  expect(tree).not.toMatch(/rondo\.(?:round|inbox)/);
+  const events = (await project.run(['trace', turnId, '--json'])).stdout.trim().split('\n');
+  expect(events.map((line) => JSON.parse(line) as TraceEvent)).toContainEqual(
+    expect.objectContaining({
+      ...{ callId, type: 'rondo.approval.answered' },
+      payload: { id, approved: false, ...answer, at: expect.stringMatching(/Z$/) },
+    }),
+  );
 });
 
 verifies('cli.decide', 'an answer is recorded even if the turn cannot resume here', async () => {

@@ -9,9 +9,10 @@ import type { Ids } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
 import { GRANT_GIVEN, refusalReasonOf, standingGrantOf } from '../policy/approval-answer.js';
 import { APPROVAL_REQUESTED } from '../policy/approval-request.js';
-import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
+import type { Approval, ApprovalAnswer, RecordedAnswer } from '../protocol/approval.js';
 import type { PendingStep, Signal } from '../protocol/session.js';
 import { Approvals } from '../views/approvals.js';
+import { isoTime } from '../views/iso-time.js';
 import { pendingSignalOf } from '../views/turns.js';
 import type { StoredTurn } from './archive.js';
 import type { RunningTurn } from './running-turn.js';
@@ -70,14 +71,21 @@ export function findAnsweredApproval({ id, approved, by }: ApprovalAnswer, store
 /** Journals a refused answer and returns the error to throw. */
 async function refuseAnswer(
   answer: ApprovalAnswer,
-  { session, ids }: AnswerContext,
+  { session, approvals, ids }: AnswerContext,
   reason: string,
 ): Promise<LoopError> {
   const { id, approved, by } = answer;
-  const message = `The answer of ${by} to ${id} was refused: ${reason}.`;
+  const earlier = approvals?.get(id)?.answer;
+  const detail = earlier === undefined ? '' : ` (${describeAnswer(earlier)})`;
+  const message = `The answer of ${by} to ${id} was refused: ${reason}${detail}.`;
   // guard: refused-answer-recorded
   await session.recordFact(APPROVAL_REFUSED, ids.id(), { id, approved, by, code: 'ANSWER_REFUSED', message });
-  return new LoopError('ANSWER_REFUSED', message, { id, reason });
+  const data = earlier === undefined ? { id, reason } : { id, reason, earlier: { ...earlier } };
+  return new LoopError('ANSWER_REFUSED', message, data);
+}
+
+function describeAnswer({ approved, by, at }: RecordedAnswer): string {
+  return `it was ${approved ? 'approved' : 'denied'} by ${by} at ${isoTime(at)}`;
 }
 
 /** Returns the signal that denies an expired approval. */

@@ -10,6 +10,7 @@ import type { Entry } from '../protocol/entry.js';
 import type { EventEnvelope } from '../protocol/events.js';
 import type { RunOutcome } from '../protocol/session.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../protocol/trace.js';
+import { type ApprovalRecord, approvalRecordsOf } from '../views/approval-records.js';
 import { Approvals } from '../views/approvals.js';
 import { type CallDetails, callDetailsOf } from '../views/call-details.js';
 import { conversationOf } from '../views/conversation.js';
@@ -205,6 +206,12 @@ export class Archive {
       }
     }
     return all;
+  }
+
+  /** Returns the approvals of a turn with their answers, in the order of their requests. Throws TURN_NOT_FOUND. */
+  async approvalRecords(turnId: string): Promise<readonly ApprovalRecord[]> {
+    const { identity, entries } = await this.get(turnId);
+    return approvalRecordsOf(identity.sessionId, turnId, entries);
   }
 
   /** Returns the approvals of a turn's session; undefined if there is no such turn. */

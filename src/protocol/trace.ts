@@ -39,6 +39,17 @@ export interface VendorPayloads {
     readonly code: string;
     readonly message: string;
   };
+  /** A body in code slept. */
+  'rondo.timer.fired': { readonly durationMs: number };
+  /** A body in code received a signal that it waited for. */
+  'rondo.signal.received': { readonly name: string; readonly durationMs: number; readonly payload?: Json };
+  /** The call received the answer to its approval. `at` is when the answer was given: ISO 8601, UTC. */
+  'rondo.approval.answered': { readonly id: string; readonly approved: boolean; readonly by: string } & {
+    readonly reason?: string;
+    readonly at: string;
+  };
+  /** A standing grant approved the call. `id` is the approval whose answer gave the grant. */
+  'rondo.approval.granted': { readonly id: string };
 }
 
 /** The event types that LSEM defines. Any other type belongs to a vendor and has that vendor's namespace. */

@@ -6,6 +6,7 @@
 import { ownProperty } from '../base/own-property.js';
 import type { LoopKind } from '../protocol/loop.js';
 import type { TraceEvent } from '../protocol/trace.js';
+import { amountOf, type CallNote, type NoteContent, noteOf, textOrEmpty } from './call-notes.js';
 
 /** Returns the cost of an answer's tokens in millionths of the currency; undefined if the price is unknown. */
 export type Pricing = (
@@ -38,21 +39,6 @@ export interface CallTotals extends TokenUsage {
   readonly calls: number;
 }
 
-/**
- * An event of a call besides its start, end, requests and children. `before` is the number of children that had started
- * when it occurred.
- */
-export type CallNote = { readonly before: number } & (
-  | { readonly kind: 'log'; readonly level: string; readonly message: string }
-  | { readonly kind: 'retry'; readonly attempt: number; readonly delayMs: number; readonly code: string }
-  | { readonly kind: 'fallback'; readonly to: string }
-  | { readonly kind: 'cached' }
-  | { readonly kind: 'held'; readonly delayMs: number }
-  | { readonly kind: 'event'; readonly type: string; readonly facts: string }
-);
-
-type NoteContent = CallNote extends infer N ? (N extends CallNote ? Omit<N, 'before'> : never) : never;
-
 /** One call of a turn. Texts are not sanitized: escape them before display. */
 export interface CallNode {
   readonly callId: string;
@@ -80,8 +66,6 @@ export interface CallNode {
 
 /** A call keeps between this many and twice as many notes, so that dropping takes amortized constant time. */
 const MIN_KEPT_NOTES = 100;
-const MAX_TEXT_CHARS = 2000;
-const MAX_AMOUNT = 1e15;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -114,9 +98,9 @@ class MutableCallNode implements CallNode {
     return this.toolName !== undefined ? 'tool' : this.backend !== undefined ? 'prompt' : undefined;
   }
 
-  addNote(content: NoteContent): void {
+  addNote(content: NoteContent, isBounded: boolean): void {
     this.notes.push({ before: this.children.length, ...content });
-    if (this.notes.length < 2 * MIN_KEPT_NOTES) return;
+    if (!isBounded || this.notes.length < 2 * MIN_KEPT_NOTES) return;
     this.notes.splice(0, MIN_KEPT_NOTES);
     this.droppedNotes += MIN_KEPT_NOTES;
   }
@@ -128,6 +112,11 @@ interface TraceTreeOptions {
   readonly price?: Pricing | undefined;
   /** Receives each call when it ends. It must not throw. */
   readonly onEnd?: ((call: CallNode) => void) | undefined;
+  /**
+   * True if all notes are kept, with their complete texts.
+   * @default false
+   */
+  readonly full?: boolean | undefined;
 }
 
 /**
@@ -138,12 +127,14 @@ export class TraceTree {
   private readonly calls = new Map<string, MutableCallNode>();
   private readonly price: Pricing | undefined;
   private readonly onEnd: ((call: CallNode) => void) | undefined;
+  private readonly full: boolean;
   private rootCall: MutableCallNode | undefined;
   private readonly runningTotals: Mutable<CallTotals> = emptyTotals();
 
-  constructor({ price, onEnd }: TraceTreeOptions = {}) {
+  constructor({ price, onEnd, full = false }: TraceTreeOptions = {}) {
     this.price = price;
     this.onEnd = onEnd;
+    this.full = full;
   }
 
   /** The root call; undefined before the first event. */
@@ -176,8 +167,13 @@ export class TraceTree {
     else if (type === 'call.backend.responded' || type === 'rondo.backend.responded')
       this.backendResponded(call, payload);
     else if (type === 'call.tool.invoked') call.toolName = textOrEmpty(ownProperty(payload, 'toolName'));
-    else if (!type.startsWith('call.') && !type.startsWith('child.')) addEventNote(call, type, payload);
+    else if (!type.startsWith('call.') && !type.startsWith('child.')) this.addNote(call, type, payload);
     if (type === 'rondo.effect.requested') call.hasEffects = true;
+  }
+
+  private addNote(call: MutableCallNode, type: string, payload: unknown): void {
+    const note = noteOf(type, payload, this.full);
+    if (note !== undefined) call.addNote(note, !this.full);
   }
 
   private addCall(callId: string, parent: MutableCallNode | undefined, at: string): MutableCallNode {
@@ -270,42 +266,6 @@ function recordRequest(call: MutableCallNode, payload?: unknown): Mutable<Backen
   return call.backend;
 }
 
-function addEventNote(call: MutableCallNode, type: string, payload: unknown): void {
-  const delayMs = amountOf(ownProperty(payload, 'delayMs')) ?? 0;
-  if (type === 'log') {
-    const message = textOrEmpty(ownProperty(payload, 'message')).slice(0, MAX_TEXT_CHARS);
-    call.addNote({ kind: 'log', level: textOrEmpty(ownProperty(payload, 'level')).slice(0, MAX_TEXT_CHARS), message });
-  } else if (type === 'rondo.retry') {
-    const attempt = amountOf(ownProperty(payload, 'attempt')) ?? 0;
-    call.addNote({ kind: 'retry', attempt, delayMs, code: textOrEmpty(ownProperty(payload, 'code')) });
-  } else if (type === 'rondo.backend.fallback') {
-    call.addNote({ kind: 'fallback', to: textOrEmpty(ownProperty(payload, 'to')) });
-  } else if (type === 'rondo.cache.read') {
-    if (ownProperty(payload, 'hit') === true) call.addNote({ kind: 'cached' });
-  } else if (type === 'rondo.rate.waited') {
-    if (delayMs > 0) call.addNote({ kind: 'held', delayMs });
-  } else {
-    call.addNote({ kind: 'event', type: type.slice(0, MAX_TEXT_CHARS), facts: summarizePayload(payload) });
-  }
-}
-
-/** Returns the primitive members of a vendor's payload, bounded in number and length. */
-function summarizePayload(payload: unknown): string {
-  if (isPrimitive(payload)) return String(payload).slice(0, MAX_TEXT_CHARS);
-  if (typeof payload !== 'object' || payload === null) return '';
-  const facts: string[] = [];
-  for (const name of Object.keys(payload)) {
-    const value = ownProperty(payload, name);
-    if (isPrimitive(value)) facts.push(`${name.slice(0, 40)}=${String(value).slice(0, 60)}`);
-    if (facts.length === 6) break;
-  }
-  return facts.join(' ');
-}
-
-function isPrimitive(value: unknown): value is string | number | boolean {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-}
-
 const ZERO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, costMicros: 0, unpricedTokens: 0 };
 
 function emptyTotals(): Mutable<CallTotals> {
@@ -317,13 +277,4 @@ function addUsage(to: Mutable<TokenUsage>, more: TokenUsage): void {
   to.outputTokens += more.outputTokens;
   to.costMicros += more.costMicros;
   to.unpricedTokens += more.unpricedTokens;
-}
-
-/** Returns a non-negative number, bounded so that sums stay finite; undefined for anything else. */
-function amountOf(value: unknown): number | undefined {
-  return typeof value === 'number' && value >= 0 ? Math.min(value, MAX_AMOUNT) : undefined;
-}
-
-function textOrEmpty(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

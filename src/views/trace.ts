@@ -2,15 +2,17 @@
  * The trace view: folds the entries of one turn into events of LSEM, the Loop Stack Execution Model. The call id of an
  * event is the key of its call. The events of a child call lie between `child.started` and `child.completed` of its
  * parent. The same entries give the same events, live and on replay. A call has no event after its end. LSEM defines
- * one request and one response per prompt or tool: further attempts (retries, fallbacks, repairs) and the effects of
- * code bodies are events in the `rondo` namespace.
+ * one request and one response per prompt or tool: further attempts (retries, fallbacks, repairs), answers to approvals,
+ * and the effects, timers and signals of code bodies are events in the `rondo` namespace.
  */
+import { ownProperty, ownText } from '../base/own-property.js';
 import { isReservedType } from '../journal/reserved-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trace.js';
 import { isoTime } from './iso-time.js';
 import { ChildCompletedPayload, ChildStartedPayload, PlainTraceEvent, SharedPayloads } from './trace-events.js';
+import { TracedWaits } from './trace-waits.js';
 import { withoutRetrySuffix } from './turns.js';
 
 /** The entry type of a body's log lines. */
@@ -90,6 +92,7 @@ export class TraceBuilder {
   private readonly payloads = new SharedPayloads();
   private indexedCalls: Map<string, TracedCall> | undefined;
   private effects: Map<string, TracedEffect> | undefined;
+  private waits: TracedWaits | undefined;
   /**
    * The latest open call. Its ancestors are found through `parent`; only open calls outside of this chain need the
    * index.
@@ -117,6 +120,7 @@ export class TraceBuilder {
     else if (type === 'effect.returned') this.effectReturned(entry, at);
     else if (type === 'effect.failed') this.effectFailed(entry, at);
     else if (type === 'race.won') this.raceWon(entry, at);
+    else if (isReservedType(type)) this.stepRecorded(entry, at);
     else this.entryRecorded(entry, at);
   }
 
@@ -236,6 +240,8 @@ export class TraceBuilder {
     const { call, tracedAs, kind, name } = effect;
     const durationMs = at - effect.requestedAt;
     if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.returned', { kind, name, durationMs });
+    if (tracedAs === 'gate' && ownProperty(value, 'verdict') === 'granted')
+      this.emitEvent(call, at, 'rondo.approval.granted', { id: ownText(value, 'grant') });
     if (tracedAs === 'tool') {
       const { notes } = (value ?? {}) as { notes?: unknown };
       if (Array.isArray(notes)) for (const note of notes as readonly ToolNote[]) this.emitNote(call, at, note);
@@ -267,11 +273,23 @@ export class TraceBuilder {
     return effect?.call.hasEnded === false ? effect : undefined;
   }
 
-  private entryRecorded({ key, type, value, error, waitKey = key, reason = '' }: Entry, at: number): void {
-    const call = this.enclosingCall(waitKey);
+  /** Applies an entry of the kernel that is neither a call nor an attempt at an effect. */
+  private stepRecorded(entry: Entry, at: number): void {
+    const call = this.enclosingCall(entry.waitKey ?? entry.key);
+    if (call === undefined) return;
+    if (entry.type === 'signal.discarded') {
+      this.emitEvent(call, at, 'log', { level: 'warn', message: entry.reason ?? '' });
+      return;
+    }
+    this.waits ??= new TracedWaits();
+    const ended = this.waits.apply(entry, at, call.id, call.startedEntry.bodyKind === 'code');
+    if (ended !== undefined) this.emitEvent(call, at, ended.type, ended.payload);
+  }
+
+  private entryRecorded({ key, type, value, error }: Entry, at: number): void {
+    const call = this.enclosingCall(key);
     if (call === undefined || error !== undefined) return;
-    if (type === 'signal.discarded') this.emitEvent(call, at, 'log', { level: 'warn', message: reason });
-    else this.emitNote(call, at, value === undefined ? { type } : { type, value });
+    this.emitNote(call, at, value === undefined ? { type } : { type, value });
   }
 
   private emitNote(call: TracedCall, at: number, { type, value }: ToolNote): void {

@@ -1,22 +1,25 @@
 /** Renders the status of a turn: facts with labels, the input, the output, and what it waits for. */
 import type { TurnStatus } from '../../protocol/trace.js';
+import type { ApprovalRecord } from '../../views/approval-records.js';
 import { type CallDetails, type UsageDetails, usageOf } from '../../views/call-details.js';
 import { locationLines, pendingLines } from './outcome.js';
 import { timeWithAge } from './relative-time.js';
 import { type CallDetailRows, usageText } from './render-details.js';
 import { formatDuration, sanitizeText } from './terminal-text.js';
 
-/** A turn with its calls. */
+/** A turn with its calls and approvals. */
 export interface InspectedTurn {
   readonly turn: TurnStatus;
   readonly calls: readonly CallDetails[];
+  readonly approvals: readonly ApprovalRecord[];
 }
 
-/** Returns the status of a turn with the input, the output and the usage, as `--json` prints it. */
-export function statusDocument({ turn, calls }: InspectedTurn): TurnStatus & {
+/** Returns the status of a turn with the input, the output, the usage and the approvals, as `--json` prints it. */
+export function statusDocument({ turn, calls, approvals }: InspectedTurn): TurnStatus & {
   readonly input?: unknown;
   readonly output?: unknown;
   readonly usage?: UsageDetails;
+  readonly approvals?: readonly ApprovalRecord[];
 } {
   const [root] = calls;
   const usage = usageOf(calls);
@@ -25,6 +28,7 @@ export function statusDocument({ turn, calls }: InspectedTurn): TurnStatus & {
     ...(root?.input !== undefined && { input: root.input }),
     ...(root?.output !== undefined && { output: root.output }),
     ...(usage !== undefined && { usage }),
+    ...(approvals.length > 0 && { approvals }),
   };
 }
 
@@ -35,10 +39,18 @@ interface StatusOptions {
   readonly now: number;
   /** Renders input and output. Without it they are omitted. */
   readonly rows?: CallDetailRows;
+  /**
+   * True if nothing is shortened.
+   * @default false
+   */
+  readonly full?: boolean;
 }
 
 /** Renders the status of a turn as lines. */
-export function statusLines({ turn, calls }: InspectedTurn, { width, now, rows }: StatusOptions): readonly string[] {
+export function statusLines(
+  { turn, calls, approvals }: InspectedTurn,
+  { width, now, rows, full }: StatusOptions,
+): readonly string[] {
   const { turnId, sessionId, loopId, loopVersion, status, startedAt, endedAt, durationMs, principal } = turn;
   const { error, reason, pending, pid } = turn;
   const [root] = calls;
@@ -56,11 +68,15 @@ export function statusLines({ turn, calls }: InspectedTurn, { width, now, rows }
     ],
     ['usage', usage === undefined ? undefined : usageText(usage)],
     ['reason', reason],
+    ...approvals.map((record) => ['approval', approvalText(record, now)] as const),
     ['error', error === undefined ? undefined : `${error.code}: ${error.message}`],
   ];
+  const limit = full === true ? { max: Number.POSITIVE_INFINITY } : {};
   const values = (['input', 'output'] as const).flatMap((label) => rows?.rowsFor(label, root?.[label], width) ?? []);
   return [
-    ...facts.flatMap(([label, value]) => (value === undefined ? [] : [`${label.padEnd(8)} ${sanitizeText(value)}`])),
+    ...facts.flatMap(([label, value]) =>
+      value === undefined ? [] : [`${label.padEnd(8)} ${sanitizeText(value, limit)}`],
+    ),
     ...locationLines(error?.stack).map((line) => `${''.padEnd(8)} ${line}`),
     ...values.map((spans) =>
       spans
@@ -71,4 +87,16 @@ export function statusLines({ turn, calls }: InspectedTurn, { width, now, rows }
     ...(pending ?? []).flatMap(pendingLines),
     ...(status === 'interrupted' ? [`Continue with: rondo resume ${sanitizeText(turnId)}`] : []),
   ];
+}
+
+/** Describes an answered approval: `pay: approved by ada, 2026-11-17 14:32:15 UTC (3 min ago)`; undefined if there is no answer. */
+function approvalText(
+  { tool, status, by, answeredAt, reason, standing, id }: ApprovalRecord,
+  now: number,
+): string | undefined {
+  if (by === undefined || answeredAt === undefined) return undefined;
+  const when = timeWithAge(answeredAt, now);
+  if (status === 'granted') return `${tool}: approved by the standing grant that ${by} gave with ${id}, ${when}`;
+  const grant = standing === undefined ? '' : `, with a standing grant for ${JSON.stringify(standing)}`;
+  return `${tool}: ${status} by ${by}, ${when}${grant}${reason === undefined ? '' : `: ${reason}`}`;
 }

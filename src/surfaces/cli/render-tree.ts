@@ -4,15 +4,10 @@
  * aligns their columns; the live tree uses both with limits.
  */
 import type { TraceEvent } from '../../protocol/trace.js';
+import { type CallNode, type CallTotals, type Pricing, type TokenUsage, TraceTree } from '../../views/trace-tree.js';
+import { noteSpans } from './render-note.js';
 import {
-  type CallNode,
-  type CallNote,
-  type CallTotals,
-  type Pricing,
-  type TokenUsage,
-  TraceTree,
-} from '../../views/trace-tree.js';
-import {
+  breakIntoRows,
   createColors,
   formatCost,
   formatCount,
@@ -39,6 +34,11 @@ export interface RenderTreeOptions {
    * @default no limit
    */
   readonly max?: number;
+  /**
+   * True if no error, note or name is shortened: they get as many rows as they need.
+   * @default false
+   */
+  readonly full?: boolean;
 }
 
 /** Options of the layout of a tree. */
@@ -50,6 +50,8 @@ export interface TreeLayoutOptions {
   readonly limit?: number;
   /** True if the children and notes of ended calls are omitted. */
   readonly fold?: boolean;
+  /** True if errors and notes are not shortened. */
+  readonly full?: boolean;
   /** True if notes are omitted and errors have one line. */
   readonly terse?: boolean;
   /** Returns the rows to show below a call, in at most `columns` columns. Calls that are folded have none. */
@@ -82,7 +84,7 @@ const NAME_OPTIONS = { max: 64 };
 
 /** Renders the tree of a turn from its events, with a last line of totals and without a trailing newline. */
 export function renderTree(events: Iterable<TraceEvent>, { price, ...options }: RenderTreeOptions): string {
-  const tree = new TraceTree({ price });
+  const tree = new TraceTree({ price, full: options.full });
   for (const event of events) tree.apply(event);
   return renderTraceTree(tree, options);
 }
@@ -144,7 +146,7 @@ function rowsBelow(position: TreePosition, options: TreeLayoutOptions): (TreeRow
   let noteIndex = 0;
   const addNotesUntil = (childIndex: number, hasNext: boolean): void => {
     for (let note = notes[noteIndex]; note !== undefined && note.before <= childIndex; note = notes[++noteIndex])
-      rows.push(noteRow(lead(hasNext), noteSpans(note)));
+      rows.push(...noteRows(lead(hasNext), noteSpans(note, options.full === true), options));
   };
   shown.forEach(({ child, index }, i) => {
     addNotesUntil(index, true);
@@ -188,10 +190,13 @@ function isErrorShownByChild({ error, children }: CallNode): boolean {
   return false;
 }
 
-function errorRows({ error }: CallNode, lead: string, { width, terse }: TreeLayoutOptions): TreeRow[] {
+function errorRows({ error }: CallNode, lead: string, { width, terse, full }: TreeLayoutOptions): TreeRow[] {
   if (error === undefined) return [];
   const columns = Math.max(1, width - widthOf(lead));
-  const lines = wrapWords(formatError(error), columns, terse === true ? 1 : MAX_ERROR_LINES);
+  const lines =
+    full === true
+      ? breakIntoRows(formatError(error, Number.POSITIVE_INFINITY), columns)
+      : wrapWords(formatError(error), columns, terse === true ? 1 : MAX_ERROR_LINES);
   return lines.map((text) => noteRow(lead, [[text, 'red']]));
 }
 
@@ -199,36 +204,20 @@ function detailRows({ callId }: CallNode, lead: string, { width, details }: Tree
   return (details?.(callId, width - widthOf(lead)) ?? []).map((spans) => noteRow(lead, spans));
 }
 
+/** Returns the rows of a note: one, which the layout truncates, or with `full` as many as it needs. */
+function noteRows(lead: string, spans: readonly TextSpan[], { width, full }: TreeLayoutOptions): TreeRow[] {
+  const columns = Math.max(MIN_NAME_COLUMNS, width - widthOf(lead));
+  if (full !== true || widthOfSpans(spans) <= columns) return [noteRow(lead, spans)];
+  const text = spans.map(([part]) => part).join('');
+  return breakIntoRows(text, columns).map((row) => noteRow(lead, [[row, spans[0]?.[1]]]));
+}
+
 /** Formats an error in one line. */
-export function formatError({ code, message }: { readonly code: string; readonly message: string }): string {
-  return `${sanitizeText(code, NAME_OPTIONS)}  ${sanitizeText(message)}`.trim();
-}
-
-function noteSpans(note: CallNote): TextSpan[] {
-  switch (note.kind) {
-    case 'log':
-      return [
-        [sanitizeText(note.level, NAME_OPTIONS).padEnd(5), levelStyle(note.level)],
-        [`  ${sanitizeText(note.message)}`, 'dim'],
-      ];
-    case 'retry': {
-      const reason = note.code === '' ? '' : ` (${sanitizeText(note.code, NAME_OPTIONS)})`;
-      return [[`retry ${formatCount(note.attempt)} after ${formatDuration(note.delayMs)}${reason}`, 'yellow']];
-    }
-    case 'fallback':
-      return [[`fell back to ${sanitizeText(note.to, NAME_OPTIONS)}`, 'yellow']];
-    case 'cached':
-      return [['from cache', 'yellow']];
-    case 'held':
-      return [[`waited ${formatDuration(note.delayMs)} for the rate limit`, 'yellow']];
-    case 'event':
-      return [[`${sanitizeText(note.type, NAME_OPTIONS)} ${sanitizeText(note.facts)}`.trimEnd(), 'dim']];
-  }
-}
-
-function levelStyle(level: string): 'red' | 'yellow' | 'dim' {
-  if (level === 'error' || level === 'fatal') return 'red';
-  return level === 'warn' || level === 'warning' ? 'yellow' : 'dim';
+export function formatError(
+  { code, message }: { readonly code: string; readonly message: string },
+  max?: number,
+): string {
+  return `${sanitizeText(code, NAME_OPTIONS)}  ${sanitizeText(message, max === undefined ? {} : { max })}`.trim();
 }
 
 /** Returns the spans of a call without indentation: mark, loop, version, and its model or tool. */

@@ -58,12 +58,13 @@ async function showTurn(
     }
     const { renderTree } = await import('../render-tree.js');
     const display = terminal.displayOf();
-    const maxRows = options.full === true ? Number.POSITIVE_INFINITY : MAX_VALUE_ROWS;
+    const full = options.full === true;
+    const maxRows = full ? Number.POSITIVE_INFINITY : MAX_VALUE_ROWS;
     const rows = new CallDetailRows(inspected.calls, { maxRows, showsUsage: true });
     const details = (callId: string, columns: number) => rows.rowsOf(callId, columns);
     const trace = inspected.calls.length === 0 ? [] : await host.archive.trace(turn.turnId);
-    const tree = renderTree(trace, { ...display, price: pricingOf(settings.config), details });
-    const lines = statusLines(inspected, { width: display.width, now: Date.now() });
+    const tree = renderTree(trace, { ...display, price: pricingOf(settings.config), details, full });
+    const lines = statusLines(inspected, { width: display.width, now: Date.now(), full });
     await terminal.print(`${[...lines, '', tree].join('\n')}\n`);
     if (rows.hasShortened) terminal.printToStderr(SHORTENED_HINT);
     return true;

@@ -19,9 +19,10 @@ export const status: VerbHandler = async ({ args, options, settingsInput, termin
     const isSession = documents[0]?.sessionId === reference;
     if (json) await terminal.printJson(isSession ? { sessionId: reference, turns: documents } : documents[0]);
     else {
-      const rows = new CallDetailRows([], { maxRows: options.full === true ? Number.POSITIVE_INFINITY : 1 });
+      const full = options.full === true;
+      const rows = new CallDetailRows([], { maxRows: full ? Number.POSITIVE_INFINITY : 1 });
       const { width } = terminal.displayOf();
-      const texts = turns.map((turn) => `${statusLines(turn, { width, now: Date.now(), rows }).join('\n')}\n`);
+      const texts = turns.map((turn) => `${statusLines(turn, { width, now: Date.now(), rows, full }).join('\n')}\n`);
       await terminal.print(texts.join('\n'));
       if (rows.hasShortened) terminal.printToStderr(SHORTENED_HINT);
     }
@@ -31,7 +32,9 @@ export const status: VerbHandler = async ({ args, options, settingsInput, termin
   }
 };
 
-/** Returns a turn with its calls; without calls if the process that runs it does not answer. */
+/** Returns a turn with its calls and approvals; without them if the process that runs it does not answer. */
 export async function inspectTurn(host: Host, turn: TurnStatus): Promise<InspectedTurn> {
-  return { turn, calls: turn.loopId === '' ? [] : await host.archive.calls(turn.turnId) };
+  const { loopId, turnId } = turn;
+  if (loopId === '') return { turn, calls: [], approvals: [] };
+  return { turn, calls: await host.archive.calls(turnId), approvals: await host.archive.approvalRecords(turnId) };
 }

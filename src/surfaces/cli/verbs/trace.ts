@@ -36,7 +36,7 @@ async function printTree(host: Host, turnId: string, { terminal, settings, isFul
   const maxRows = isFull ? Number.POSITIVE_INFINITY : 1;
   const rows = new CallDetailRows(await host.archive.calls(turnId), { maxRows });
   const details = (callId: string, columns: number) => rows.rowsOf(callId, columns);
-  const options = { ...terminal.displayOf(), price: pricingOf(settings.config), details };
+  const options = { ...terminal.displayOf(), price: pricingOf(settings.config), details, full: isFull };
   await terminal.print(`${renderTree(await host.archive.trace(turnId), options)}\n`);
   if (rows.hasShortened) terminal.printToStderr(SHORTENED_HINT);
 }

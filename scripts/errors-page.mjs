@@ -35,7 +35,8 @@ export const advice = {
   REPLAY_INCOMPLETE: 'Nothing: a replay stops at the end of the journal. Resume the turn to continue it.',
   OWNERSHIP_LOST:
     'Another process owns the store now. Continue the turn with `rondo resume`; look for a program that removes files of the data directory.',
-  REPLAY_MISMATCH: 'Restore the code that the turn began with, then resume. Give changed code a new version.',
+  REPLAY_MISMATCH:
+    'Raise the version of the changed loop and register the old version too, or run the earlier code; then resume the turn.',
   RETRY_REFUSED:
     'Resume a turn that has not ended. Start a new turn in place of one that succeeded, stopped or was cancelled.',
   SCOPE_BUSY: 'Await each step of the body; for parallel steps use `scope.all` or `scope.race`.',

@@ -159,7 +159,7 @@ verifies(
       error: {
         code: 'REPLAY_MISMATCH',
         message: expect.stringMatching(
-          /^desk 1\.0\.0: instructions changed\. Raise the version .* and register its old version too/,
+          /^desk 1\.0\.0: instructions changed\. Step .*\. Raise the version .* and register the old version too/,
         ),
       },
       performed: [],

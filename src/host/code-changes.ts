@@ -49,15 +49,12 @@ export function buildChangeSince(pinText: string, build: string | undefined): Bu
   return recorded === undefined ? { now: build } : { recorded, now: build };
 }
 
-/** Returns the sentence that follows the message of a replay mismatch; empty if no definition has changed. */
+/** Returns the sentence that begins the message of a replay mismatch; empty if no definition has changed. */
 export function describeChanges(changes: readonly CodeChange[]): string {
   const named = changes.filter(({ now, parts }) => now === 'changed' && !isSourceOnly(parts));
   if (named.length === 0) return '';
   const list = named.map(({ loop, parts }) => `${loop.replace(/@(?=[^@]*$)/, ' ')}: ${parts.join(', ')} changed`);
-  return (
-    `${list.join('; ')}. Raise the version of a changed loop and register its old version too, so that this turn ` +
-    'continues with it, or start a new turn.'
-  );
+  return `${list.join('; ')}.`;
 }
 
 /** True if nothing but the source text of a function has changed, which says nothing about its behaviour. */

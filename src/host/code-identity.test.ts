@@ -60,7 +60,7 @@ verifies('identity.change', 'a turn that no longer matches names the changed opt
   const stopped = await approveAndResume(changed, turnId);
   expect(errorOf(stopped)?.code).toBe('REPLAY_MISMATCH');
   expect(errorOf(stopped)?.message).toMatch(
-    /^support 1\.0\.0: instructions changed\. Raise the version .* register its old version too.*or start a new turn\./,
+    /^support 1\.0\.0: instructions changed\. Step \S+: [^{}]+\. Raise the version of the changed loop and register the old version too, or run the earlier code\.$/,
   );
   expect(errorOf(stopped)?.details).toMatchObject({ changed: [{ loop: 'support@1.0.0', parts: ['instructions'] }] });
   const [inFlight] = await changed.inFlightTurns();

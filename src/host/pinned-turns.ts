@@ -13,6 +13,8 @@ import type { ReplayReport } from './replay.js';
 import { unknownLoopError } from './turn-request.js';
 import type { TurnRunner } from './turn-runner.js';
 
+const MISSING_REASON = 'it is no longer registered. Register this version too, or run the earlier code.';
+
 /** A turn that has not ended, and the loops defined in code whose definitions have changed since it started. */
 export interface InFlightTurn {
   readonly turn: TurnStatus;
@@ -89,7 +91,7 @@ export class PinnedTurns {
     const isComplete = changes.every(({ now }) => now === 'changed');
     const replayed = changes.length > 0 && isComplete ? await this.replay(turn.turnId, 'now') : undefined;
     const changed = changes.flatMap((change) => {
-      if (change.now === 'missing') return [{ ...change, breaks: true, reason: 'it is no longer registered' }];
+      if (change.now === 'missing') return [{ ...change, breaks: true, reason: MISSING_REASON }];
       if (replayed?.matches === false) return [{ ...change, breaks: true, reason: replayed.difference ?? '' }];
       return isSourceOnly(change.parts) ? [] : [{ ...change, breaks: false }];
     });

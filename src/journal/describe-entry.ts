@@ -4,6 +4,7 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
 const MAX_DESCRIPTION_CHARS = 300;
+const MAX_NAME_CHARS = 100;
 
 /** The step that the code requests: the fields that a replay compares with the recorded entry. */
 export type RequestedStep = Pick<Entry, 'type' | 'name' | 'kind' | 'version' | 'value'>;
@@ -32,4 +33,24 @@ function jsonTextOrNote(value: unknown): string {
   } catch {
     return 'with a value that is not JSON';
   }
+}
+
+/** What the types of steps are called in messages. */
+const STEP_WORDS: ReadonlyMap<string, string> = new Map([
+  ['call.started', 'the call'],
+  ['effect.opened', 'the effect'],
+  ['effect.requested', 'the effect'],
+  ['wait.opened', 'the wait for'],
+  ['timer.set', 'a timer'],
+  ['group.opened', 'the group'],
+]);
+
+/** Names a step in words, without its input: `the effect "pay"`; returns `nothing` for undefined. */
+export function nameOfStep(step: RequestedStep | undefined): string {
+  if (step === undefined) return 'nothing';
+  const { type, name, version } = step;
+  const word = STEP_WORDS.get(type) ?? type;
+  if (name === undefined) return word;
+  const text = `${name}${version === undefined ? '' : `@${version}`}`;
+  return `${word} "${text.length > MAX_NAME_CHARS ? `${text.slice(0, MAX_NAME_CHARS)}…` : text}"`;
 }

@@ -6,7 +6,7 @@
 import { Fault, LoopError, toStoreFault } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { describeEntry, equalsRecorded, type RequestedStep } from '../journal/describe-entry.js';
+import { describeEntry, equalsRecorded, nameOfStep, type RequestedStep } from '../journal/describe-entry.js';
 import type { JournalReader } from '../journal/journal-reader.js';
 import type { JournalWriter } from '../journal/journal-writer.js';
 import type { NewEntry } from '../journal/new-entry.js';
@@ -20,6 +20,9 @@ import type { Layer, PendingStep } from '../protocol/session.js';
 import { neverSettles, type RunAttempt } from './run-attempt.js';
 
 type EntryListener = (entry: Entry) => void;
+
+const MISMATCH_ADVICE =
+  'Raise the version of the changed loop and register the old version too, or run the earlier code.';
 
 /** The parts of a session that its runs use. */
 export interface RunDeps {
@@ -212,15 +215,18 @@ export class Run {
     return this.failWithMismatch(key, entry, request);
   }
 
-  /** Ends the attempt with a REPLAY_MISMATCH that shows the recorded and the requested step. Never settles. */
+  /** Ends the attempt with a REPLAY_MISMATCH that names the recorded and the requested step. Never settles. */
   failWithMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): Promise<never> {
     const { session } = this.deps;
     const recorded = describeEntry(entry);
     const asked = describeEntry(request);
     const at = entry === undefined || entry.key === key ? key : `${key} (recorded under it: ${entry.key})`;
-    const message =
-      `Session "${session}", step ${at}: the journal holds ${recorded}, but the code asked for ${asked}. ` +
-      'Run the code that wrote this journal, or start a new session for the changed one.';
+    const [recordedName, askedName] = [nameOfStep(entry), nameOfStep(request)];
+    const difference =
+      recordedName === askedName
+        ? `the code asked for ${askedName} with another input than the recorded one`
+        : `the journal has ${recordedName}, but the code asked for ${askedName}`;
+    const message = `Step ${at}: ${difference}. ${MISMATCH_ADVICE}`;
     this.attempt.fail(new Fault('REPLAY_MISMATCH', message, { session, key, recorded, asked }));
     return neverSettles();
   }

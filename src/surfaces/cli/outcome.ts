@@ -108,8 +108,6 @@ function adviceLines({ loopId, turnId, trace }: TurnResult, code: string): reado
   if (code === 'DEFINITION_INVALID' && trace.length === 0) return ['Next: rondo check'];
   if (code === 'INPUT_VALIDATION_FAILED') return [`Next: rondo show ${sanitizeText(loopId)}`];
   if (code === 'KEY_CONFLICT') return ['Next: use another --key, or the same input and --as as before.'];
-  if (code === 'REPLAY_MISMATCH') {
-    return ['The code has changed since the turn started. Restore the earlier code, then resume the turn.'];
-  }
+  if (code === 'REPLAY_MISMATCH') return ['The turn is unchanged. For all turns that changed code stops: rondo check'];
   return trace.length === 0 ? [] : [`Next: rondo trace ${sanitizeText(turnId)}`];
 }

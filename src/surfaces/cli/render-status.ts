@@ -85,7 +85,7 @@ export function statusLines(
         .trimEnd(),
     ),
     ...(pending ?? []).flatMap(pendingLines),
-    ...(status === 'interrupted' ? [`Continue with: rondo resume ${sanitizeText(turnId)}`] : []),
+    ...(status === 'interrupted' ? interruptedLines(turnId) : []),
   ];
 }
 
@@ -99,4 +99,12 @@ function approvalText(
   if (status === 'granted') return `${tool}: approved by the standing grant that ${by} gave with ${id}, ${when}`;
   const grant = standing === undefined ? '' : `, with a standing grant for ${JSON.stringify(standing)}`;
   return `${tool}: ${status} by ${by}, ${when}${grant}${reason === undefined ? '' : `: ${reason}`}`;
+}
+
+/** Returns the next commands for an interrupted turn. The journal does not record that changed code stopped it. */
+function interruptedLines(turnId: string): readonly string[] {
+  return [
+    `Continue with: rondo resume ${sanitizeText(turnId)}`,
+    'If its code has changed since it started, rondo check says what stops it.',
+  ];
 }

@@ -63,6 +63,8 @@ verifies('cli.decide', 'an approval resumes the turn, and is accepted once', asy
   const again = await project.run(['approve', id, '--json']);
   expect(again.code).toBe(1);
   expect(JSON.parse(again.stdout)).toMatchObject({ error: { code: 'ANSWER_REFUSED' } });
+  const byPrefix = await project.run(['approve', id.slice(id.indexOf(':'), -4)]);
+  expect(byPrefix.stderr).toContain('it was answered before');
   expect(again.stderr).toMatch(/it was answered before \(it was approved by ada at \d{4}-\d\d-\d\dT[\d:.]+Z\)\./);
   expect(project.paid).toEqual(['5']);
 });

@@ -69,6 +69,10 @@ verifies('cli.inspect', 'runs is readable in 60 columns', async () => {
   const { stdout } = await project.run(['runs']);
   expect(stdout).toMatch(/ (?:just now|\d+ s ago) /);
   expect(runs[0]?.startedAt).toMatch(/Z$/);
+  const { turnId = '' } = runs[0] ?? {};
+  // A program reads complete ids; an id that a terminal has cut finds its turn too.
+  expect(stdout).toContain(`${turnId} `);
+  expect(await project.json(['show', `${turnId.slice(0, -4)}…`])).toMatchObject({ turnId });
 });
 
 verifies('cli.follow', 'a turn in another process is followed until it ends', async () => {

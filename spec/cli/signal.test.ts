@@ -64,6 +64,23 @@ verifies(
   },
 );
 
+verifies(
+  'cli.signal',
+  'a signal that the turn does not wait for is kept, with a warning that names the wait',
+  async () => {
+    const project = projectWithLoops();
+    const turnId = await pausedTurn(project);
+    expect((await project.run(['runs'])).stdout).toContain('waits for signal paid');
+    const misspelt = await project.run(['signal', turnId, 'payd']);
+    expect(misspelt.code).toBe(0);
+    expect(misspelt.stderr).toContain('The turn waits for "paid"; "payd" is kept until it asks for it.');
+    const paid = await project.run(['signal', turnId, 'paid', '--payload', '{"amount": 5}']);
+    expect(paid.stderr).not.toContain('is kept');
+    for (const verb of ['show', 'trace'])
+      expect((await project.run([verb, turnId])).stdout).toContain('received signal paid {"amount":5}');
+  },
+);
+
 verifies('cli.signal', 'a payload is read from a file or stdin, and one that does not fit is reported', async () => {
   const project = projectWithLoops();
   const turnId = await pausedTurn(project);

@@ -3,6 +3,7 @@
  * this process or another one. It includes the entries of running turns that are written but not stored yet.
  */
 import { Fault, LoopError } from '../base/errors.js';
+import { ownText } from '../base/own-property.js';
 import { fetchValue } from '../journal/fetch-value.js';
 import type { Store } from '../journal/store.js';
 import type { Approval } from '../protocol/approval.js';
@@ -206,6 +207,20 @@ export class Archive {
       }
     }
     return all;
+  }
+
+  /** Returns the ids of all approvals that were ever requested. Damaged sessions are skipped. */
+  async approvalIds(): Promise<readonly string[]> {
+    const ids = new Set<string>();
+    for (const name of await this.sessionNames(await this.runners())) {
+      try {
+        for (const { type, value } of await this.entries(name))
+          if (type === 'rondo.approval.requested') ids.add(ownText(value, 'id'));
+      } catch (thrown) {
+        if (!isStoreDamage(thrown)) throw thrown;
+      }
+    }
+    return [...ids];
   }
 
   /** Returns the approvals of a turn with their answers, in the order of their requests. Throws TURN_NOT_FOUND. */

@@ -28,6 +28,7 @@ import {
   loopFromTool,
   toLoopsTool,
 } from './tool-loop.js';
+import { unknownOptionsReason } from './unknown-options.js';
 
 /** A tool of an agent: the id of a registered loop, a loop in code, or a tool made with `tool` or `loopsTool`. */
 export type AgentTool = string | DefinedLoop | AnyLoopsTool;
@@ -187,7 +188,7 @@ export function defineAgent<
 >(spec: AgentDefinition<I, O>): DefinedLoop<InputOf<I>, OutputOf<O>> {
   const unknown = Object.keys(spec).filter((key) => !LOOP_KEYS.has(key) && !AGENT_SPEC_KEYS.has(key));
   if (unknown.length > 0)
-    throw invalidAgentError(spec.id, `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}`);
+    throw invalidAgentError(spec.id, unknownOptionsReason(unknown, [...LOOP_KEYS, ...AGENT_SPEC_KEYS]));
   const { id } = spec;
   if (spec.model === undefined) throw invalidAgentError(id, missingModelReason());
   const models = resolveModels(`defineAgent("${id}")`, spec.model, spec.policy);

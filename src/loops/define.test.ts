@@ -112,6 +112,8 @@ verifies('definition.code', 'defineLoop refuses invalid options', () => {
   expect(make({ id: 'x', ...schemas, prompt: 'Hi' })).toThrow(/needs a model: .*Providers: .*mock/);
   expect(make({ id: 'x', ...schemas, run: () => 1, model: 'mock' })).toThrow(/model is an option of prompts/);
   expect(make({ id: 'x', ...schemas, boddy: () => 1 })).toThrow(/unknown option "boddy"/);
+  expect(make({ id: 'x', ...schemas, body: () => 1 })).toThrow('"body" (did you mean "run"?); the options are ');
+  expect(make({ id: 'x', ...schemas, backend: {} })).toThrow('"backend" (did you mean "model"?)');
   expect(make({ id: 'a\nb', ...schemas, run: () => 1 })).toThrow(/id/);
   expect(make({ id: 'x', version: 'latest', ...schemas, run: () => 1 })).toThrow(/version/);
   expect(make({ id: 'x', input: { type: 'strng' }, output: true, run: () => 1 })).toThrow(/inputSchema|strng|input/);

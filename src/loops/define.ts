@@ -28,6 +28,7 @@ import { promptBody } from './prompt.js';
 import { type AnySchema, compileIoSchema, type InputOf, type OutputOf } from './standard-schema.js';
 import { toolBody } from './tool.js';
 import type { ToolCallContext } from './tool-implementation.js';
+import { unknownOptionsReason } from './unknown-options.js';
 
 interface LoopSpecBase<I extends AnySchema, O extends AnySchema> {
   /** The id under which the loop is registered and called. */
@@ -162,10 +163,9 @@ export function defineLoop<const I extends AnySchema, const O extends AnySchema>
 function assertSpec(spec: LoopSpec<AnySchema, AnySchema>): void {
   const unknown = Object.keys(spec).filter((key) => !LOOP_SPEC_KEYS.has(key));
   const kinds = [spec.run, spec.tool, spec.prompt].filter((kind) => kind !== undefined).length;
-  const options = [...LOOP_SPEC_KEYS].join(', ');
   const reason =
     unknown.length > 0
-      ? `unknown option ${unknown.map((key) => `"${key}"`).join(', ')}; the options are ${options}`
+      ? unknownOptionsReason(unknown, [...LOOP_SPEC_KEYS])
       : kinds !== 1
         ? 'it needs exactly one of run, tool and prompt'
         : spec.prompt === undefined && Object.hasOwn(spec, 'model')

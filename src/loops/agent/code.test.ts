@@ -152,7 +152,10 @@ verifies(
     const n: number | undefined = outputOf(result)?.n;
     expect(n).toBe(1);
     const refusal = (more: object) => () => defineAgent({ id: 'x', model: 'mock', ...more } as never);
-    expect(refusal({ aprovals: {} })).toThrow('unknown option "aprovals"');
+    expect(refusal({ aprovals: {} })).toThrow(
+      'unknown option "aprovals" (did you mean "approvals"?); the options are ',
+    );
+    expect(refusal({ system: 'Help.' })).toThrow('unknown option "system" (did you mean "instructions"?)');
     expect(refusal({ tools: [{}] })).toThrow('made with tool()');
     expect(refusal({ model: 7 })).toThrow('model must be');
     expect(refusal({ tools: { a: {} } })).toThrow('inputSchema');

@@ -23,7 +23,9 @@ const LAST_TURN = 'last';
  * least four characters; for `last`, the newest turn. Throws TURN_NOT_FOUND if there is none, and a UsageError if
  * several ids begin with it.
  */
-export async function findTurns(host: Host, reference: string): Promise<readonly TurnStatus[]> {
+export async function findTurns(host: Host, given: string): Promise<readonly TurnStatus[]> {
+  // A table on a narrow terminal shows the beginning of an id and an ellipsis.
+  const reference = given.replace(/…$/, '');
   if (reference === LAST_TURN) return [await newestTurn(host)];
   try {
     return await host.archive.status(reference);

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { TurnResult } from '../../protocol/trace.js';
-import { pendingLines, summaryLineOf } from './outcome.js';
+import { outcomeLines, pendingLines, summaryLineOf } from './outcome.js';
 
 verifies('cli.tree', 'the token totals include repairs and retries', () => {
   const payload = { durationMs: 1, inputTokens: 7, outputTokens: 3 };
@@ -20,4 +20,20 @@ verifies('cli.signal', 'the command for a pending signal quotes its name, and is
   expect(lines('paid')[1]).toBe('  rondo signal s.1 paid --payload JSON');
   expect(lines("it's paid; rm")[1]).toBe("  rondo signal s.1 'it'\\''s paid; rm' --payload JSON");
   expect(lines('steer')).toHaveLength(1);
+});
+
+verifies('cli.tree', 'the next command is left out if this process continues the turn itself', () => {
+  const pending = [{ kind: 'timer', key: 's.1/0', until: '2026-11-17T14:32:15.000Z' }];
+  const result = { status: 'paused', turnId: 's.1', pending } as unknown as TurnResult;
+  expect(outcomeLines(result)).toContain('Then: rondo resume s.1');
+  expect(outcomeLines(result, { continuesTimers: true })).toEqual(['Waits until 2026-11-17T14:32:15.000Z (s.1/0).']);
+});
+
+verifies('identity.change', 'a turn that changed code stops gets one advice', () => {
+  const error = { code: 'REPLAY_MISMATCH', message: 'Step s.1/0: it differs. Run the earlier code.' };
+  const lines = outcomeLines({ status: 'error', turnId: 's.1', trace: [], error } as unknown as TurnResult);
+  expect(lines).toEqual([
+    'REPLAY_MISMATCH: Step s.1/0: it differs. Run the earlier code.',
+    'The turn is unchanged. For all turns that changed code stops: rondo check',
+  ]);
 });

@@ -35,11 +35,17 @@ function tokenTotalsOf(trace: readonly TraceEvent[]): { input: number; output: n
   return sum;
 }
 
-/** Returns the lines that explain a result: the error with its location, or the pending items, and the next command. */
-export function outcomeLines(result: TurnResult): readonly string[] {
+/**
+ * Returns the lines that explain a result: the error with its location, or the pending items, and the next command.
+ * `continuesTimers`: this process continues the turn when its timer fires, so no command is needed.
+ */
+export function outcomeLines(
+  result: TurnResult,
+  { continuesTimers = false }: { readonly continuesTimers?: boolean } = {},
+): readonly string[] {
   if (result.status === 'ok') return [];
   if (result.status === 'paused')
-    return [...result.pending.flatMap(pendingLines), ...nextStepLines(result.pending, result.turnId)];
+    return [...result.pending.flatMap(pendingLines), ...nextStepLines(result.pending, result.turnId, continuesTimers)];
   if (result.status === 'stopped') return [`Stopped: ${sanitizeText(result.reason)}`];
   if (result.status === 'cancelled') return [`Cancelled: ${sanitizeText(result.reason)}`];
   const { error } = result;
@@ -60,9 +66,9 @@ export function locationLines(stack: string | undefined): readonly string[] {
 }
 
 /** Returns the next command. `approve`, `deny` and `signal` resume the turn; other items need `rondo resume`. */
-function nextStepLines(pending: readonly PendingItem[], turnId: string): readonly string[] {
+function nextStepLines(pending: readonly PendingItem[], turnId: string, continuesTimers: boolean): readonly string[] {
   const kinds = new Set(pending.map(({ kind }) => kind));
-  const needsResume = pending.length === 0 || kinds.has('doubt') || kinds.has('timer');
+  const needsResume = pending.length === 0 || kinds.has('doubt') || (kinds.has('timer') && !continuesTimers);
   if (needsResume) return [`Then: rondo resume ${sanitizeText(turnId)}`];
   return kinds.has('approval') ? ['For details: rondo approvals'] : [];
 }

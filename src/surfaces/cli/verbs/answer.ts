@@ -54,9 +54,16 @@ async function answerApproval(
 const MIN_PREFIX_CHARS = 4;
 const MAX_LISTED_IDS = 5;
 
+/** Returns the id of the only approval, answered or not, that a reference matches; undefined if there are others or none. */
+async function earlierApprovalId(host: Host, reference: string): Promise<string | undefined> {
+  if (reference.length < MIN_PREFIX_CHARS) return undefined;
+  const ids = (await host.archive.approvalIds()).filter((id) => matchesId(reference, id));
+  return ids.length === 1 ? ids[0] : undefined;
+}
+
 /**
  * Finds a pending approval by its id, by a prefix of it, or by a prefix of the part after the last colon. A reference
- * without a match is passed to the host as an id: the host refuses it with a reason, and records the attempt. Throws a
+ * to an answered approval, or without a match, is passed to the host: it refuses it with a reason, and records the attempt. Throws a
  * UsageError if several approvals match.
  */
 async function findApproval(
@@ -65,7 +72,7 @@ async function findApproval(
 ): Promise<Pick<ApprovalAnswer, 'id' | 'callId' | 'argumentsDigest'>> {
   const matches = matchApprovals(await host.archive.approvals(), reference);
   const [only] = matches;
-  if (only === undefined) return { id: reference };
+  if (only === undefined) return { id: (await earlierApprovalId(host, reference)) ?? reference };
   if (matches.length > 1) {
     const ids = matches.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
     const more = matches.length > MAX_LISTED_IDS ? `, and ${matches.length - MAX_LISTED_IDS} more` : '';

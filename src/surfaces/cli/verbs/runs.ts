@@ -4,6 +4,7 @@ import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { openHostForReading } from '../open-host.js';
 import { relativeTime } from '../relative-time.js';
+import type { Terminal } from '../terminal.js';
 import { formatDuration } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
@@ -26,7 +27,7 @@ export const runs: VerbHandler = async ({ options, settingsInput, terminal, json
       await terminal.print(
         `${renderTable(
           shown.map((turn) => rowOf(turn, Date.now())),
-          { ...terminal.displayOf(), head: TABLE_HEAD },
+          { ...displayOf(terminal), head: TABLE_HEAD },
         )}\n`,
       );
     }
@@ -39,6 +40,12 @@ export const runs: VerbHandler = async ({ options, settingsInput, terminal, json
   }
 };
 
+/** Returns how the table is displayed. A program that reads it gets complete ids. */
+function displayOf(terminal: Terminal): { readonly color: boolean; readonly width: number } {
+  const display = terminal.displayOf();
+  return terminal.streams.stdout.isTTY === true ? display : { ...display, width: Number.POSITIVE_INFINITY };
+}
+
 const TABLE_HEAD = ['TURN', 'LOOP', 'STATUS', 'STARTED', 'TOOK', ''];
 
 function rowOf(turn: TurnStatus, now: number): string[] {
@@ -49,10 +56,16 @@ function rowOf(turn: TurnStatus, now: number): string[] {
   return [turnId, loop, status, started, took, error?.code ?? reason ?? pendingSummary(turn)];
 }
 
-function pendingSummary({ pending = [] }: TurnStatus): string {
+/** Returns what a turn waits for, in a few words; empty for a turn that waits for nothing. */
+export function pendingSummary({ pending = [] }: Pick<TurnStatus, 'pending'>): string {
   const approvalCount = pending.filter(({ kind }) => kind === 'approval').length;
-  if (approvalCount === 0) return '';
-  return approvalCount === 1 ? 'waits for an approval' : `waits for ${approvalCount} approvals`;
+  const waits = [
+    ...(approvalCount === 0 ? [] : [approvalCount === 1 ? 'an approval' : `${approvalCount} approvals`]),
+    ...pending.flatMap(({ kind, name = '' }) => (kind === 'signal' ? [`signal ${name}`] : [])),
+    ...pending.flatMap(({ kind, name = '' }) => (kind === 'doubt' ? [`a resolution of ${name}`] : [])),
+    ...pending.flatMap(({ kind, until = '' }) => (kind === 'timer' ? [`a timer until ${until}`] : [])),
+  ];
+  return waits.length === 0 ? '' : `waits for ${waits.join(', ')}`;
 }
 
 function statusFilterOf({ status }: VerbOptions): string | undefined {

@@ -22,12 +22,16 @@ export const signal: VerbHandler = async ({ args, options, settingsInput, termin
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
-    const { target, address, waiting } = targetOf(await findTurns(host, reference), reference, name);
+    const { target, address, waiting, otherNames } = targetOf(await findTurns(host, reference), reference, name);
     const id = givenId ?? randomUUID();
     // A new id was not sent before, also if the first reply was lost and the signal was sent again.
     const isNew = (await host.signal({ ...address, name, payload, id })) || givenId === undefined;
     const shown = `"${sanitizeText(name)}" to ${sanitizeText(target)}`;
     terminal.printToStderr(isNew ? `Sent ${shown}.` : `Not sent again: ${shown}, with the id "${sanitizeText(id)}".`);
+    if (otherNames.length > 0)
+      terminal.printToStderr(
+        `The turn waits for ${otherNames.map((other) => `"${sanitizeText(other)}"`).join(' and ')}; "${sanitizeText(name)}" is kept until it asks for it.`,
+      );
     if (waiting === undefined)
       terminal.printToStderr('No turn of the session waits for it: it is kept until one does.');
     const resumed =
@@ -49,17 +53,22 @@ interface SignalTarget {
   readonly address: { readonly turnId: string } | { readonly sessionId: string };
   /** The turn to resume afterwards; undefined if no turn of the session waits for the signal. */
   readonly waiting: string | undefined;
+  /** The signals that the turn waits for, if this one is not among them. */
+  readonly otherNames: readonly string[];
 }
 
 /** Returns what the signal is addressed to. Of a session, the oldest turn that waits for the signal is resumed. */
 function targetOf(turns: readonly TurnStatus[], reference: string, name: string): SignalTarget {
   const [first] = turns;
-  if (first !== undefined && first.sessionId !== reference)
-    return { target: first.turnId, address: { turnId: first.turnId }, waiting: first.turnId };
+  if (first !== undefined && first.sessionId !== reference) {
+    const { turnId, pending = [] } = first;
+    const names = pending.flatMap((item) => (item.kind === 'signal' ? [item.name ?? ''] : []));
+    return { target: turnId, address: { turnId }, waiting: turnId, otherNames: names.includes(name) ? [] : names };
+  }
   const waiting = turns.find(({ pending = [] }) =>
     pending.some((item) => item.kind === 'signal' && item.name === name),
   );
-  return { target: reference, address: { sessionId: reference }, waiting: waiting?.turnId };
+  return { target: reference, address: { sessionId: reference }, waiting: waiting?.turnId, otherNames: [] };
 }
 
 /** Returns the warnings of the turn that this delivery was discarded, because its payload does not fit. */

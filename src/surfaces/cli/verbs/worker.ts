@@ -23,7 +23,9 @@ export const worker: VerbHandler = async ({ options, settingsInput, terminal, js
   };
   const onResult = (result: TurnResult): void => {
     if (json) void terminal.printJsonLines([result]);
-    else for (const line of [...outcomeLines(result), summaryLineOf(result)]) terminal.printToStderr(line);
+    else
+      for (const line of [...outcomeLines(result, { continuesTimers: !once }), summaryLineOf(result)])
+        terminal.printToStderr(line);
   };
   const onProblem = ({ turnId, code, message }: WorkProblem): void =>
     terminal.printToStderr(`${sanitizeText(turnId)} is not continued here. ${code}: ${sanitizeText(message)}`);

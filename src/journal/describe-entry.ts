@@ -46,11 +46,25 @@ const STEP_WORDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Names a step in words, without its input: `the effect "pay"`; returns `nothing` for undefined. */
-export function nameOfStep(step: RequestedStep | undefined): string {
+function nameOfStep(step: RequestedStep | undefined): string {
   if (step === undefined) return 'nothing';
   const { type, name, version } = step;
   const word = STEP_WORDS.get(type) ?? type;
   if (name === undefined) return word;
   const text = `${name}${version === undefined ? '' : `@${version}`}`;
   return `${word} "${text.length > MAX_NAME_CHARS ? `${text.slice(0, MAX_NAME_CHARS)}…` : text}"`;
+}
+
+const MISMATCH_ADVICE =
+  'Raise the version of the changed loop and register the old version too, or run the earlier code.';
+
+/** Returns the message about a step that differs from the recorded one: which step, what differs, and what to do. */
+export function describeMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): string {
+  const at = entry === undefined || entry.key === key ? key : `${key} (recorded under it: ${entry.key})`;
+  const [recorded, asked] = [nameOfStep(entry), nameOfStep(request)];
+  const difference =
+    recorded === asked
+      ? `the code asked for ${asked} with another input than the recorded one`
+      : `the journal has ${recorded}, but the code asked for ${asked}`;
+  return `Step ${at}: ${difference}. ${MISMATCH_ADVICE}`;
 }

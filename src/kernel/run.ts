@@ -6,7 +6,7 @@
 import { Fault, LoopError, toStoreFault } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { describeEntry, equalsRecorded, nameOfStep, type RequestedStep } from '../journal/describe-entry.js';
+import { describeEntry, describeMismatch, equalsRecorded, type RequestedStep } from '../journal/describe-entry.js';
 import type { JournalReader } from '../journal/journal-reader.js';
 import type { JournalWriter } from '../journal/journal-writer.js';
 import type { NewEntry } from '../journal/new-entry.js';
@@ -20,9 +20,6 @@ import type { Layer, PendingStep } from '../protocol/session.js';
 import { neverSettles, type RunAttempt } from './run-attempt.js';
 
 type EntryListener = (entry: Entry) => void;
-
-const MISMATCH_ADVICE =
-  'Raise the version of the changed loop and register the old version too, or run the earlier code.';
 
 /** The parts of a session that its runs use. */
 export interface RunDeps {
@@ -220,13 +217,7 @@ export class Run {
     const { session } = this.deps;
     const recorded = describeEntry(entry);
     const asked = describeEntry(request);
-    const at = entry === undefined || entry.key === key ? key : `${key} (recorded under it: ${entry.key})`;
-    const [recordedName, askedName] = [nameOfStep(entry), nameOfStep(request)];
-    const difference =
-      recordedName === askedName
-        ? `the code asked for ${askedName} with another input than the recorded one`
-        : `the journal has ${recordedName}, but the code asked for ${askedName}`;
-    const message = `Step ${at}: ${difference}. ${MISMATCH_ADVICE}`;
+    const message = describeMismatch(key, entry, request);
     this.attempt.fail(new Fault('REPLAY_MISMATCH', message, { session, key, recorded, asked }));
     return neverSettles();
   }

@@ -19,8 +19,8 @@ export interface OwnershipCandidacy {
   readonly ownerInfo: OwnerInfo;
   /** The owner that the owner file named, if there was a trusted one. */
   readonly previousOwner: OwnerInfo | undefined;
-  /** When the last full check of the store ended, in milliseconds since the epoch; 0 if that is unknown. */
-  readonly checkedAt: number;
+  /** When the last full check of the store began, in milliseconds since the epoch; 0 if the last owner was not killed. */
+  readonly lastCheckAt: number;
 }
 
 /**
@@ -66,7 +66,7 @@ export async function tryToAcquireOwnership(database: string): Promise<Ownership
         lock,
         ownerInfo: { ...thisProcess(), socket, secret: randomBytes(32).toString('hex') },
         previousOwner,
-        checkedAt: previousOwner === undefined ? 0 : lastCheckAt(database),
+        lastCheckAt: previousOwner === undefined ? 0 : lastCheckAt(database),
       };
     }
     lock.release();

@@ -75,13 +75,14 @@ async function refuseAnswer(
   reason: string,
 ): Promise<LoopError> {
   const { id, approved, by } = answer;
-  const earlier = approvals?.get(id)?.answer;
-  const detail = earlier === undefined ? '' : ` (${describeAnswer(earlier)})`;
-  const message = `The answer of ${by} to ${id} was refused: ${reason}${detail}.`;
+  const refusal = `The answer of ${by} to ${id} was refused: ${reason}`;
+  const fact = { id, approved, by, code: 'ANSWER_REFUSED', message: `${refusal}.` };
   // guard: refused-answer-recorded
-  await session.recordFact(APPROVAL_REFUSED, ids.id(), { id, approved, by, code: 'ANSWER_REFUSED', message });
-  const data = earlier === undefined ? { id, reason } : { id, reason, earlier: { ...earlier } };
-  return new LoopError('ANSWER_REFUSED', message, data);
+  await session.recordFact(APPROVAL_REFUSED, ids.id(), fact);
+  const earlier = approvals?.get(id)?.answer;
+  if (earlier === undefined) return new LoopError('ANSWER_REFUSED', fact.message, { id, reason });
+  const message = `${refusal} (${describeAnswer(earlier)}).`;
+  return new LoopError('ANSWER_REFUSED', message, { id, reason, earlier: { ...earlier } });
 }
 
 function describeAnswer({ approved, by, at }: RecordedAnswer): string {

@@ -39,7 +39,7 @@ export type {
   UserAbortContent,
   UserMessageContent,
 } from './events.js';
-export { EVENT_TYPES } from './events.js';
+export { approvalText, EVENT_TYPES } from './events.js';
 export type { Json, JsonObject } from './json.js';
 export type { LiveDelta } from './live.js';
 export type {

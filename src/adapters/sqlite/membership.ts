@@ -36,8 +36,8 @@ import { ConnectionLost } from './wire/wire-errors.js';
 const MAX_JOIN_MS = 8500;
 const RETRY_DELAY_MS = 10;
 /**
- * A store that a killed owner opened less than this time ago was checked then. A full check at every start would leave
- * a process that is killed again and again no time to work.
+ * The full check of an owner that was killed, perhaps during the check, is not repeated for this time. A full check at
+ * every start would leave a process that is killed again and again no time to work.
  */
 const RECENT_CHECK_MS = 10_000;
 /** How long a process that leaves tries to be removed from the stored lease holders. */
@@ -322,8 +322,10 @@ export class Membership implements LeaseRoute {
       const owner = readLivingOwner(this.database);
       if (owner === undefined || owner.secret === candidacy.previousOwner?.secret) {
         // Written first, so that other processes can name the owner while the database is opened and checked.
-        ownerFileIdentity = writeOwnerFile(this.database, candidacy.ownerInfo);
-        await this.becomeOwner(candidacy, ownerFileIdentity);
+        const isChecked = isRecent(candidacy.lastCheckAt);
+        const checkAt = isChecked ? candidacy.lastCheckAt : Date.now();
+        ownerFileIdentity = writeOwnerFile(this.database, candidacy.ownerInfo, checkAt);
+        await this.becomeOwner(candidacy, ownerFileIdentity, isChecked);
         return undefined;
       }
       candidacy.lock.release();
@@ -337,13 +339,18 @@ export class Membership implements LeaseRoute {
     }
   }
 
-  /** Opens the database, restores the leases of this process, and starts to serve clients. */
-  private async becomeOwner(candidacy: OwnershipCandidacy, ownerFileIdentity: string): Promise<void> {
-    const { lock, ownerInfo, previousOwnerAgeMs = Number.POSITIVE_INFINITY } = candidacy;
+  /**
+   * Opens the database, restores the leases of this process, and starts to serve clients. `isChecked` is true if a full
+   * check began shortly before.
+   */
+  private async becomeOwner(
+    { lock, ownerInfo }: OwnershipCandidacy,
+    ownerFileIdentity: string,
+    isChecked: boolean,
+  ): Promise<void> {
     // A client that takes over has just used the store, and other clients wait, so by default it checks the heads only.
-    const isChecked = this.lastSeen !== undefined || previousOwnerAgeMs < RECENT_CHECK_MS;
-    const options: SqliteOptions = isChecked ? { check: 'heads', ...this.options } : this.options;
-    const store = openLocalStore(this.database, options);
+    const headsOnly = isChecked || this.lastSeen !== undefined;
+    const store = openLocalStore(this.database, headsOnly ? { check: 'heads', ...this.options } : this.options);
     try {
       const { id, selfProcess } = this.leases;
       const registry = {
@@ -366,6 +373,12 @@ export class Membership implements LeaseRoute {
       throw error;
     }
   }
+}
+
+/** True if a full check began less than `RECENT_CHECK_MS` ago; false for a time in the future, after a change of the clock. */
+function isRecent(lastCheckAt: number): boolean {
+  const ageMs = Date.now() - lastCheckAt;
+  return ageMs >= 0 && ageMs < RECENT_CHECK_MS;
 }
 
 /** Leaves the owner; false if the connection to it is lost or its time is up. */

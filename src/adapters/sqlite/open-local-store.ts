@@ -32,7 +32,7 @@ export interface SqliteOptions {
    * marked as broken always gets a full check.
    *
    * @default 'full' for a store of up to 16 MiB that no other process waits for, otherwise 'heads'; also 'heads' if the
-   * last owner opened the store less than 10 seconds ago and was killed
+   * last owner was killed and the last full check began less than 10 seconds ago
    */
   readonly check?: CheckLevel;
   /**

@@ -20,7 +20,7 @@ import { digestOfText } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
 import { journalCases } from '../../testing/index.js';
 import { openDriver, openSqlite, type SqliteStore } from './index.js';
-import { writeOwnerFile } from './owner/owner-file.js';
+import { lastCheckAt, writeOwnerFile } from './owner/owner-file.js';
 import { type ProcessId, processIdOf, thisProcess } from './owner/process.js';
 
 afterAll(cleanUp);
@@ -334,17 +334,27 @@ verifies('sqlite.owner', 'opening a store that living processes wait for checks 
   expect(await checkLevelWith(thisProcess())).toBe('full');
 });
 
-verifies('sqlite.owner', 'a store is checked fully after a kill, unless its owner had just opened it', async () => {
-  const checkLevelAfter = async (openedAgoMs: number): Promise<string> => {
+verifies('sqlite.owner', 'a store is checked fully after a kill, unless a full check has just begun', async () => {
+  const checkLevelAfter = async (ageMs: number): Promise<string> => {
     const file = freshFile();
     const owner = await startOwner(file);
     await owner.kill();
-    const openedAt = new Date(Date.now() - openedAgoMs);
-    utimesSync(`${file}.owner`, openedAt, openedAt);
+    expect(Date.now() - lastCheckAt(file), 'the time of the full check').toBeLessThan(60_000);
+    const checkAt = (Date.now() - ageMs) / 1000;
+    utimesSync(`${file}.owner`, checkAt, checkAt);
     return (await openForTest(file)).report.checked;
   };
   expect(await checkLevelAfter(0)).toBe('heads');
-  expect(await checkLevelAfter(11_000)).toBe('full');
+  expect(await checkLevelAfter(11_000), 'an old check').toBe('full');
+  expect(await checkLevelAfter(-60_000), 'a clock that was set back').toBe('full');
+});
+
+verifies('sqlite.owner', 'an owner that checks the heads only keeps the time of the last full check', async () => {
+  const file = freshFile();
+  await (await startOwner(file)).kill();
+  const first = lastCheckAt(file);
+  expect((await openForTest(file)).report.checked).toBe('heads');
+  expect(lastCheckAt(file), 'the next owner checked the heads only').toBe(first);
 });
 
 verifies(

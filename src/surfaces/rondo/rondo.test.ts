@@ -199,6 +199,26 @@ verifies('rondo.turn', 'events yields what another runtime writes, until the tur
   await expect(unknown.next()).rejects.toMatchObject({ code: 'TURN_NOT_FOUND' });
 });
 
+verifies(
+  'rondo.turn',
+  'a turn whose loop is not registered here waits for another process, with a warning',
+  async () => {
+    const store = newStore();
+    const first = await createRondo({ store, models: { test: replies() } });
+    const { id } = await first.start(support, 'My lamp broke.');
+    await first.turn(id).approvals();
+    await first.close();
+    const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+    await using second = await createRondo({ store });
+    for (const approval of await second.turn(id).approvals()) await approval.approve({ by: 'ada' });
+    const result = second.turn(id).result();
+    expect((await warned).message).toMatch(/support.*createRondo\(\{ loops \}\)/s);
+    await using worker = await createRondo({ store, loops: [support], models: { test: replies() } });
+    await worker.resume(id);
+    expect(await result).toMatchObject({ status: 'ok', output: { text: 'Done.' } });
+  },
+);
+
 verifies('rondo.close', 'closing interrupts running turns, and resumeAll continues them', async () => {
   const store = newStore();
   const nap = defineLoop({

@@ -58,12 +58,19 @@ export class TurnRuns {
     await Promise.allSettled(this.running.values());
   }
 
-  /** Continues a turn here or, if its loop is not registered in this process, waits for the process that does. */
+  /**
+   * Continues a turn here or, if its loop is not registered in this process, waits for the process that does. A process
+   * warning says so, because there may be no such process.
+   */
   private async resumeOrWait(turnId: string): Promise<TurnResult> {
     try {
       return await this.host.resume(turnId);
     } catch (thrown) {
       if (!(thrown instanceof LoopError) || thrown.code !== 'LOOP_NOT_FOUND') throw thrown;
+      process.emitWarning(
+        `${thrown.message} The turn ${turnId} waits for a process that has it. To continue it here, pass the loop to createRondo({ loops }).`,
+        'RondoWarning',
+      );
       return this.host.waiter.waitForResult(turnId);
     }
   }

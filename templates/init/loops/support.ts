@@ -12,7 +12,7 @@ const refund = tool({
 });
 
 // The answers of this model are in a file, so the agent runs without a key. For a real model, install its package and
-// write its name instead: npm install @ai-sdk/anthropic, and model: 'anthropic:claude-sonnet-4-5'
+// write its name instead: npm install @ai-sdk/anthropic@3, and model: 'anthropic:claude-sonnet-4-5'
 const script = fileURLToPath(new URL('support.script.json', import.meta.url));
 
 /** An agent with one tool. */

@@ -8,7 +8,7 @@ import { statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { type OwnerLock, tryToLock } from './lock.js';
-import { type OwnerInfo, ownerFileAgeMs, readOwnerFile } from './owner-file.js';
+import { lastCheckAt, type OwnerInfo, readOwnerFile } from './owner-file.js';
 import { processStateOf, thisProcess } from './process.js';
 import { socketAddressFor } from './socket-address.js';
 
@@ -19,8 +19,8 @@ export interface OwnershipCandidacy {
   readonly ownerInfo: OwnerInfo;
   /** The owner that the owner file named, if there was a trusted one. */
   readonly previousOwner: OwnerInfo | undefined;
-  /** How long ago that owner opened the store, in milliseconds. It was killed since: an owner that closes removes the file. */
-  readonly previousOwnerAgeMs: number | undefined;
+  /** When the last full check of the store began, in milliseconds since the epoch; 0 if the last owner was not killed. */
+  readonly lastCheckAt: number;
 }
 
 /**
@@ -66,7 +66,7 @@ export async function tryToAcquireOwnership(database: string): Promise<Ownership
         lock,
         ownerInfo: { ...thisProcess(), socket, secret: randomBytes(32).toString('hex') },
         previousOwner,
-        previousOwnerAgeMs: previousOwner && ownerFileAgeMs(database),
+        lastCheckAt: previousOwner === undefined ? 0 : lastCheckAt(database),
       };
     }
     lock.release();

@@ -2,9 +2,19 @@
  * The owner file next to the database: which process is the owner, where it listens, and the secret with which owner
  * and clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 (on
  * Windows, any regular file) that was written for this very directory. A file from a clone, a copy or another user is
- * ignored.
+ * ignored. The modification time of the file is the beginning of the last full check of the store.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+} from 'node:fs';
 import { directoryIdentityOf, identityAt, isOwnedByThisUser, writeNewFile } from '../files.js';
 import type { ProcessId } from './process.js';
 import { adjacentSocketAddress, isRuntimeSocketAddress } from './socket-address.js';
@@ -44,9 +54,9 @@ export function readOwnerFile(database: string): OwnerInfo | undefined {
   }
 }
 
-/** Returns how long ago the owner file was written, in milliseconds. Throws if there is none. */
-export function ownerFileAgeMs(database: string): number {
-  return Date.now() - lstatSync(ownerFilePath(database)).mtimeMs;
+/** Returns when the last full check of the store began, in milliseconds since the epoch. Throws without an owner file. */
+export function lastCheckAt(database: string): number {
+  return lstatSync(ownerFilePath(database)).mtimeMs;
 }
 
 /** Reads a small regular file. Throws if it is a symlink, too large, or not private to this user. */
@@ -75,12 +85,16 @@ function parseOwnerFile(text: string, database: string): OwnerFileContent | unde
   return { pid: Number(pid), start, socket: address, secret, directory };
 }
 
-/** Replaces the owner file atomically and returns the identity of the new file. */
-export function writeOwnerFile(database: string, owner: OwnerInfo): string {
+/**
+ * Replaces the owner file atomically and returns the identity of the new file. `checkAt` is the beginning of the last full
+ * check.
+ */
+export function writeOwnerFile(database: string, owner: OwnerInfo, checkAt = Date.now()): string {
   const temporaryPath = `${ownerFilePath(database)}.${owner.pid}`;
   const socket = owner.socket === adjacentSocketAddress(database) ? ADJACENT_SOCKET : owner.socket;
   rmSync(temporaryPath, { force: true });
   writeNewFile(temporaryPath, `${JSON.stringify({ ...owner, socket, directory: directoryIdentityOf(database) })}\n`);
+  utimesSync(temporaryPath, checkAt / 1000, checkAt / 1000);
   const identity = identityAt(temporaryPath);
   renameSync(temporaryPath, ownerFilePath(database));
   return identity;

@@ -4,7 +4,6 @@ import { expect, expectTypeOf } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import {
   type ApprovalStatus,
-  approvalText,
   EVENT_TYPES,
   type EventContents,
   type EventEnvelope,
@@ -263,16 +262,4 @@ verifies('looops.export.events', 'rondo/events is one constant and imports nothi
   expect(compiled.statements.map((statement) => ts.SyntaxKind[statement.kind])).toEqual(['FirstStatement']);
   expect(outputText).not.toMatch(/\b(?:import|require)\b/);
   expect(Object.keys(await import('./events.js'))).toEqual(['EVENT_TYPES']);
-});
-
-verifies('aisdk.chat', 'the question of an approval is read from a tool part, and nothing else is', () => {
-  const descriptor = { description: 'Refund 5?' };
-  expect(approvalText({ type: 'tool-refund', approval: { id: 'a', descriptor } })).toBe('Refund 5?');
-  const others = [
-    { type: 'text' },
-    { approval: null },
-    { approval: { descriptor: 'x' } },
-    { approval: { descriptor: { description: 5 } } },
-  ];
-  expect(others.map(approvalText)).toEqual(others.map(() => undefined));
 });

@@ -1,6 +1,6 @@
 /**
  * The conversation of a session as front ends see it: an ordered list of envelopes, each with the content of its event
- * type. Types, one list and one function; imports no code, so it is safe in a browser. An envelope with the id of an earlier one
+ * type. Types and one list; imports no code, so it is safe in a browser. An envelope with the id of an earlier one
  * replaces it: a tool call that waits for approval is replaced by the approved call.
  */
 import type { Json } from './json.js';
@@ -187,19 +187,3 @@ export interface EventEnvelopeOf<T extends EventType, TTimestamp = string> {
  * }
  */
 export type EventEnvelope<TTimestamp = string> = { [T in EventType]: EventEnvelopeOf<T, TTimestamp> }[EventType];
-
-/**
- * Returns the question for the approver of a tool part of the AI SDK, which `chatHandler` and `uiMessages` set as
- * `approval.descriptor.description`; undefined for a part without one.
- *
- * @example
- * import { approvalText } from 'rondo/events';
- *
- * const part = { type: 'tool-refund', approval: { id: 'a1', descriptor: { description: 'Refund 5?' } } };
- * approvalText(part); // 'Refund 5?'
- */
-export function approvalText(part: object): string | undefined {
-  const { approval } = part as { readonly approval?: { readonly descriptor?: { readonly description?: unknown } } };
-  const description = approval?.descriptor?.description;
-  return typeof description === 'string' ? description : undefined;
-}

@@ -10,6 +10,7 @@ export type {
   RecordedAnswer,
   StandingGrant,
 } from './approval.js';
+export { approvalText } from './approval-text.js';
 export type {
   Entry,
   EntryDraft,
@@ -39,7 +40,7 @@ export type {
   UserAbortContent,
   UserMessageContent,
 } from './events.js';
-export { approvalText, EVENT_TYPES } from './events.js';
+export { EVENT_TYPES } from './events.js';
 export type { Json, JsonObject } from './json.js';
 export type { LiveDelta } from './live.js';
 export type {

@@ -7,7 +7,7 @@ import {
   type UIMessage,
 } from 'ai';
 import { type FormEvent, useEffect, useState } from 'react';
-import { approvalText } from 'rondo/events';
+import { approvalText } from 'rondo/protocol';
 import type { refund } from '../support.js'; // only its type: no code of the server is in the page
 
 type Message = UIMessage<unknown, UIDataTypes, InferUITools<{ refund: typeof refund }>>;

@@ -1,24 +1,52 @@
-// Writes docs/reference.md, the reference of the package root, from the TSDoc comments of its exports. `--check` compares
-// the page with them instead.
+// Writes the API reference from the TSDoc comments of the exports: a page for the package root and one for each of the
+// entry points below. `--check` compares the pages with the comments instead.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const page = new URL('../docs/reference.md', import.meta.url);
-const entry = `${root}src/index.ts`;
+/** @typedef {{ specifier: string, entry: string, page: string, introduction: string }} EntryPoint */
+
+/** @type {readonly EntryPoint[]} */
+const entryPoints = [
+  {
+    specifier: 'rondo',
+    entry: 'index.ts',
+    page: 'reference.md',
+    introduction: "What is below `createRondo` is in `'rondo/host'`.",
+  },
+  {
+    specifier: 'rondo/ai-sdk',
+    entry: 'surfaces/ai-sdk/index.ts',
+    page: 'reference-ai-sdk.md',
+    introduction: 'In use: [the AI SDK](guides/ai-sdk.md), [Hono](cookbook/hono.md), [React](cookbook/react.md).',
+  },
+  {
+    specifier: 'rondo/testing',
+    entry: 'testing/index.ts',
+    page: 'reference-testing.md',
+    introduction: 'In use: [testing an agent](cookbook/testing.md).',
+  },
+  {
+    specifier: 'rondo/toolbox',
+    entry: 'adapters/toolbox/index.ts',
+    page: 'reference-toolbox.md',
+    introduction: 'In use: [the toolbox](guides/toolbox.md).',
+  },
+];
+const entryFiles = entryPoints.map(({ entry }) => `${root}src/${entry}`);
 
 const configFile = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile);
 const { options } = ts.parseJsonConfigFileContent(configFile.config, ts.sys, root);
-const program = ts.createProgram([entry], { ...options, noEmit: true });
+const program = ts.createProgram(entryFiles, { ...options, noEmit: true });
 const checker = program.getTypeChecker();
 
 /** @typedef {{ name: string, symbol: ts.Symbol, declaration: ts.Declaration }} Exported */
 
-/** Returns the exports of the package root, sorted by name. @returns {Exported[]} */
-function exportsOfRoot() {
-  const source = program.getSourceFile(entry);
+/** Returns the exports of an entry point, sorted by name. @param {string} entry @returns {Exported[]} */
+function exportsOf(entry) {
+  const source = program.getSourceFile(`${root}src/${entry}`);
   const module = source && checker.getSymbolAtLocation(source);
   if (module === undefined) throw new Error(`${entry} has no exports.`);
   return checker
@@ -32,11 +60,14 @@ function exportsOfRoot() {
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 
-/** Returns the text of a TSDoc comment in one line. @param {ts.Symbol} symbol */
-function summaryOf(symbol) {
+/** Returns the text of a TSDoc comment, each item of a list in a line of its own. @param {ts.Symbol} symbol */
+function textOf(symbol) {
   const text = ts.displayPartsToString(symbol.getDocumentationComment(checker));
-  return text.replace(/\s*\n\s*/g, ' ').trim();
+  return text.replace(/\s*\n\s*(?!\s|- )/g, ' ').trim();
 }
+
+/** Returns the text of a TSDoc comment in one line. @param {ts.Symbol} symbol */
+const summaryOf = (symbol) => textOf(symbol).replace(/\s*\n\s*/g, ' ');
 
 /** Returns the content of a TSDoc tag; undefined if there is none. @param {ts.Symbol} symbol @param {string} name */
 function tagOf(symbol, name) {
@@ -50,11 +81,12 @@ function typeTextOf(member) {
   if (declaration === undefined) return '';
   const text = declaration.getText().replace(/\s+/g, ' ');
   const withoutBody =
-    ts.isMethodDeclaration(declaration) && declaration.body !== undefined
+    (ts.isMethodDeclaration(declaration) || ts.isGetAccessorDeclaration(declaration)) && declaration.body !== undefined
       ? text.slice(0, text.length - declaration.body.getText().replace(/\s+/g, ' ').length)
       : text;
   return withoutBody
     .replace(/^(?:(?:readonly|async|override|static) )+/, '')
+    .replace(/^get (\w+)\(\)/, '$1')
     .replace(/ = \{\}|;$/g, '')
     .trim();
 }
@@ -98,7 +130,7 @@ function sectionOf({ name, symbol, declaration }) {
   return [
     `### ${name}`,
     '',
-    summaryOf(symbol),
+    textOf(symbol),
     ...(code === undefined ? [] : ['', '```typescript', code, '```']),
     ...(example === undefined ? [] : ['', 'Example:', '', '```typescript', example, '```']),
     ...(rows.length === 0 ? [] : ['', '| Member | Meaning |', '|---|---|', ...rows]),
@@ -109,31 +141,38 @@ function sectionOf({ name, symbol, declaration }) {
 /** @param {Exported} exported */
 const isValue = ({ symbol }) => (symbol.flags & ts.SymbolFlags.Value) !== 0;
 
-function render() {
-  const all = exportsOfRoot();
+/** Returns a heading and the sections of some exports. @param {string} heading @param {readonly Exported[]} exported */
+const chapterOf = (heading, exported) =>
+  exported.length === 0 ? [] : [`## ${heading}`, '', ...exported.flatMap(sectionOf)];
+
+/** Returns the page of an entry point. @param {EntryPoint} entryPoint */
+function render({ specifier, entry, introduction }) {
+  const all = exportsOf(entry);
   const undocumented = all.filter(({ symbol }) => summaryOf(symbol) === '');
   if (undocumented.length > 0)
     throw new Error(`Without a comment: ${undocumented.map(({ name }) => name).join(', ')}.`);
   return [
-    '# API reference',
+    specifier === 'rondo' ? '# API reference' : `# API reference: ${specifier}`,
     '',
-    "The exports of `'rondo'`, from the comments of the code. What is below `createRondo` is in `'rondo/host'`.",
+    `The exports of \`'${specifier}'\`, from the comments of the code. ${introduction}`,
     '',
-    '## Functions and classes',
-    '',
-    ...all.filter(isValue).flatMap(sectionOf),
-    '## Types',
-    '',
-    ...all.filter((exported) => !isValue(exported)).flatMap(sectionOf),
+    ...chapterOf('Functions and classes', all.filter(isValue)),
+    ...chapterOf(
+      'Types',
+      all.filter((exported) => !isValue(exported)),
+    ),
   ]
     .join('\n')
     .trimEnd()
     .concat('\n');
 }
 
-const text = render();
-if (!process.argv.includes('--check')) writeFileSync(page, text);
-else if (readFileSync(page, 'utf8') !== text) {
-  console.error('docs/reference.md is out of date: run `node scripts/api-reference.mjs`.');
-  process.exitCode = 1;
+for (const entryPoint of entryPoints) {
+  const page = new URL(`../docs/${entryPoint.page}`, import.meta.url);
+  const text = render(entryPoint);
+  if (!process.argv.includes('--check')) writeFileSync(page, text);
+  else if (!existsSync(page) || readFileSync(page, 'utf8') !== text) {
+    console.error(`docs/${entryPoint.page} is out of date: run \`node scripts/api-reference.mjs\`.`);
+    process.exitCode = 1;
+  }
 }

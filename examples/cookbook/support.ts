@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { defineAgent, tool } from 'rondo';
 import { z } from 'zod';
 
-const refund = tool({
+export const refund = tool({
   name: 'refund',
   description: 'Refunds an order.',
   inputSchema: z.object({ order: z.string(), amount: z.number() }),

@@ -27,7 +27,7 @@ interface Quotation {
 }
 
 function quotationsIn(page: string, text: string): Quotation[] {
-  return [...text.matchAll(/^(.*)\n\n```(?:ts|javascript)\n([\s\S]*?)^```$/gm)].map(([, before = '', code = '']) => {
+  return [...text.matchAll(/^(.*)\n\n```(?:tsx?|javascript)\n([\s\S]*?)^```$/gm)].map(([, before = '', code = '']) => {
     const [, file] = /\]\(\.\.\/\.\.\/examples\/cookbook\/([^)]+)\)[^[]*:$/.exec(before) ?? [];
     return { page, file: file === undefined ? undefined : decodeURI(file), code };
   });
@@ -40,7 +40,9 @@ verifies('docs.cookbook', 'the pages quote every program of the cookbook as it i
     ({ file, code }) => file === undefined || code !== readFileSync(join(programs, file), 'utf8'),
   );
   expect(wrong.map(({ page, file }) => `${page}: ${file ?? 'a program without a link to its file'}`)).toEqual([]);
-  const files = readdirSync(programs, { recursive: true, encoding: 'utf8' }).filter((file) => /\.m?[jt]s$/.test(file));
+  const files = readdirSync(programs, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    /\.m?[jt]sx?$/.test(file),
+  );
   expect(files.length).toBeGreaterThan(10);
   const quoted = new Set(quotations.map(({ file }) => file));
   expect(files.filter((file) => !quoted.has(file))).toEqual([]);
@@ -142,11 +144,12 @@ verifies('docs.cookbook', 'nextjs: a module that is evaluated again uses the sam
   });
 });
 
-verifies('docs.cookbook', 'nextjs: the files compile with the module resolution of a bundler', async () => {
-  const tsc = fileURLToPath(import.meta.resolve('typescript/lib/tsc.js'));
-  const compiled = await execute(process.execPath, [tsc, '-p', join(programs, 'nextjs')]).catch(({ stdout }) => stdout);
-  expect(compiled).toMatchObject({ stdout: '' });
-});
+for (const recipe of ['nextjs', 'react'])
+  verifies('docs.cookbook', `${recipe}: the files compile with the module resolution of a bundler`, async () => {
+    const tsc = fileURLToPath(import.meta.resolve('typescript/lib/tsc.js'));
+    const compiled = await execute(process.execPath, [tsc, '-p', join(programs, recipe)]).catch(({ stdout }) => stdout);
+    expect(compiled).toMatchObject({ stdout: '' });
+  });
 
 for (const page of pages) {
   const blocks = commandsIn(blocksIn(textOf(page)));

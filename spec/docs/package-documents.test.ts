@@ -67,6 +67,7 @@ verifies('docs.package', 'the package contains the documentation and names its r
     'docs/quickstart.md',
     'docs/concepts.md',
     'docs/reference.md',
+    'docs/reference-ai-sdk.md',
   ];
   expect(pages.filter((page) => !files.has(page))).toEqual([]);
   const { repository, homepage, bugs, keywords } = JSON.parse(readText('package.json'));

@@ -41,7 +41,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
   ],
   './ai-sdk': ['UiChunks', 'chatHandler', 'chatSession', 'nodeListener', 'toAISDKTool', 'toolKinds', 'uiMessages'],
   './events': ['EVENT_TYPES'],
-  './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'loopsTool', 'tool'],
+  './protocol': ['ApprovalRequiredError', 'EVENT_TYPES', 'approvalText', 'loopsTool', 'tool'],
   './protocol/events': ['EVENT_TYPES'],
   './protocol/streaming': [],
   './protocol/tools': ['ApprovalRequiredError', 'loopsTool', 'tool'],

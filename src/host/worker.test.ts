@@ -2,15 +2,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { hostOf } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
 import { openSqlite } from '../adapters/sqlite/index.js';
 import { systemClock } from '../adapters/system/index.js';
-import type { Store } from '../journal/store.js';
+import type { DueTurn, DueTurns } from '../journal/due-turns.js';
+import type { Leases, Store } from '../journal/store.js';
 import { defineLoop } from '../loops/define.js';
 import type { Host } from './host.js';
-import type { WorkProblem } from './worker.js';
+import { Worker, type WorkProblem } from './worker.js';
 
 const ANY = { input: true, output: true } as const;
 
@@ -76,6 +77,90 @@ verifies('host.work', 'a turn whose loop is not registered is reported once and 
   const stranger = hostOf([], { store, seed: 2, clock: systemClock });
   await stranger.work({ once: true, onProblem: (problem) => problems.push(problem) });
   expect(problems).toMatchObject([{ turnId, code: 'LOOP_NOT_FOUND' }]);
+});
+
+/** Starts a turn in a host of its own; it sleeps for a moment and is due afterwards. Returns its id. */
+async function startSleepingTurn(store: Store, loop = slowLoop([])): Promise<string> {
+  const host = hostOf([loop], { store, clock: systemClock });
+  const { turnId } = await host.run({ loop: 'slow', input: null }, { timers: 'pause' });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return turnId;
+}
+
+verifies('host.work', 'a turn that another process continues is no problem of a worker without its loop', async () => {
+  const store = await newStore();
+  const turnId = await startSleepingTurn(store);
+  const problems: WorkProblem[] = [];
+  const stranger = hostOf([], { store, seed: 2, clock: systemClock });
+  const working = stranger.work({ onProblem: (problem) => problems.push(problem) });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const owner = hostOf([slowLoop([])], { store, seed: 3, clock: systemClock });
+  await workOnce(owner);
+  const { turn } = await owner.archive.get(turnId);
+  expect(turn.pending).toMatchObject([{ kind: 'signal' }]);
+  await new Promise((resolve) => setTimeout(resolve, 1300));
+  expect(problems).toEqual([]);
+  await stranger.close();
+  await working;
+});
+
+verifies('host.work', 'a turn that nobody continues is reported once, after the first wait', async () => {
+  const store = await newStore();
+  const turnId = await startSleepingTurn(store);
+  const problems: WorkProblem[] = [];
+  const stranger = hostOf([], { store, seed: 2, clock: systemClock });
+  const working = stranger.work({ onProblem: (problem) => problems.push(problem) });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(problems).toEqual([]);
+  await new Promise((resolve) => setTimeout(resolve, 2000));
+  expect(problems).toMatchObject([{ turnId, code: 'LOOP_NOT_FOUND' }]);
+  await stranger.close();
+  await working;
+});
+
+verifies('host.work', 'a worker without `onProblem` warns of a turn that it cannot continue, once', async () => {
+  const store = await newStore();
+  const turnId = await startSleepingTurn(store);
+  const changed = defineLoop({ ...ANY, id: 'slow', run: (_, scope) => scope.wait('another step') });
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  onTestFinished(() => warn.mockRestore());
+  const host = hostOf([changed], { store, seed: 2, clock: systemClock });
+  const working = host.work();
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await host.close();
+  await working;
+  expect(warn.mock.calls).toEqual([
+    [expect.stringContaining(`Turn ${turnId} is not continued here. REPLAY_MISMATCH: `), expect.anything()],
+  ]);
+});
+
+verifies('host.work', 'a worker forgets the turns that are not due any more', async () => {
+  let page: readonly DueTurn[] = Array.from({ length: 50 }, (_, n) => ({
+    session: `s${n}`,
+    turn: `s${n}.1`,
+    dueAt: 0,
+  }));
+  const stopped = new AbortController();
+  const worker = new Worker(
+    {
+      dueTurns: { list: async () => page, nextDueAt: async () => undefined } as unknown as DueTurns,
+      leases: { list: async () => [] } as unknown as Leases,
+      clock: systemClock,
+      rebuild: async () => {},
+      isBusy: () => false,
+      continueTurn: async () => undefined,
+    },
+    { signal: stopped.signal, concurrency: 100 },
+  );
+  const working = worker.run();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const backoffs: ReadonlyMap<string, unknown> = Reflect.get(worker, 'backoffs');
+  expect(backoffs.size).toBe(50);
+  page = page.slice(0, 1);
+  await new Promise((resolve) => setTimeout(resolve, 700));
+  expect([...backoffs.keys()]).toEqual(['s0.1']);
+  stopped.abort();
+  await working;
 });
 
 verifies('host.work', 'a closed host stops its worker and leaves its turns to the next one', async () => {

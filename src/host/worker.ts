@@ -34,7 +34,11 @@ export interface WorkOptions {
   readonly once?: boolean;
   /** Receives the result of each turn that the worker has continued. Errors that it throws are ignored. */
   readonly onResult?: (result: TurnResult) => void;
-  /** Receives turns that could not be continued. Errors that it throws are ignored. */
+  /**
+   * Receives each turn that could not be continued, once per error code. A turn whose loop is not registered here is
+   * reported only if no other process continues it soon. Errors that it throws are ignored.
+   * @default a warning of the process, which Node prints to stderr
+   */
   readonly onProblem?: (problem: WorkProblem) => void;
 }
 
@@ -56,7 +60,10 @@ interface Backoff {
   readonly attempts: number;
   /** By the monotonic clock. */
   readonly until: number;
-  readonly code: string;
+  /** The problem of the last attempt; undefined if the session was not free. */
+  readonly problem: WorkProblem | undefined;
+  /** The codes that were reported for this turn. */
+  readonly reportedCodes: readonly string[];
 }
 
 const DEFAULT_CONCURRENCY = 16;
@@ -67,6 +74,8 @@ const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
 /** The wait after a fault of the store, in milliseconds. */
 const STORE_RETRY_MS = 1000;
+/** The number of turns whose backoffs are kept. Beyond it, the oldest one is forgotten. */
+const MAX_BACKOFFS = 10_000;
 
 /** One worker of a host. */
 export class Worker {
@@ -100,7 +109,10 @@ export class Worker {
       while (!this.isStopped) {
         this.wake = new AbortController();
         const startedCount = await this.survivingFaults(() => this.startDueTurns());
-        if (once && startedCount === 0 && this.active.size === 0) break;
+        if (once && startedCount === 0 && this.active.size === 0) {
+          for (const turnId of this.backoffs.keys()) this.report(turnId);
+          break;
+        }
         await this.survivingFaults(() => this.waitForWork());
       }
       await Promise.all(this.active.values());
@@ -130,20 +142,31 @@ export class Worker {
     const { concurrency = DEFAULT_CONCURRENCY } = this.options;
     const now = clock.now();
     const heldSessions = new Set((await leases.list()).map(({ session }) => session));
+    const obsoleteTurns = new Set(this.backoffs.keys());
     let startedCount = 0;
     let after: DueTurn | undefined;
     while (this.active.size < concurrency && !this.isStopped) {
       const page = await dueTurns.list(now, PAGE_SIZE, after);
       for (const due of page) {
-        if (this.active.size >= concurrency) break;
-        if (heldSessions.has(due.session) || !this.isReady(due)) continue;
+        const isHeld = heldSessions.has(due.session);
+        // Another process continues the turn, so what is not yet reported is no problem.
+        if (!isHeld || this.isReported(due.turn)) obsoleteTurns.delete(due.turn);
+        if (this.active.size >= concurrency || isHeld || !this.isReady(due)) continue;
         this.start(due);
         startedCount += 1;
       }
-      if (page.length < PAGE_SIZE) break;
+      if (page.length < PAGE_SIZE) {
+        for (const turnId of obsoleteTurns) this.backoffs.delete(turnId);
+        break;
+      }
       after = page.at(-1);
     }
     return startedCount;
+  }
+
+  private isReported(turnId: string): boolean {
+    const reportedCodes = this.backoffs.get(turnId)?.reportedCodes;
+    return reportedCodes !== undefined && reportedCodes.length > 0;
   }
 
   private isReady({ session, turn }: DueTurn): boolean {
@@ -183,17 +206,26 @@ export class Worker {
   private backOff(
     turnId: string,
     sessionId: string,
-    problem: { readonly code: string; readonly message: string } | undefined,
+    error: { readonly code: string; readonly message: string } | undefined,
   ): void {
-    const { clock } = this.deps;
     const earlier = this.backoffs.get(turnId);
-    const attempts = problem === undefined ? 1 : (earlier?.attempts ?? 0) + 1;
-    const delayMs = Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), MAX_BACKOFF_MS);
-    const code = problem?.code ?? '';
-    this.backoffs.set(turnId, { attempts, until: clock.elapsed() + delayMs, code });
-    if (problem === undefined || earlier?.code === code) return;
-    const { message } = problem;
-    ignoringErrors(() => this.options.onProblem?.({ turnId, sessionId, code, message }));
+    const attempts = error === undefined ? 1 : (earlier?.attempts ?? 0) + 1;
+    const until = this.deps.clock.elapsed() + Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), MAX_BACKOFF_MS);
+    const problem = error && { turnId, sessionId, code: error.code, message: error.message };
+    this.backoffs.set(turnId, { attempts, until, problem, reportedCodes: earlier?.reportedCodes ?? [] });
+    if (this.backoffs.size > MAX_BACKOFFS) this.backoffs.delete(this.backoffs.keys().next().value ?? '');
+    // Another process may have the loop and continue the turn during the first wait.
+    if (attempts > 1 || error?.code !== 'LOOP_NOT_FOUND') this.report(turnId);
+  }
+
+  /** Reports the problem of the last attempt at a turn, once per error code. */
+  private report(turnId: string): void {
+    const backoff = this.backoffs.get(turnId);
+    const { problem, reportedCodes = [] } = backoff ?? {};
+    if (backoff === undefined || problem === undefined || reportedCodes.includes(problem.code)) return;
+    this.backoffs.set(turnId, { ...backoff, reportedCodes: [...reportedCodes, problem.code] });
+    const { onProblem = warnOfProblem } = this.options;
+    ignoringErrors(() => onProblem(problem));
   }
 
   /** Waits until a turn of this worker ends, the next turn is due, or the index is to be read again. */
@@ -205,4 +237,8 @@ export class Worker {
     const waitMs = Math.min(POLL_MS, nextDueAt === undefined ? POLL_MS : nextDueAt - now);
     await clock.sleep(Math.max(1, waitMs), wake.signal).catch(() => undefined);
   }
+}
+
+function warnOfProblem({ turnId, code, message }: WorkProblem): void {
+  process.emitWarning(`Turn ${turnId} is not continued here. ${code}: ${message}`, { type: 'RondoWarning', code });
 }

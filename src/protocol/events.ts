@@ -57,7 +57,7 @@ export interface ToolCallContent {
   readonly approvalStatus?: ApprovalStatus;
   /** The question for the approver: plain text of bounded length. */
   readonly approvalDescription?: string;
-  /** The id of the pending approval. Absent once it is answered or abandoned. */
+  /** The id of the approval, pending or answered. Absent for a call that needs no approval. */
   readonly approvalId?: string;
 }
 

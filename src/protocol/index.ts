@@ -10,6 +10,7 @@ export type {
   RecordedAnswer,
   StandingGrant,
 } from './approval.js';
+export { approvalText } from './approval-text.js';
 export type {
   Entry,
   EntryDraft,

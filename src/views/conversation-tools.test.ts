@@ -99,7 +99,7 @@ verifies('approval.depth', 'a pending approval is displayed on the tool call wit
   expect(calls.map(({ content }) => content)).toEqual([
     call,
     { ...call, ...request, approvalStatus: 'pending_approval' },
-    { ...call, approvalDescription: 'Run weather?', approvalStatus: 'approved' },
+    { ...call, ...request, approvalStatus: 'approved' },
   ]);
 });
 
@@ -125,6 +125,7 @@ verifies('approval.depth', 'an approval below a composite is displayed as the to
         {
           ...{ toolCallId: leaf, toolName: 'weather', args: { step: 0 } },
           ...{ approvalStatus: answer.approved ? 'approved' : 'rejected', approvalDescription: 'Run weather?' },
+          approvalId: approvalId(`${leaf}/0`),
         },
       ],
     ]);

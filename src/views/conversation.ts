@@ -295,7 +295,8 @@ export class Conversation {
     const displayed = toolUse?.envelope.content;
     // An effect of another name is not the tool itself, but something that its code does.
     const isEffectOfCall = call.name === toolName;
-    if (toolUse !== undefined && displayed !== undefined && isEffectOfCall && displayed.approvalId === undefined) {
+    const isFree = displayed?.approvalStatus !== 'pending_approval';
+    if (toolUse !== undefined && displayed !== undefined && isEffectOfCall && isFree) {
       toolUse.envelope = this.replaceEnvelope(toolUse.envelope, { ...displayed, args, ...status, approvalId });
       this.pendingApprovals.set(approvalId, toolUse);
       return;
@@ -313,11 +314,8 @@ export class Conversation {
     const toolUse = this.pendingApprovals.get(id);
     if (toolUse === undefined) return;
     this.pendingApprovals.delete(id);
-    const { approvalId: _, ...content } = toolUse.envelope.content;
-    toolUse.envelope = this.replaceEnvelope(toolUse.envelope, {
-      ...content,
-      approvalStatus: approved ? 'approved' : 'rejected',
-    });
+    const approvalStatus = approved ? 'approved' : 'rejected';
+    toolUse.envelope = this.replaceEnvelope(toolUse.envelope, { ...toolUse.envelope.content, approvalStatus });
   }
 
   private replaceEnvelope(

@@ -1,7 +1,7 @@
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { createRondo, LoopError } from 'rondo';
-import { chatHandler, chatSession, uiMessages } from 'rondo/ai-sdk';
+import { chatHandler, chatSession, toolKinds, uiMessages } from 'rondo/ai-sdk';
 import { support } from '../support.js';
 
 const rondo = await createRondo({ loops: [support] }); // SQLite in .rondo
@@ -24,7 +24,7 @@ app.post('/api/chat', (context) => chat(context.req.raw));
 app.get('/api/chat/:id/stream', (context) => chat(context.req.raw));
 app.get('/api/chat/:id', async (context) => {
   const session = await chatSession(rondo, { chatId: context.req.param('id'), principal: context.get('user') });
-  return context.json(uiMessages(await rondo.events(session)));
+  return context.json(uiMessages(await rondo.events(session), { kindOf: toolKinds(rondo, support) }));
 });
 
 app.use('/api/approvals/*', async (context, next) => {

@@ -6,7 +6,7 @@ import { hostOf } from '../../../spec/support/host-fixture.js';
 import { agentDef, modelOf, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { tool } from '../../protocol/tool.js';
-import { toolKinds } from '../../surfaces/ai-sdk/chat.js';
+import { toolKinds } from '../../surfaces/ai-sdk/tool-kinds.js';
 import { defineLoop } from '../define.js';
 import { defineAgent } from '../define-agent.js';
 

@@ -14,9 +14,10 @@ import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
-import { chatHandler, toolKinds } from './chat.js';
+import { chatHandler } from './chat.js';
 import type { UiChunk } from './chunk.js';
 import { uiMessages } from './message.js';
+import { toolKinds } from './tool-kinds.js';
 
 const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const readMessage = (chunks: readonly UiChunk[], message?: UIMessage): Promise<UIMessage> =>

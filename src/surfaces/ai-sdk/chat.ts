@@ -8,8 +8,9 @@
 import { compositeId, isWellFormed } from '../../base/composite-id.js';
 import { LoopError } from '../../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
+import { ignoringErrors } from '../../host/session-feed.js';
 import type { Clock } from '../../journal/clock.js';
-import { type DefinedLoop, innerLoopOf, toolNameIn } from '../../loops/defined-loop.js';
+import type { DefinedLoop } from '../../loops/defined-loop.js';
 import { CODE_ORIGIN } from '../../loops/origin.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { TurnResult } from '../../protocol/trace.js';
@@ -18,9 +19,11 @@ import { type ChatAccess, chatSession } from './chat-session.js';
 import type { UiChunk } from './chunk.js';
 import type { ChunkStreamOptions, ReaderProgress } from './chunk-log.js';
 import { type HostOption, hostOf } from './host-option.js';
+import { warnOfError } from './operator-problem.js';
 import { HttpProblem, problemResponse } from './problem.js';
 import { createRequestCheck } from './request-origin.js';
-import type { ErrorFormatter, ToolKindLookup } from './tool-calls.js';
+import type { ErrorFormatter } from './tool-calls.js';
+import { toolKinds } from './tool-kinds.js';
 import { type ChatHost, type ChatRunOptions, TurnStream } from './turn-stream.js';
 
 /** Options of `chatHandler`. */
@@ -52,10 +55,15 @@ export interface ChatOptions {
   readonly approvers?: readonly string[];
   /**
    * Returns the text that users see for an error.
-   * @default the general meaning of the error code
+   * @default the general meaning of the error code, or that the chat cannot continue at the moment
    */
   readonly errorText?: ErrorFormatter;
-  /** Receives internal errors. Clients see only that the server failed. */
+  /**
+   * Receives what an operator must fix: internal errors, and a LoopError with `data.turnId` for a turn that cannot
+   * continue or failed, such as `REPLAY_MISMATCH`, `LOOP_NOT_FOUND` or `BACKEND_FAILED`. Clients see only
+   * the text of `errorText`. Errors that it throws are ignored.
+   * @default a warning of the process, which Node prints to stderr
+   */
   readonly onError?: (thrown: unknown) => void;
   /**
    * True if a turn is cancelled when its last reader disconnects.
@@ -127,35 +135,16 @@ export function chatHandler(options: ChatOptions): ChatHandler {
   const host = hostOf(options.host);
   // A turn of an earlier process can only be continued with a registered agent.
   if (typeof options.agent !== 'string') host.registry.add(options.agent, CODE_ORIGIN);
-  const server = new ChatServer({ ...options, host });
+  const { onError = warnOfError } = options;
+  const report = (thrown: unknown): void => ignoringErrors(() => onError(thrown));
+  const server = new ChatServer({ ...options, host, onError: report });
   return async (request) => {
     try {
       return await server.serve(request);
     } catch (thrown) {
-      if (!(thrown instanceof HttpProblem)) options.onError?.(thrown);
+      if (!(thrown instanceof HttpProblem)) report(thrown);
       return problemResponse(thrown);
     }
-  };
-}
-
-/**
- * Returns the lookup for the tools and handoffs of an agent. Pass it to `uiMessages` as `kindOf`, so that a loaded
- * history has the same parts as the stream had.
- *
- * @example uiMessages(envelopes, { kindOf: toolKinds(rondo, support) })
- */
-export function toolKinds(host: HostOption<Pick<ChatHost, 'registry'>>, agent: string | DefinedLoop): ToolKindLookup {
-  const { registry } = hostOf(host);
-  const registered = typeof agent === 'string' ? registry.find(agent) : undefined;
-  const definedLoop = typeof agent === 'string' ? registered?.definedLoop : agent;
-  const spec = (registered ?? definedLoop)?.definition.composite?.agent;
-  const idsByName = (ids: readonly string[] = []): ReadonlyMap<string, string> =>
-    new Map(ids.map((id) => [toolNameIn(definedLoop, id), id]));
-  const [tools, handoffs] = [idsByName(spec?.tools), idsByName(spec?.handoffs)];
-  return (name) => {
-    if (handoffs.has(name)) return 'handoff';
-    const id = tools.get(name);
-    return id === undefined ? undefined : (innerLoopOf(definedLoop, id) ?? registry.find(id))?.definition.kind;
   };
 }
 
@@ -168,6 +157,7 @@ interface AdmittedChat {
 /** The options of a handler with its host. */
 interface ServerOptions extends ChatOptions {
   readonly host: ChatHost;
+  readonly onError: (thrown: unknown) => void;
 }
 
 /** Serves the requests of one handler and shares the streams of running turns among readers. */
@@ -326,7 +316,7 @@ class ChatServer {
     if (active !== undefined) return active;
     const { host, agent, errorText, onError } = this.options;
     const chunkOptions = { kindOf: toolKinds(host, agent), ...(errorText !== undefined && { errorText }) };
-    const stream = new TurnStream(sessionId, host, chunkOptions, (thrown) => onError?.(thrown));
+    const stream = new TurnStream(sessionId, host, chunkOptions, onError);
     this.turnStreams.set(key, stream);
     const remove = (): void => void this.turnStreams.delete(key);
     stream.run(runTurn, turnId).then(remove, remove);

@@ -3,23 +3,25 @@
  * the same chunks as a live turn, so a loaded message equals the streamed one. A turn becomes a user message, if it has
  * a prompt, and an assistant message, if it has output.
  */
-import type { ApprovalStatus, EventEnvelope } from '../../protocol/events.js';
+import type { EventEnvelope, ToolCallContent } from '../../protocol/events.js';
 import type { Json } from '../../protocol/json.js';
 import type { DataChunk, UiChunk } from './chunk.js';
 import { turnIdOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
 
-interface AnsweredApproval<A extends boolean> {
+interface RequestedApproval {
   readonly id: string;
+  /** The question for the approver; see `approvalText`. */
+  readonly descriptor?: { readonly description: string };
+}
+
+interface AnsweredApproval<A extends boolean> extends RequestedApproval {
   readonly approved: A;
 }
 
 /** The state of a tool call. */
 type ToolPartState =
   | { readonly state: 'input-available' }
-  | {
-      readonly state: 'approval-requested';
-      readonly approval: { readonly id: string; readonly descriptor?: { readonly description: string } };
-    }
+  | { readonly state: 'approval-requested'; readonly approval: RequestedApproval }
   | { readonly state: 'approval-responded'; readonly approval: AnsweredApproval<boolean> }
   | { readonly state: 'output-available'; readonly output: Json; readonly approval?: AnsweredApproval<true> }
   | { readonly state: 'output-error'; readonly errorText: string; readonly approval?: AnsweredApproval<true> }
@@ -76,11 +78,7 @@ interface ToolPartDraft {
   readonly output?: Json;
   readonly errorText?: string;
   readonly toolMetadata?: { streamedOutput: string };
-  readonly approval?: {
-    readonly id: string;
-    readonly approved?: boolean;
-    readonly descriptor?: { readonly description: string };
-  };
+  readonly approval?: RequestedApproval & { readonly approved?: boolean };
 }
 
 /** Builds the user message and the assistant message of one turn. */
@@ -102,7 +100,7 @@ class TurnMessages {
     this.chunks.addEnvelope(envelope);
     if (envelope.type !== 'tool-call') return;
     const partId = this.chunks.partIdOf(envelope.id);
-    if (partId !== undefined) this.recordAnswer(partId, envelope.content.approvalStatus);
+    if (partId !== undefined) this.recordAnswer(partId, envelope.content);
   }
 
   toMessages(): UiMessage[] {
@@ -160,10 +158,15 @@ class TurnMessages {
   }
 
   /** Adds the answer of an approval. A tool call without a result changes its state; one with a result keeps it. */
-  private recordAnswer(toolCallId: string, status: ApprovalStatus | undefined): void {
-    if (status !== 'approved' && status !== 'rejected') return;
+  private recordAnswer(
+    toolCallId: string,
+    { approvalStatus, approvalId, approvalDescription: description }: ToolCallContent,
+  ): void {
+    if (approvalStatus !== 'approved' && approvalStatus !== 'rejected') return;
     const part = this.findTool(toolCallId);
-    const approval = { id: part?.approval?.id ?? toolCallId, approved: status === 'approved' };
+    const descriptor = description === undefined ? {} : { descriptor: { description } };
+    const id = approvalId ?? part?.approval?.id ?? toolCallId;
+    const approval = { id, ...descriptor, approved: approvalStatus === 'approved' };
     const isOpen = part?.state === 'input-available' || part?.state === 'approval-requested';
     this.updateTool(toolCallId, { ...(isOpen && { state: 'approval-responded' }), approval });
   }

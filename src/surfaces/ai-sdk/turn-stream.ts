@@ -10,6 +10,7 @@ import type { LiveDelta } from '../../protocol/live.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import type { TraceEvent, TurnResult, TurnStatus } from '../../protocol/trace.js';
 import { ChunkLog } from './chunk-log.js';
+import { describeThrown, operatorErrorOf, withTurnId } from './operator-problem.js';
 import { turnIdOf, UiChunks, type UiChunksOptions } from './ui-chunks.js';
 
 /** The turn that a user message starts. */
@@ -66,7 +67,7 @@ export class TurnStream {
   /** True if the last reader has left and the turn is to be cancelled. */
   private isAbandoned = false;
 
-  /** `onError` receives internal errors, which must not be sent to clients. */
+  /** `onError` receives what an operator must fix, which must not be sent to clients. It does not throw. */
   constructor(sessionId: string, host: ChatHost, options: UiChunksOptions, onError: (thrown: unknown) => void) {
     this.sessionId = sessionId;
     this.host = host;
@@ -93,10 +94,12 @@ export class TurnStream {
       // The call id of a turn's first event contains the turn id.
       const result = await runTurn({ onEvent: ({ callId }) => this.identifyTurn(turnIdOf(callId)) });
       this.identifyTurn(result.turnId);
+      const operatorError = operatorErrorOf(result);
+      if (operatorError !== undefined) this.onError(operatorError);
       this.chunks.end(result);
     } catch (thrown) {
-      this.onError(thrown);
-      this.chunks.fail();
+      this.onError(withTurnId(thrown, this.currentTurnId));
+      this.chunks.fail(describeThrown(thrown));
     } finally {
       unsubscribe();
       this.log.end();

@@ -3,11 +3,11 @@
  * The chunks make the same message whether the turn is streamed live or converted later from the journal. An envelope
  * (an event with an id) may be added repeatedly; it is converted once, apart from changes of its approval.
  */
-import { errorCodes } from '../../base/errors.js';
 import type { ChildGenerationContent, EventEnvelope, EventEnvelopeOf } from '../../protocol/events.js';
 import type { LiveDelta } from '../../protocol/live.js';
 import type { PendingItem, TurnResult } from '../../protocol/trace.js';
 import type { AgentData, UiChunk } from './chunk.js';
+import { genericErrorText, isFaultCode } from './operator-problem.js';
 import { TextPartWriter } from './text-part-writer.js';
 import { type ErrorFormatter, ToolCalls, type ToolKindLookup } from './tool-calls.js';
 
@@ -20,7 +20,7 @@ export interface UiChunksOptions {
   readonly kindOf?: ToolKindLookup;
   /**
    * Returns the text that users see for an error. Error messages may contain confidential data.
-   * @default the general meaning of the error code
+   * @default the general meaning of the error code, or that the chat cannot continue at the moment
    */
   readonly errorText?: ErrorFormatter;
 }
@@ -32,10 +32,6 @@ export type ChunkSink = (chunk: UiChunk, step: number) => void;
 export function turnIdOf(generationId: string): string {
   return generationId.split('/', 1)[0] ?? '';
 }
-
-/** Returns the general meaning of an error code, which discloses no details. */
-const genericErrorText: ErrorFormatter = ({ code }) =>
-  Object.hasOwn(errorCodes, code) ? errorCodes[code as keyof typeof errorCodes].meaning : 'An error occurred.';
 
 /**
  * Converts the envelopes, deltas and result of one turn to chunks.
@@ -108,8 +104,9 @@ export class UiChunks {
     const pending = result.status === 'paused' ? result.pending : [];
     if (result.status === 'ok' && (this.calls.isStepDone || !this.text.hasText))
       this.emitAnswer((result.output as { text?: unknown } | null)?.text);
-    const hasError = status === 'error' || status === 'cancelled';
-    if (status === 'ok' || hasError) this.calls.settleOpenCalls(status === 'ok');
+    // A turn that cannot continue is still open, and so are its calls.
+    const hasFailed = result.status === 'error' && !isFaultCode(result.error.code);
+    if (status === 'ok' || status === 'cancelled' || hasFailed) this.calls.settleOpenCalls(status === 'ok');
     for (const item of pending) this.emitPendingItem(item);
     this.closeStep();
     const needsApproval = pending.some(({ kind }) => kind === 'approval');
@@ -118,10 +115,10 @@ export class UiChunks {
     else this.emit({ type: 'finish', finishReason: status === 'ok' ? 'stop' : needsApproval ? 'tool-calls' : 'other' });
   }
 
-  /** Finishes the message with an internal error. The state of the turn does not change. */
-  fail(): void {
+  /** Finishes the message with an error that leaves the state of the turn as it is. */
+  fail(error: Parameters<ErrorFormatter>[0] = { code: 'STORE_FAILED', message: '' }): void {
     this.closeStep();
-    this.emit({ type: 'error', errorText: this.errorText({ code: 'STORE_FAILED', message: '' }) });
+    this.emit({ type: 'error', errorText: this.errorText(error) });
   }
 
   private addOwnDelta(delta: LiveDelta): void {

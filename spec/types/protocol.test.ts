@@ -58,6 +58,7 @@ verifies('looops.export.protocol', 'rondo/protocol exports every name of its par
   expect(Object.keys(await import('../../src/protocol/index.js')).sort()).toEqual([
     'ApprovalRequiredError',
     'EVENT_TYPES',
+    'approvalText',
     'loopsTool',
     'tool',
   ]);

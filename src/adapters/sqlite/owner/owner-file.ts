@@ -56,7 +56,7 @@ export function readOwnerFile(database: string): OwnerInfo | undefined {
 
 /** Returns when the last full check of the store began, in milliseconds since the epoch. Throws without an owner file. */
 export function lastCheckAt(database: string): number {
-  return lstatSync(ownerFilePath(database)).mtimeMs;
+  return Math.round(lstatSync(ownerFilePath(database)).mtimeMs);
 }
 
 /** Reads a small regular file. Throws if it is a symlink, too large, or not private to this user. */

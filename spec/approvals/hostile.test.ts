@@ -5,12 +5,13 @@ import type { Json } from '../../src/protocol/json.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import { answerOutcome, type RandomSource, randomFrom, SEED, within } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
+import { repetitions } from '../support/repetitions.js';
 import { agentDef } from '../support/scripted-agents.js';
 import { errorOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 import { type HostileReply, hostileModel, hostileReply } from './hostility.js';
 
-const REPLIES = 10_000;
+const REPLIES = repetitions(10_000);
 const ROUNDS = 8;
 
 const INPUT_SCHEMA = {

@@ -5,6 +5,7 @@ import { expect } from 'vitest';
 import { parseDefinitionText } from '../../src/adapters/files/parse-definition.js';
 import { LoopError } from '../../src/base/errors.js';
 import { parseDefinition } from '../../src/loops/definition/definition.js';
+import { repetitions } from '../support/repetitions.js';
 import { verifies } from '../verifies.js';
 import {
   asToml,
@@ -19,7 +20,7 @@ import {
 import { hugeTexts } from './huge-texts.js';
 
 const SEED = Number(process.env.RONDO_SEED ?? 1);
-const CASES = 10_000;
+const CASES = repetitions(10_000);
 const SLOW_MS = 1000;
 
 /** Returns the CPU time, which does not depend on other work of the machine. */

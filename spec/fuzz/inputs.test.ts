@@ -5,6 +5,7 @@ import { expect } from 'vitest';
 import { errorCodes } from '../../src/base/errors.js';
 import type { ResultError, TurnResult } from '../../src/protocol/trace.js';
 import { composite, hostOf, prompt, tool } from '../support/host-fixture.js';
+import { repetitions } from '../support/repetitions.js';
 import { errorOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
@@ -106,7 +107,7 @@ verifies(
     const host = hostOf(loops);
     const names = loops.map(({ id }: { id?: string }) => id ?? '');
     const counts = new Map<string, number>();
-    const samples = fc.sample(inputs, { seed, numRuns: 10_000 });
+    const samples = fc.sample(inputs, { seed, numRuns: repetitions(10_000) });
     for (const [index, input] of [...hostileInputs.flatMap((one) => [one, one, one, one]), ...samples].entries()) {
       const result = await host.run({ loop: names[index % names.length] ?? '', input });
       expect(problemOf(result), `seed ${seed}, input ${index}`).toBeUndefined();

@@ -10,9 +10,10 @@ import { expect } from 'vitest';
 import { openSqlite } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/index.js';
 import { type ReportedEffect, seededRandom, startEffectSink } from '../../src/testing/index.js';
+import { repetitions } from '../support/repetitions.js';
 import { verifies } from '../verifies.js';
 
-const KILLS = Number(process.env.RONDO_KILLS ?? 300);
+const KILLS = repetitions(300, 'RONDO_KILLS');
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url));
 const sinkFile = fileURLToPath(new URL('../../dist/testing/effect-sink.js', import.meta.url));
 

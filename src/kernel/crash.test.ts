@@ -1,5 +1,6 @@
 /** Crashes at every append of random programs: the finished journal equals that of a run without a crash. */
 import { expect } from 'vitest';
+import { repetitions } from '../../spec/support/repetitions.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
@@ -218,7 +219,7 @@ async function driveAsWorker({ inner: store, auditor, clock, steps, layers }: Wo
   throw new Error('The program does not end within 200 rounds.');
 }
 
-const PROGRAMS = Number(process.env.RONDO_PROGRAMS ?? 2000);
+const PROGRAMS = repetitions(2000, 'RONDO_PROGRAMS');
 
 verifies(
   'kernel.crash',

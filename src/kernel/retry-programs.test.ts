@@ -1,5 +1,6 @@
 /** Retries of random programs: after an outage, a retried program ends like one that never failed. */
 import { expect } from 'vitest';
+import { repetitions } from '../../spec/support/repetitions.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
@@ -110,7 +111,7 @@ async function failedWorld(seed: number): Promise<World | undefined> {
   return status === 'error' ? world : undefined;
 }
 
-const PROGRAMS = Number(process.env.RONDO_PROGRAMS ?? 600);
+const PROGRAMS = repetitions(600, 'RONDO_PROGRAMS');
 const repeated = (names: readonly string[]): readonly string[] => names.filter((name, i) => names.indexOf(name) !== i);
 
 verifies(

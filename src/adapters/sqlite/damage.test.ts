@@ -11,11 +11,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { repetitions } from '../../../spec/support/repetitions.js';
 import { verifies } from '../../../spec/verifies.js';
 import { openSqlite } from './index.js';
 
 const seed = Number(process.env.RONDO_DAMAGE_SEED ?? 20_261_115);
-const count = Number(process.env.RONDO_DAMAGE_COUNT ?? 5000);
+const count = repetitions(5000, 'RONDO_DAMAGE_COUNT');
 
 const builtStore = new URL('../../../dist/adapters/sqlite/index.js', import.meta.url).href;
 const script = fileURLToPath(new URL('../../../spec/support/damage-process.mjs', import.meta.url));

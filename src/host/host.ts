@@ -110,7 +110,7 @@ export class Host {
       },
     });
     this.peers = new PeerHosts(store.leases, ids, this.servePeers());
-    const { closing } = turns;
+    const closing = (): AbortSignal => turns.closing;
     this.sessionQueues = new SessionQueues(store.leases, closing, (request, send) => this.peers.answer(request, send));
     this.actions = new SessionActions({
       archive: this.archive,

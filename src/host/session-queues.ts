@@ -23,17 +23,17 @@ interface SessionTask<T> {
 export class SessionQueues {
   private readonly leases: Leases;
   private readonly answerPeer: LeaseHolder['handleRequest'];
-  private readonly closing: AbortSignal;
+  private readonly closing: () => AbortSignal;
   /** The last queued task of each session that has one. */
   private readonly lastTasks = new Map<string, Promise<unknown>>();
   /** The tasks that run under a lease of this process, by session. */
   private activeTasks: Map<string, Promise<unknown>> | undefined;
 
   /**
-   * `answerPeer` answers requests of other processes for the sessions that this process holds. When `closing` is
+   * `answerPeer` answers requests of other processes for the sessions that this process holds. When the signal of `closing` is
    * aborted, tasks that wait for another process end with SESSION_CLOSED.
    */
-  constructor(leases: Leases, closing: AbortSignal, answerPeer: LeaseHolder['handleRequest']) {
+  constructor(leases: Leases, closing: () => AbortSignal, answerPeer: LeaseHolder['handleRequest']) {
     this.leases = leases;
     this.closing = closing;
     this.answerPeer = answerPeer;
@@ -91,7 +91,7 @@ export class SessionQueues {
     let lease: Lease | undefined = await firstAttempt;
     while (lease === undefined) {
       if (task.whileHeldElsewhere === undefined) return undefined as T;
-      await untilClosed(task.whileHeldElsewhere(), this.closing);
+      await untilClosed(task.whileHeldElsewhere(), this.closing());
       lease = await this.acquireLease(task);
     }
     try {

@@ -66,7 +66,8 @@ export class TurnRunner {
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
   private isClosed = false;
-  private readonly closed = new AbortController();
+  /** Created on first use: most hosts never wait for another process. */
+  private closingController: AbortController | undefined;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
     const { clock, registry, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
@@ -141,7 +142,9 @@ export class TurnRunner {
 
   /** Aborted by `close`. */
   get closing(): AbortSignal {
-    return this.closed.signal;
+    this.closingController ??= new AbortController();
+    if (this.isClosed) this.closingController.abort();
+    return this.closingController.signal;
   }
 
   /**
@@ -150,7 +153,7 @@ export class TurnRunner {
    */
   async close(): Promise<void> {
     this.isClosed = true;
-    this.closed.abort();
+    this.closingController?.abort();
     await Promise.allSettled([...this.running.values()].map((turn) => turn.session?.close()));
   }
 

@@ -9,8 +9,8 @@ const POLL_MS = 250;
 
 interface TurnWaiterDeps {
   readonly clock: Clock;
-  /** Aborted when the host is closed. A wait then ends with SESSION_CLOSED. */
-  readonly closing: AbortSignal;
+  /** Returns the signal that is aborted when the host is closed. A wait then ends with SESSION_CLOSED. */
+  readonly closing: () => AbortSignal;
   status(turnId: string): Promise<TurnStatus>;
   /** Returns the result of a turn that has ended or is paused; undefined for any other. */
   result(turnId: string): Promise<TurnResult | undefined>;
@@ -33,7 +33,7 @@ export class TurnWaiter {
   async restingResult(turnId: string): Promise<TurnResult | undefined> {
     const { status, result, followTurn, closing } = this.deps;
     while ((await status(turnId)).status === 'running')
-      await untilClosed(followTurn(sessionIdOf(turnId), turnId), closing);
+      await untilClosed(followTurn(sessionIdOf(turnId), turnId), closing());
     return result(turnId);
   }
 
@@ -43,7 +43,7 @@ export class TurnWaiter {
     for (;;) {
       const result = await this.restingResult(turnId);
       if (result !== undefined) return result;
-      await untilClosed(clock.sleep(POLL_MS, closing), closing);
+      await untilClosed(clock.sleep(POLL_MS, closing()), closing());
     }
   }
 }

@@ -45,14 +45,14 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     if (mismatch !== undefined) await mismatch;
     const result = completeCall(scope, loop, output);
     // guard: quick-call-outlasts-body
-    if (scope.isUnused) caller?.endStepLater();
+    if (scope.isUnused) void caller?.endStepLater();
     else caller?.endStep();
     return result;
   } catch (thrown) {
     // guard: refused-call-outlasts-body
     await NEXT_MICROTASK;
     if (run.isOver) return await neverSettles();
-    caller?.endStepLater();
+    void caller?.endStepLater();
     throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;
   }
 }

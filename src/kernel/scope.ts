@@ -44,7 +44,6 @@ export class KernelScope implements LayerScope, Step {
   private isBusy = false;
   /** The promise of the last step if it was a record. It may settle before a body that does not await it ends. */
   private lastRecord: Promise<unknown> | undefined;
-  private endLater: (() => void) | undefined;
   /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
   private refusedStepCount = 0;
 
@@ -173,9 +172,10 @@ export class KernelScope implements LayerScope, Step {
    * Marks the current step as ended one microtask later, which is still before a body that awaits it continues. A body
    * that returned without awaiting a step that ends at once is noticed in between.
    */
-  endStepLater(): void {
-    this.endLater ??= () => this.endStep();
-    void NEXT_MICROTASK.then(this.endLater);
+  async endStepLater(): Promise<void> {
+    // A closure that is kept for later calls would be allocated in the old generation and keep finished sessions alive.
+    await undefined;
+    this.endStep();
   }
 
   /** Marks the current step as ended: the next one may start. */

@@ -9,7 +9,7 @@ import { linkLoop } from '../loops/link.js';
 import type { RegisteredLoop, Registry } from '../loops/registry.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
-import type { TurnResult, TurnStatus } from '../protocol/trace.js';
+import type { TurnResult } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
@@ -70,23 +70,20 @@ export class Host {
   readonly registry: Registry;
   /** Reads turns, traces, approvals and events, of running turns too. */
   readonly archive: Archive;
-  /** Waits for the results of turns that other processes run. */
-  readonly waiter: TurnWaiter;
   private readonly options: HostOptions;
-  private readonly providers: NonNullable<HostOptions['providers']>;
   private readonly turns: TurnRunner;
   private readonly subscriptions: Subscriptions;
   private readonly sessionQueues: SessionQueues;
   private readonly peers: PeerHosts;
   private readonly actions: SessionActions;
   private readonly pinned: PinnedTurns;
-  private readonly workers = new Set<Worker>();
+  private createdWaiter: TurnWaiter | undefined;
+  private workers: Set<Worker> | undefined;
 
   constructor(options: HostOptions) {
     const { store, registry, clock, ids } = options;
     assertBuild(options.build);
     this.options = options;
-    this.providers = options.providers ?? new Map();
     this.registry = registry;
     const turns = new TurnRunner(options, () => this.subscriptions);
     this.turns = turns;
@@ -110,8 +107,11 @@ export class Host {
       },
     });
     this.peers = new PeerHosts(store.leases, ids, this.servePeers());
-    const closing = (): AbortSignal => turns.closing;
-    this.sessionQueues = new SessionQueues(store.leases, closing, (request, send) => this.peers.answer(request, send));
+    this.sessionQueues = new SessionQueues(
+      store.leases,
+      () => turns.closing,
+      (request, send) => this.peers.answer(request, send),
+    );
     this.actions = new SessionActions({
       archive: this.archive,
       sessionQueues: this.sessionQueues,
@@ -125,14 +125,13 @@ export class Host {
       resume: (turnId) => this.resume(turnId),
     });
     this.pinned = new PinnedTurns(options, this.archive, turns);
-    this.waiter = new TurnWaiter({
-      clock,
-      closing,
-      status: async (turnId) => (await this.archive.status(turnId))[0] as TurnStatus,
-      result: (turnId) => this.archive.restingResult(turnId),
-      followTurn: (sessionId, turnId) =>
-        this.peers.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {}),
-    });
+  }
+
+  /** Waits for the results of turns that other processes run. */
+  get waiter(): TurnWaiter {
+    const { clock } = this.options;
+    this.createdWaiter ??= new TurnWaiter(this.archive, this.peers, clock, () => this.turns.closing);
+    return this.createdWaiter;
   }
 
   private servePeers(): ReturnType<typeof servePeerRequests> {
@@ -172,7 +171,7 @@ export class Host {
       request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
     const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
       const linked = linkLoop(this.registry, registered);
-      const unknownModel = unknownModelInLinked(linked, this.providers);
+      const unknownModel = unknownModelInLinked(linked, this.options.providers);
       if (unknownModel !== undefined) return this.refusedResult(identity, unknownModel);
       const pinned = pin(linked, this.options.build);
       // A session that is created here has no earlier entries.
@@ -233,8 +232,7 @@ export class Host {
       await this.turns.reopen(sessionId, turnId, keys);
       return this.continueTurn(await this.archive.get(turnId), options);
     };
-    const whileHeldElsewhere = (): Promise<void> =>
-      this.peers.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {});
+    const whileHeldElsewhere = (): Promise<void> => this.peers.whenFinished(sessionId, turnId);
     return this.sessionQueues.run({ sessionId, turnId, perform, whileHeldElsewhere }).catch((thrown) => {
       throw faultWithTurn(thrown, turnId);
     });
@@ -260,8 +258,9 @@ export class Host {
       },
       options,
     );
+    this.workers ??= new Set();
     this.workers.add(worker);
-    await worker.run().finally(() => this.workers.delete(worker));
+    await worker.run().finally(() => this.workers?.delete(worker));
   }
 
   /**
@@ -269,7 +268,7 @@ export class Host {
    * a later `resume`, in any process, continues them. Waits at most `timeoutMs` for effects, and not for other processes.
    */
   async close({ timeoutMs = DEFAULT_CLOSE_MS }: { readonly timeoutMs?: number } = {}): Promise<void> {
-    for (const worker of this.workers) worker.stop();
+    for (const worker of this.workers ?? []) worker.stop();
     const timeout = new AbortController();
     const isLate = this.options.clock.sleep(timeoutMs, timeout.signal).catch(() => undefined);
     await Promise.race([this.turns.close(), isLate]);
@@ -358,7 +357,7 @@ export class Host {
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
     if (typeof loop === 'string') return this.registry.find(loop, version);
-    const unknownModel = unknownModelIn(loop, this.providers);
+    const unknownModel = unknownModelIn(loop, this.options.providers);
     if (unknownModel !== undefined) throw unknownModel;
     return this.registry.add(loop);
   }

@@ -103,6 +103,11 @@ export class PeerHosts {
     await this.leases.request(request.sessionId, request as unknown as Json, options);
   }
 
+  /** Resolves when the process that runs a turn has finished with it or has exited; at once if none runs it. */
+  whenFinished(sessionId: string, turnId: string): Promise<void> {
+    return this.followTurn({ verb: 'follow', sessionId, turnId, events: 0, live: false }, () => {});
+  }
+
   /**
    * Returns the entries of a running turn, from sequence number `from` on, from the process that holds its session.
    * Some may not be stored yet. Returns an empty list if no process holds the session or the reply is lost or late.

@@ -59,7 +59,9 @@ export function pin(linked: LinkedLoop, build: string | undefined): PinnedLoop {
 function createPin(linked: LinkedLoop, build: string | undefined): PinnedLoop {
   const definitions = linked.definitions.map(pinnedDefinitionOf);
   const pinText = JSON.stringify(build === undefined ? { definitions } : { build, definitions });
-  return { ...linked, loop: { ...linked.loop, definitionDigest: digestOfText(pinText) }, pinText, build };
+  // The name of a loop that can be called like a function is not enumerable.
+  const loop = { ...linked.loop, name: linked.loop.name, definitionDigest: digestOfText(pinText) };
+  return { ...linked, loop, pinText, build };
 }
 
 function pinnedDefinitionOf({

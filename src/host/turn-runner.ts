@@ -169,8 +169,7 @@ export class TurnRunner {
   ): Promise<Session> {
     const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH, errorStacks } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    const redaction = errorStacks === undefined ? {} : { errorStacks };
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth, ...redaction });
+    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth, errorStacks });
   }
 
   /**

@@ -1,29 +1,27 @@
 /** Waits for turns that other processes run or will continue, without running them. */
 import type { Clock } from '../journal/clock.js';
-import type { TurnResult, TurnStatus } from '../protocol/trace.js';
+import type { TurnResult } from '../protocol/trace.js';
+import type { Archive } from './archive.js';
+import type { PeerHosts } from './peers.js';
 import { sessionIdOf } from './turn-result.js';
 import { untilClosed } from './until-closed.js';
 
 /** How often a turn that no process runs is checked, in milliseconds. */
 const POLL_MS = 250;
 
-interface TurnWaiterDeps {
-  readonly clock: Clock;
-  /** Returns the signal that is aborted when the host is closed. A wait then ends with SESSION_CLOSED. */
-  readonly closing: () => AbortSignal;
-  status(turnId: string): Promise<TurnStatus>;
-  /** Returns the result of a turn that has ended or is paused; undefined for any other. */
-  result(turnId: string): Promise<TurnResult | undefined>;
-  /** Resolves when the process that runs the turn has finished with it or has exited. */
-  followTurn(sessionId: string, turnId: string): Promise<void>;
-}
-
 /** Waits for the results of turns. */
 export class TurnWaiter {
-  private readonly deps: TurnWaiterDeps;
+  private readonly archive: Archive;
+  private readonly peers: PeerHosts;
+  private readonly clock: Clock;
+  private readonly closing: () => AbortSignal;
 
-  constructor(deps: TurnWaiterDeps) {
-    this.deps = deps;
+  /** A wait ends with SESSION_CLOSED when the signal of `closing` is aborted. */
+  constructor(archive: Archive, peers: PeerHosts, clock: Clock, closing: () => AbortSignal) {
+    this.archive = archive;
+    this.peers = peers;
+    this.clock = clock;
+    this.closing = closing;
   }
 
   /**
@@ -31,15 +29,15 @@ export class TurnWaiter {
    * interrupted. Throws TURN_NOT_FOUND.
    */
   async restingResult(turnId: string): Promise<TurnResult | undefined> {
-    const { status, result, followTurn, closing } = this.deps;
-    while ((await status(turnId)).status === 'running')
-      await untilClosed(followTurn(sessionIdOf(turnId), turnId), closing());
-    return result(turnId);
+    const { archive, peers, closing } = this;
+    while ((await archive.status(turnId))[0]?.status === 'running')
+      await untilClosed(peers.whenFinished(sessionIdOf(turnId), turnId), closing());
+    return archive.restingResult(turnId);
   }
 
   /** Waits until some process has ended or paused the turn, and returns its result. Throws TURN_NOT_FOUND. */
   async waitForResult(turnId: string): Promise<TurnResult> {
-    const { clock, closing } = this.deps;
+    const { clock, closing } = this;
     for (;;) {
       const result = await this.restingResult(turnId);
       if (result !== undefined) return result;

@@ -7,6 +7,8 @@ import type { ModelProvider } from '../loops/model.js';
 
 type Providers = ReadonlyMap<string, ModelProvider>;
 
+const NO_PROVIDERS: Providers = new Map();
+
 /** The loops that were checked without a finding, and the providers that they were checked against. */
 const checkedLoops = new WeakMap<DefinedLoop | LinkedLoop, Providers>();
 
@@ -14,7 +16,7 @@ const checkedLoops = new WeakMap<DefinedLoop | LinkedLoop, Providers>();
  * Returns DEFINITION_INVALID if a loop in code, or a loop that it was given as an object, names a backend that the
  * providers do not have; undefined if there is none.
  */
-export function unknownModelIn(loop: DefinedLoop, providers: Providers): LoopError | undefined {
+export function unknownModelIn(loop: DefinedLoop, providers: Providers = NO_PROVIDERS): LoopError | undefined {
   if (checkedLoops.get(loop) === providers) return undefined;
   const { definition, innerLoops = [] } = loop;
   const error = unknownBackendError({ definition, definedLoop: loop }, providers.keys(), `"${definition.id}"`);
@@ -24,7 +26,7 @@ export function unknownModelIn(loop: DefinedLoop, providers: Providers): LoopErr
 }
 
 /** The same for everything that a linked loop consists of. */
-export function unknownModelInLinked(linked: LinkedLoop, providers: Providers): LoopError | undefined {
+export function unknownModelInLinked(linked: LinkedLoop, providers: Providers = NO_PROVIDERS): LoopError | undefined {
   if (checkedLoops.get(linked) === providers) return undefined;
   const found = firstError(linked.definitions, (part) =>
     unknownBackendError(part, providers.keys(), part.origin.file ?? `"${part.definition.id}"`),

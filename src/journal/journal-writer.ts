@@ -47,7 +47,7 @@ interface JournalWriterCallbacks {
   /** Returns when a paused turn is due at the latest, apart from its timers. */
   readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
   /** Redacts or omits the stacks of errors before they are written. */
-  readonly errorStacks?: RedactStack;
+  readonly errorStacks?: RedactStack | undefined;
 }
 
 /** Returns the stack of an error as it is journaled; undefined to omit it. */
@@ -229,29 +229,24 @@ export class JournalWriter {
     const entries = this.buffer;
     const blobs = this.pendingBlobs;
     if (entries.length > 0) this.addRunningTurn();
-    const due = this.pendingDue;
+    const { session, claim } = this.deps;
+    const batch = new WrittenBatch(session, claim.fence, this.nextSeq - entries.length, entries, this.pendingDue);
     this.pendingDue = undefined;
     this.buffer = EMPTY_BUFFER.slice();
     this.pendingBlobs = undefined;
     this.bufferedBytes = 0;
-    const firstSeq = this.nextSeq - entries.length;
-    const append = (): Promise<void> => this.append(firstSeq, entries, blobs, due);
-    this.lastAppend = this.pendingAppends === 0 ? append() : this.lastAppend.then(append);
+    this.lastAppend =
+      this.pendingAppends === 0 ? this.append(batch, blobs) : this.lastAppend.then(() => this.append(batch, blobs));
     this.pendingAppends += 1;
   }
 
-  private async append(
-    firstSeq: number,
-    entries: NewEntry[],
-    blobs: Map<string, string> | undefined,
-    due: readonly DueChange[] | undefined,
-  ): Promise<void> {
+  private async append(batch: Batch, blobs: Map<string, string> | undefined): Promise<void> {
     // guard: nothing-appended-after-fault
     if (this.fault !== undefined) return;
-    const { session, store, claim } = this.deps;
+    const { session, store } = this.deps;
     try {
       if (blobs !== undefined) for (const [digest, text] of blobs) await store.blobs.put(session, digest, text);
-      await store.journal.append(new WrittenBatch(session, claim.fence, firstSeq, entries, due));
+      await store.journal.append(batch);
       this.pendingAppends -= 1;
     } catch (error) {
       this.fail(error);

@@ -5,13 +5,14 @@
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
+import { endStepLater, NEXT_MICROTASK, neverSettles } from '../base/microtasks.js';
+import { depthError, invalidNameError } from '../base/step-errors.js';
 import { CallCompletedEntry, CallStartedEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { depthError, type Step } from './run.js';
-import { NEXT_MICROTASK, neverSettles } from './run-attempt.js';
+import type { Step } from './run.js';
 import type { KernelScope } from './scope.js';
 
 /** A loop of any input and output type, without its body. */
@@ -39,20 +40,22 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     }
     // guard: full-queue-awaited
     if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
+    scope.awaitsSteps = loop.awaitsSteps === true;
     const output = await loop.body(value as I, scope);
     const mismatch = scope.close();
     // Never settles: the mismatch has ended the attempt.
     if (mismatch !== undefined) await mismatch;
     const result = completeCall(scope, loop, output);
+    // A body that returns without awaiting a call that ends at once is noticed before the call counts as ended.
     // guard: quick-call-outlasts-body
-    if (scope.isUnused) void caller?.endStepLater();
+    if (scope.isUnused && caller?.awaitsSteps === false) endStepLater(caller);
     else caller?.endStep();
     return result;
   } catch (thrown) {
     // guard: refused-call-outlasts-body
-    await NEXT_MICROTASK;
+    for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
     if (run.isOver) return await neverSettles();
-    void caller?.endStepLater();
+    caller?.endStep();
     throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;
   }
 }
@@ -99,8 +102,6 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   if (definitionDigest !== undefined) started.definitionDigest = definitionDigest;
   if (typeof bodyKind === 'string') started.bodyKind = bodyKind;
   if (refusal !== undefined) started.isInputInvalid = true;
-  // guard: started-turn-is-due
-  if (depth === 0) run.writer.setRunning(key, true);
   run.propose(lifetime, started, weight);
   scope.isCallStarted = true;
   if (depth === 0) run.applyToState(started);
@@ -137,9 +138,4 @@ function recordCallError({ run, key, lifetime, depth }: Step, thrown: unknown): 
   const errored = run.push(lifetime, { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() });
   if (depth === 0) run.applyToState(errored);
   return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);
-}
-
-function invalidNameError(key: string): LoopError {
-  const message = `The loop called at ${key} needs a name; its name and its version must be strings.`;
-  return new LoopError('VALUE_INVALID', message, { key });
 }

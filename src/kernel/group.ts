@@ -6,13 +6,14 @@
 
 import { LoopError, toLoopError } from '../base/errors.js';
 import { Lifetime } from '../base/lifetime.js';
+import { depthError } from '../base/step-errors.js';
 import type { NewEntry } from '../journal/new-entry.js';
 import { continuedBranches } from '../journal/replay-tree.js';
 import { cloneJson } from '../json/value.js';
 import type { Branch } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { depthError, type Run, type Step } from './run.js';
+import type { Run, Step } from './run.js';
 import type { KernelScope } from './scope.js';
 
 /** How many branches start together before those that are short may end. */

@@ -7,6 +7,7 @@
 
 import { type Fault, LoopError } from '../base/errors.js';
 import { Lifetime } from '../base/lifetime.js';
+import { neverSettles } from '../base/microtasks.js';
 import type { Clock } from '../journal/clock.js';
 import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
 
@@ -21,14 +22,6 @@ interface ParkedWait {
   readonly pending: PendingStep;
   readonly unsubscribe: () => void;
 }
-
-/** Returns a promise that never settles. It suspends a body without an error that the body could catch. */
-export function neverSettles(): Promise<never> {
-  return new Promise(() => {});
-}
-
-/** Resolved already: what awaits it continues one microtask later. */
-export const NEXT_MICROTASK: Promise<void> = Promise.resolve();
 
 /** The state of one attempt: its lifetime, its runnable branches, its parked waits and its outcome. */
 export class RunAttempt {

@@ -5,6 +5,7 @@
 
 import { Fault, LoopError, toStoreFault } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
+import { neverSettles } from '../base/microtasks.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { describeEntry, describeMismatch, equalsRecorded, type RequestedStep } from '../journal/describe-entry.js';
 import type { JournalReader } from '../journal/journal-reader.js';
@@ -17,7 +18,7 @@ import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer, PendingStep } from '../protocol/session.js';
-import { neverSettles, type RunAttempt } from './run-attempt.js';
+import type { RunAttempt } from './run-attempt.js';
 
 type EntryListener = (entry: Entry) => void;
 
@@ -54,12 +55,6 @@ export interface Step {
   readonly recorded: RecordedStep | undefined;
   /** The nesting depth of the scope that the step belongs to; 0 for the scope of a root call. */
   readonly depth: number;
-}
-
-/** Returns the error of a call or group that is nested too deep. It shows only the beginning of a long key. */
-export function depthError(key: string, limit: number): LoopError {
-  const shortKey = key.length > 60 ? `${key.slice(0, 60)}…` : key;
-  return new LoopError('DEPTH_EXCEEDED', `Calls are nested deeper than ${limit} at ${shortKey}.`, { limit });
 }
 
 /** Thrown by a step that the body requests in place of an optional recorded one. Its scope then uses another key. */

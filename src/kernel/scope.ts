@@ -7,7 +7,8 @@
 import { durationMs } from '../base/duration.js';
 import { LoopError } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
-import { scopeBusyError } from '../base/scope-busy-error.js';
+import { NEXT_MICROTASK, neverSettles } from '../base/microtasks.js';
+import { scopeBusyError } from '../base/step-errors.js';
 import { isUsed, trackUse } from '../base/tracked-promise.js';
 import { toEffect } from '../journal/effect-arguments.js';
 import { fillEntry, type NewEntry } from '../journal/new-entry.js';
@@ -22,7 +23,6 @@ import { runCall } from './call.js';
 import { type Branches, joinAll, raceFirst } from './group.js';
 import { runEffect } from './layer.js';
 import { type Run, STEP_SKIPPED, type Step } from './run.js';
-import { NEXT_MICROTASK, neverSettles } from './run-attempt.js';
 import { waitForSignal, waitForTimer } from './wait.js';
 
 /** A body that starts more than this many steps after the end of its lifetime is suspended. */
@@ -40,10 +40,11 @@ export class KernelScope implements LayerScope, Step {
   readonly depth: number;
   /** True if the start of the call that this scope belongs to is recorded. */
   isCallStarted = false;
+  /** True if the body is known to await its steps. */
+  awaitsSteps = false;
   private nextIndex = 0;
-  private isBusy = false;
-  /** The promise of the last step if it was a record. It may settle before a body that does not await it ends. */
-  private lastRecord: Promise<unknown> | undefined;
+  /** True while a step runs. A new record ends at once, so its promise stays here: it tells whether the body used it. */
+  private openStep: true | Promise<unknown> | undefined;
   /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
   private refusedStepCount = 0;
 
@@ -56,12 +57,10 @@ export class KernelScope implements LayerScope, Step {
   }
 
   call<I, O>(loop: Loop<I, O>, input: I): Promise<O> {
-    if (this.hasOpenStep) return this.rejectConcurrentStep();
-    if (this.run.isOver) return neverSettles();
-    if (this.refusedStepCount > MAX_REFUSED_STEPS) return this.run.attempt.parkForever();
+    const refusal = this.refuseStep();
+    if (refusal !== undefined) return refusal;
     const recorded = this.beginStep();
-    const key = `${this.key}/${this.nextIndex - 1}`;
-    const scope = new KernelScope(this.run, key, this.lifetime, recorded, this.depth + 1);
+    const scope = new KernelScope(this.run, this.stepKey, this.lifetime, recorded, this.depth + 1);
     const output = runCall(scope, loop, input, this) as Promise<O>;
     if (recorded?.optionalUntil === undefined) return output;
     return output.catch((thrown) => this.skipStep(thrown, recorded, () => this.call(loop, input)));
@@ -90,12 +89,21 @@ export class KernelScope implements LayerScope, Step {
   }
 
   record<V extends Json>(type: string, make: () => V): Promise<V> {
-    const recording = this.runStep<V>((step) => {
-      assertNotReserved(type, step.key);
-      return step.recorded === undefined ? recordNew(step, type, make) : replayRecord(step, step.recorded, type, make);
-    });
-    this.lastRecord = trackUse(recording);
-    return recording;
+    const refusal = this.refuseStep();
+    if (refusal !== undefined) return refusal;
+    const recorded = this.beginStep();
+    const repeat = (): Promise<V> => this.record(type, make);
+    if (recorded !== undefined)
+      return this.finishStep(recorded, (step) => replayRecord(step, recorded, type, make), repeat);
+    try {
+      const value = recordNew(this.run, this.lifetime, { seq: 0, at: 0, type, key: this.stepKey }, make);
+      if (this.run.isOver) return neverSettles();
+      const recording = Promise.resolve(value);
+      this.openStep = this.awaitsSteps ? undefined : trackUse(recording);
+      return recording;
+    } catch (thrown) {
+      return this.finishStep(undefined, () => Promise.reject(thrown), repeat);
+    }
   }
 
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): Promise<unknown> {
@@ -127,29 +135,39 @@ export class KernelScope implements LayerScope, Step {
    * never settles once the attempt is over.
    */
   runStep<T>(work: (step: Step) => Promise<T> | T): Promise<T> {
+    return this.refuseStep() ?? this.finishStep(this.beginStep(), work, () => this.runStep(work));
+  }
+
+  /** Returns undefined if the next step may start; otherwise what the body gets in its place. */
+  private refuseStep(): Promise<never> | undefined {
     // guard: one-step-at-a-time
-    return this.hasOpenStep ? this.rejectConcurrentStep() : this.enterAndRun(work);
+    if (this.hasOpenStep) return this.rejectConcurrentStep();
+    if (this.run.isOver) return neverSettles();
+    // guard: uncooperative-body-abandoned
+    return this.refusedStepCount > MAX_REFUSED_STEPS ? this.run.attempt.parkForever() : undefined;
   }
 
   /** Repeats a step under a new key if the body requested another step than the optional recorded one. */
   private skipStep<T>(thrown: unknown, recorded: RecordedStep | undefined, repeat: () => Promise<T>): Promise<T> {
     if (thrown !== STEP_SKIPPED) throw thrown;
     this.nextIndex = recorded?.optionalUntil ?? this.nextIndex;
+    this.endStep();
     return repeat();
   }
 
-  private async enterAndRun<T>(work: (step: Step) => Promise<T> | T): Promise<T> {
-    const { run, lifetime, depth } = this;
-    if (run.isOver) return neverSettles();
-    // guard: uncooperative-body-abandoned
-    if (this.refusedStepCount > MAX_REFUSED_STEPS) return run.attempt.parkForever();
-    const recorded = this.beginStep();
+  /** Performs a step that has begun, and marks it as ended. */
+  private async finishStep<T>(
+    recorded: RecordedStep | undefined,
+    work: (step: Step) => Promise<T> | T,
+    repeat: () => Promise<T>,
+  ): Promise<T> {
+    const { run, stepKey: key, lifetime, depth } = this;
     try {
-      return await work({ run, key: `${this.key}/${this.nextIndex - 1}`, lifetime, recorded, depth });
+      return await work({ run, key, lifetime, recorded, depth });
     } catch (thrown) {
       // guard: refused-step-outlasts-body
       for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
-      return await this.skipStep(thrown, recorded, () => this.enterAndRun(work));
+      return await this.skipStep(thrown, recorded, repeat);
     } finally {
       this.endStep();
       // guard: body-stalled-after-fault
@@ -157,10 +175,16 @@ export class KernelScope implements LayerScope, Step {
     }
   }
 
-  /** True while a step runs, and after a record that the body did not await. */
+  /** The key of the current step. */
+  private get stepKey(): string {
+    return `${this.key}/${this.nextIndex - 1}`;
+  }
+
+  /** True while a step runs, and after a record that the body did not use. */
   private get hasOpenStep(): boolean {
+    const { openStep } = this;
     // guard: unused-record-noticed
-    return this.isBusy || (this.lastRecord !== undefined && !isUsed(this.lastRecord));
+    return openStep === true || (openStep !== undefined && !isUsed(openStep));
   }
 
   /** True until the body starts its first step. */
@@ -168,19 +192,9 @@ export class KernelScope implements LayerScope, Step {
     return this.nextIndex === 0;
   }
 
-  /**
-   * Marks the current step as ended one microtask later, which is still before a body that awaits it continues. A body
-   * that returned without awaiting a step that ends at once is noticed in between.
-   */
-  async endStepLater(): Promise<void> {
-    // A closure that is kept for later calls would be allocated in the old generation and keep finished sessions alive.
-    await undefined;
-    this.endStep();
-  }
-
   /** Marks the current step as ended: the next one may start. */
   endStep(): void {
-    this.isBusy = false;
+    this.openStep = undefined;
   }
 
   /**
@@ -192,7 +206,7 @@ export class KernelScope implements LayerScope, Step {
     if (this.hasOpenStep) throw this.abortAsBusy('the body ended');
     // A later use of this scope fails like a concurrent step.
     // guard: closed-scope-refuses-steps
-    this.isBusy = true;
+    this.openStep = true;
     const untaken = this.recorded?.untakenChild;
     // guard: untaken-steps-refused
     if (untaken === undefined || this.lifetime.reason !== undefined) return undefined;
@@ -203,8 +217,7 @@ export class KernelScope implements LayerScope, Step {
   private beginStep(): RecordedStep | undefined {
     const index = this.nextIndex++;
     const recorded = this.recorded?.takeChild(index);
-    this.isBusy = true;
-    this.lastRecord = undefined;
+    this.openStep = true;
     if (this.lifetime.reason !== undefined && recorded === undefined) this.refusedStepCount += 1;
     return recorded;
   }
@@ -225,9 +238,9 @@ export class KernelScope implements LayerScope, Step {
 }
 
 /** Records a new fact. Returns it without a promise unless the writer is backlogged. */
-function recordNew<V extends Json>({ run, key, lifetime }: Step, type: string, make: () => V): V | Promise<V> {
+function recordNew<V extends Json>(run: Run, lifetime: Lifetime, entry: NewEntry, make: () => V): V | Promise<V> {
+  assertNotReserved(entry.type, entry.key);
   lifetime.throwIfEnded();
-  const entry: NewEntry = { seq: 0, at: 0, type, key };
   const thrown = fillEntry(entry, make);
   const { value, error } = run.propose(lifetime, entry);
   if (error !== undefined) throw LoopError.fromErrorRecord(error, thrown);

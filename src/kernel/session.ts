@@ -59,7 +59,7 @@ export interface SessionOptions {
   /** Passed to every body as `scope.context`. */
   readonly context?: unknown;
   /** Redacts the stack of an error before it is written; undefined omits it. @default records stacks unchanged */
-  readonly errorStacks?: RedactStack;
+  readonly errorStacks?: RedactStack | undefined;
 }
 
 const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
@@ -178,7 +178,8 @@ export class Session {
     this.runDeps.lateResults = this.inFlight.size > 0 ? new Map() : undefined;
     try {
       const rootCall = this.sessionState.roots.get(root);
-      if (rootCall !== undefined && rootCall.lastSeq === undefined) this.writer.setRunning(root, false);
+      // guard: started-turn-is-due
+      if (rootCall?.lastSeq === undefined) this.writer.setRunning(root, rootCall === undefined);
       const recorded = rootCall === undefined ? undefined : await this.loadRecordedRoot(root, rootCall);
       attempt.throwIfFailed();
       const cancelReason = rootCall?.cancelReason;

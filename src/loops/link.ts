@@ -104,6 +104,7 @@ function createLoop(registered: RegisteredLoop, context: LinkContext): Loop<Json
     input: definedLoop?.input ?? createSchemaCheck(input, 'INPUT_VALIDATION_FAILED', id),
     output: definedLoop?.output ?? createSchemaCheck(output, 'OUTPUT_VALIDATION_FAILED', id),
     hasFastValidation: definedLoop === undefined || definedLoop.hasFastValidation === true,
+    awaitsSteps: true,
     body: createBody(registered, definition, context),
   } as Loop<Json, Json>;
 }

@@ -28,6 +28,8 @@ export interface Loop<I = unknown, O = unknown> {
    * small values are then not timed.
    */
   readonly hasFastValidation?: boolean | undefined;
+  /** True if the body is known to await each of its steps. The kernel then does not look for steps that it forgot. */
+  readonly awaitsSteps?: boolean | undefined;
   /** Runs the loop. Must be deterministic outside of its scope, because a resumed turn runs it again. */
   body(input: I, scope: Scope): Promise<O> | O;
 }

@@ -62,11 +62,10 @@ export function defineAgent<
 
 /** Returns a function with the members of the loop. */
 function callable<I, O>(loop: DefinedLoop<I, O>): CallableLoop<I, O> {
-  const call = (input: I): Promise<O> => runInMemory(callableLoop, input);
   const { name, ...members } = loop;
-  // The name of a function is not writable.
-  Object.defineProperty(call, 'name', { value: name, enumerable: true });
-  const callableLoop: CallableLoop<I, O> = Object.assign(call, members) as unknown as CallableLoop<I, O>;
+  // A function is named when it is created: V8 makes objects whose name is redefined slow to read.
+  const { [name]: call } = { [name]: (input: I): Promise<O> => runInMemory(callableLoop, input) };
+  const callableLoop: CallableLoop<I, O> = Object.assign(call as object, members) as unknown as CallableLoop<I, O>;
   return callableLoop;
 }
 

@@ -48,7 +48,7 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     const result = completeCall(scope, loop, output);
     // A body that returns without awaiting a call that ends at once is noticed before the call counts as ended.
     // guard: quick-call-outlasts-body
-    if (scope.isUnused && caller?.awaitsSteps === false) endStepLater(caller);
+    if (scope.nextIndex === 0 && caller?.awaitsSteps === false) endStepLater(caller);
     else caller?.endStep();
     return result;
   } catch (thrown) {

@@ -28,7 +28,7 @@ export interface Branches<O> {
 
 type BranchFailure = { readonly error: unknown };
 
-type OnBranchSettled<O> = (index: number, value: O | undefined, failure?: BranchFailure) => void;
+type OnBranchSettled<O> = (index: number, value: O | undefined, failure: BranchFailure | undefined) => void;
 
 /** Writes or compares the opening entry of a group. Returns true if the end of the group is recorded. */
 async function openGroup(step: Step, opening: NewEntry): Promise<boolean> {
@@ -42,22 +42,21 @@ async function openGroup(step: Step, opening: NewEntry): Promise<boolean> {
  * replay mismatch it is not called: the attempt has ended.
  */
 export async function runBranch<O>(
-  branches: Branches<O>,
+  body: Branch<O> | undefined,
+  scope: KernelScope,
   index: number,
-  lifetime: Lifetime,
   onSettled: OnBranchSettled<O>,
 ): Promise<void> {
-  const scope = branches.openScope(index, lifetime);
-  let value: O;
+  let value: O | undefined;
+  let failure: BranchFailure | undefined;
   try {
-    if (lifetime.hasLostRace) lifetime.throwIfEnded();
-    value = (await branches.bodies[index]?.(scope)) as O;
+    if (scope.lifetime.hasLostRace) scope.lifetime.throwIfEnded();
+    value = await body?.(scope);
     if (scope.close() !== undefined) return;
   } catch (error) {
-    onSettled(index, undefined, { error });
-    return;
+    failure = { error };
   }
-  onSettled(index, value);
+  onSettled(index, value, failure);
 }
 
 /** Starts branches in small batches and yields between them, so that short branches end before the last ones start. */
@@ -91,7 +90,9 @@ export async function joinAll<O>(step: Step, branches: Branches<O>): Promise<O[]
       if (runningCount === 0) resolve();
       else run.attempt.removeRunnable();
     };
-    void startInBatches(run, count, (index) => void runBranch(branches, index, lifetime, onSettled));
+    void startInBatches(run, count, (index) => {
+      void runBranch(branches.bodies[index], branches.openScope(index, lifetime), index, onSettled);
+    });
   });
   if (firstFailure.index < count) throw firstFailure.error;
   return results;
@@ -135,7 +136,8 @@ export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<u
     };
     void startInBatches(run, started, (place) => {
       const index = continued?.[place] ?? place;
-      void runBranch(branches, index, lifetimes[index] ?? lifetime, onSettled);
+      const scope = branches.openScope(index, lifetimes[index] ?? lifetime);
+      void runBranch(branches.bodies[index], scope, index, onSettled);
     });
   });
 }

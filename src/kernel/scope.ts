@@ -42,7 +42,8 @@ export class KernelScope implements LayerScope, Step {
   isCallStarted = false;
   /** True if the body is known to await its steps. */
   awaitsSteps = false;
-  private nextIndex = 0;
+  /** The index of the next step; 0 until the body starts its first one. */
+  nextIndex = 0;
   /** True while a step runs. A new record ends at once, so its promise stays here: it tells whether the body used it. */
   private openStep: true | Promise<unknown> | undefined;
   /** Counts new steps after the end of the lifetime. A body that retries a cancelled step forever is suspended. */
@@ -185,11 +186,6 @@ export class KernelScope implements LayerScope, Step {
     const { openStep } = this;
     // guard: unused-record-noticed
     return openStep === true || (openStep !== undefined && !isUsed(openStep));
-  }
-
-  /** True until the body starts its first step. */
-  get isUnused(): boolean {
-    return this.nextIndex === 0;
   }
 
   /** Marks the current step as ended: the next one may start. */

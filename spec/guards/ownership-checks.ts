@@ -1,7 +1,7 @@
 // Checks of a shared store: one owner, no write after ownership was lost, and no access without the secret.
 
 import { deepStrictEqual, strictEqual } from 'node:assert';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
@@ -135,6 +135,18 @@ export const ownershipChecks = {
       process.kill(pid, 'SIGKILL');
       await (await second).close();
       strictEqual(outcome, 'waits');
+    }),
+  'the check of an owner that was killed long ago is repeated': (library) =>
+    inFolder(async (path) => {
+      const first = await library.openSqlite(path);
+      const record = JSON.parse(readFileSync(`${path}.owner`, 'utf8')) as object;
+      await first.close();
+      const { pid } = spawnSync('true');
+      const killed = { ...record, pid, checkedAt: Date.now() - 3_600_000 };
+      writeFileSync(`${path}.owner`, JSON.stringify(killed), { mode: 0o600 });
+      const next = await library.openSqlite(path);
+      await next.close();
+      strictEqual(next.report.checked, 'full');
     }),
   'a client without the secret gets no answer': (library) =>
     inFolder(async (path) => {

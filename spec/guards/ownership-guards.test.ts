@@ -28,6 +28,7 @@ proveGuards(kernelParts, [
     'owner-process-identified',
     'always',
   ),
+  guard('sqlite.owner', 'the check of an owner that was killed long ago is repeated', 'old-check-repeated', 'never'),
   guard('sqlite.socket', 'a client without the secret gets no answer', 'client-proves-secret', 'drop'),
   guard('sqlite.socket', 'a client rejects an owner without the secret', 'owner-proves-secret', 'drop'),
   guard('sqlite.files', 'a store file is private to its user and is never a link', 'store-file-mode-set', 'drop'),

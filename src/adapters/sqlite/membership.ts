@@ -322,10 +322,10 @@ export class Membership implements LeaseRoute {
       const owner = readLivingOwner(this.database);
       if (owner === undefined || owner.secret === candidacy.previousOwner?.secret) {
         // Written first, so that other processes can name the owner while the database is opened and checked.
-        const isChecked = isRecent(candidacy.lastCheckAt);
-        const checkAt = isChecked ? candidacy.lastCheckAt : Date.now();
-        ownerFileIdentity = writeOwnerFile(this.database, candidacy.ownerInfo, checkAt);
-        await this.becomeOwner(candidacy, ownerFileIdentity, isChecked);
+        const recentCheckAt = recentCheckOf(candidacy.previousOwner);
+        const checkedAt = recentCheckAt ?? Date.now();
+        ownerFileIdentity = writeOwnerFile(this.database, { ...candidacy.ownerInfo, checkedAt });
+        await this.becomeOwner(candidacy, ownerFileIdentity, recentCheckAt !== undefined);
         return undefined;
       }
       candidacy.lock.release();
@@ -375,10 +375,15 @@ export class Membership implements LeaseRoute {
   }
 }
 
-/** True if a full check began less than `RECENT_CHECK_MS` ago; false for a time in the future, after a change of the clock. */
-function isRecent(lastCheckAt: number): boolean {
-  const ageMs = Date.now() - lastCheckAt;
-  return ageMs >= 0 && ageMs < RECENT_CHECK_MS;
+/**
+ * Returns when the last full check began if that is less than `RECENT_CHECK_MS` ago. A time in the future, after a change
+ * of the clock, does not count.
+ */
+function recentCheckOf(owner: OwnerInfo | undefined): number | undefined {
+  const ageMs = Date.now() - (owner?.checkedAt ?? 0);
+  // guard: old-check-repeated
+  if (ageMs < 0 || ageMs >= RECENT_CHECK_MS) return undefined;
+  return owner?.checkedAt;
 }
 
 /** Leaves the owner; false if the connection to it is lost or its time is up. */

@@ -8,7 +8,7 @@ import { statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { type OwnerLock, tryToLock } from './lock.js';
-import { lastCheckAt, type OwnerInfo, readOwnerFile } from './owner-file.js';
+import { type OwnerInfo, readOwnerFile } from './owner-file.js';
 import { processStateOf, thisProcess } from './process.js';
 import { socketAddressFor } from './socket-address.js';
 
@@ -17,10 +17,8 @@ export interface OwnershipCandidacy {
   readonly lock: OwnerLock;
   /** This process as the owner. */
   readonly ownerInfo: OwnerInfo;
-  /** The owner that the owner file named, if there was a trusted one. */
+  /** The owner that the owner file named, if there was a trusted one: it was killed, because a closed store has no file. */
   readonly previousOwner: OwnerInfo | undefined;
-  /** When the last full check of the store began, in milliseconds since the epoch; 0 if the last owner was not killed. */
-  readonly lastCheckAt: number;
 }
 
 /**
@@ -66,7 +64,6 @@ export async function tryToAcquireOwnership(database: string): Promise<Ownership
         lock,
         ownerInfo: { ...thisProcess(), socket, secret: randomBytes(32).toString('hex') },
         previousOwner,
-        lastCheckAt: previousOwner === undefined ? 0 : lastCheckAt(database),
       };
     }
     lock.release();

@@ -2,19 +2,9 @@
  * The owner file next to the database: which process is the owner, where it listens, and the secret with which owner
  * and clients authenticate each other. The file is trusted only if it is a regular file of this user with mode 0600 (on
  * Windows, any regular file) that was written for this very directory. A file from a clone, a copy or another user is
- * ignored. The modification time of the file is the beginning of the last full check of the store.
+ * ignored.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  utimesSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { directoryIdentityOf, identityAt, isOwnedByThisUser, writeNewFile } from '../files.js';
 import type { ProcessId } from './process.js';
 import { adjacentSocketAddress, isRuntimeSocketAddress } from './socket-address.js';
@@ -25,6 +15,8 @@ export interface OwnerInfo extends ProcessId {
   readonly socket: string;
   /** The shared secret, 32 bytes in hex. */
   readonly secret: string;
+  /** When the last full check of the store began, in milliseconds since the epoch. Files of earlier versions have none. */
+  readonly checkedAt?: number;
 }
 
 /**
@@ -54,11 +46,6 @@ export function readOwnerFile(database: string): OwnerInfo | undefined {
   }
 }
 
-/** Returns when the last full check of the store began, in milliseconds since the epoch. Throws without an owner file. */
-export function lastCheckAt(database: string): number {
-  return Math.round(lstatSync(ownerFilePath(database)).mtimeMs);
-}
-
 /** Reads a small regular file. Throws if it is a symlink, too large, or not private to this user. */
 function readPrivateFile(path: string): string {
   const descriptor = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
@@ -74,7 +61,7 @@ function readPrivateFile(path: string): string {
 
 /** Parses the content of an owner file; undefined if a member is invalid. Throws if it is not JSON. */
 function parseOwnerFile(text: string, database: string): OwnerFileContent | undefined {
-  const { pid, start, socket, secret, directory } = JSON.parse(text) as Partial<
+  const { pid, start, socket, secret, directory, checkedAt } = JSON.parse(text) as Partial<
     Record<keyof OwnerFileContent, unknown>
   >;
   if (!Number.isSafeInteger(pid) || Number(pid) <= 0 || typeof start !== 'string') return undefined;
@@ -82,19 +69,16 @@ function parseOwnerFile(text: string, database: string): OwnerFileContent | unde
   if (typeof socket !== 'string' || typeof directory !== 'string') return undefined;
   const address = socket === ADJACENT_SOCKET ? adjacentSocketAddress(database) : socket;
   if (socket !== ADJACENT_SOCKET && !isRuntimeSocketAddress(socket)) return undefined;
-  return { pid: Number(pid), start, socket: address, secret, directory };
+  const info = { pid: Number(pid), start, socket: address, secret, directory };
+  return Number.isSafeInteger(checkedAt) ? { ...info, checkedAt: Number(checkedAt) } : info;
 }
 
-/**
- * Replaces the owner file atomically and returns the identity of the new file. `checkAt` is the beginning of the last full
- * check.
- */
-export function writeOwnerFile(database: string, owner: OwnerInfo, checkAt = Date.now()): string {
+/** Replaces the owner file atomically and returns the identity of the new file. */
+export function writeOwnerFile(database: string, owner: OwnerInfo): string {
   const temporaryPath = `${ownerFilePath(database)}.${owner.pid}`;
   const socket = owner.socket === adjacentSocketAddress(database) ? ADJACENT_SOCKET : owner.socket;
   rmSync(temporaryPath, { force: true });
   writeNewFile(temporaryPath, `${JSON.stringify({ ...owner, socket, directory: directoryIdentityOf(database) })}\n`);
-  utimesSync(temporaryPath, checkAt / 1000, checkAt / 1000);
   const identity = identityAt(temporaryPath);
   renameSync(temporaryPath, ownerFilePath(database));
   return identity;

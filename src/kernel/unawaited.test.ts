@@ -150,3 +150,11 @@ verifies('kernel.scope', 'a record may be awaited later, chained, returned or co
     });
   }
 });
+
+verifies('kernel.scope', 'a call of a value that is no loop fails, and the body may go on', async () => {
+  const body = async (scope: Scope): Promise<unknown> => {
+    await expect(scope.call(undefined as never, null)).rejects.toThrow(TypeError);
+    return scope.call(child, null);
+  };
+  expect(await run(await kernelFixture().open(), body)).toEqual({ status: 'ok', output: 1 });
+});

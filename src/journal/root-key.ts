@@ -1,9 +1,12 @@
 /** The keys of roots (top-level calls). A key has no slash, which separates the keys of steps. */
 
-const ROOT_KEY_PATTERN = /^[A-Za-z0-9_.:-]{1,128}$/;
+const MAX_ROOT_KEY_CHARS = 128;
+/** Found in no root key. A search for one is faster than a match of the whole key. */
+const FORBIDDEN_CHAR = /[^A-Za-z0-9_.:-]/;
 
 /** Throws a TypeError if a text is not the key of a root. */
 export function assertRootKey(root: string): void {
-  if (ROOT_KEY_PATTERN.test(root)) return;
+  if (typeof root === 'string' && root !== '' && root.length <= MAX_ROOT_KEY_CHARS && !FORBIDDEN_CHAR.test(root))
+    return;
   throw new TypeError(`A root key is 1 to 128 letters, digits or _ . : - ; not ${JSON.stringify(root)}.`);
 }

@@ -25,11 +25,29 @@ export function lastCopyBytes(): number {
 /** The reason why a value cannot be copied. The path to it is computed later, outside of the hot path. */
 class NotJsonError extends Error {}
 
+// Messages are created outside of the functions that copy: V8 inlines only small functions.
+const TOO_LARGE = `the value is larger than ${MAX_JSON_BYTES} bytes`;
+const TOO_DEEP = `it is cyclic, or nested deeper than ${MAX_JSON_DEPTH}`;
+
+function classInstanceError(proto: object): NotJsonError {
+  return new NotJsonError(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
+}
+
+function notJsonError(value: unknown): NotJsonError {
+  if (typeof value === 'number') return new NotJsonError(`${value} is not a JSON number`);
+  return new NotJsonError(`${value === undefined ? 'undefined' : `a ${typeof value}`} is not JSON`);
+}
+
+function addToSize(bytes: number): void {
+  copiedBytes += bytes;
+  if (copiedBytes > MAX_JSON_BYTES) throw new NotJsonError(TOO_LARGE);
+}
+
 function copyObject(source: ObjectFields, depth: number): { [key: string]: Json } {
   const proto = Object.getPrototypeOf(source);
   // guard: class-instance-refused
   if (proto !== OBJECT_PROTOTYPE && proto !== null && Object.getPrototypeOf(proto) !== null) {
-    throw new NotJsonError(`an instance of ${proto.constructor?.name ?? 'a class'} is not JSON; convert it first`);
+    throw classInstanceError(proto);
   }
   const copied: { [key: string]: Json } = {};
   const hasOnlyOwnKeys = proto === OBJECT_PROTOTYPE && !isPrototypePolluted;
@@ -40,7 +58,8 @@ function copyObject(source: ObjectFields, depth: number): { [key: string]: Json 
     const value = source[key];
     if (value === undefined) continue;
     copiedBytes += key.length + 4;
-    copied[key] = copyValue(value, depth);
+    // `copyValue`, written out: V8 does not inline it here, because it calls this function.
+    copied[key] = typeof value === 'object' && value !== null ? copyContainer(value, depth) : copyPrimitive(value);
   }
   return copied;
 }
@@ -51,28 +70,26 @@ function copyArray(list: readonly unknown[], depth: number): Json[] {
   return copy;
 }
 
-function copyValue(value: unknown, depth: number): Json {
-  if (copiedBytes > MAX_JSON_BYTES) throw new NotJsonError(`the value is larger than ${MAX_JSON_BYTES} bytes`);
-  copiedBytes += 8;
-  switch (typeof value) {
-    case 'string':
-      copiedBytes += value.length;
-      if (copiedBytes > MAX_JSON_BYTES) throw new NotJsonError(`the value is larger than ${MAX_JSON_BYTES} bytes`);
-      return value;
-    case 'number':
-      // guard: number-is-finite
-      if (!Number.isFinite(value)) throw new NotJsonError(`${value} is not a JSON number`);
-      return value === 0 ? 0 : value;
-    case 'boolean':
-      return value;
-    case 'object':
-      if (value === null) return null;
-      // guard: value-depth-bounded
-      if (depth >= MAX_JSON_DEPTH) throw new NotJsonError(`it is cyclic, or nested deeper than ${MAX_JSON_DEPTH}`);
-      return Array.isArray(value) ? copyArray(value, depth + 1) : copyObject(value as ObjectFields, depth + 1);
-    default:
-      throw new NotJsonError(`${typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`} is not JSON`);
+function copyContainer(value: object, depth: number): Json {
+  addToSize(8);
+  // guard: value-depth-bounded
+  if (depth >= MAX_JSON_DEPTH) throw new NotJsonError(TOO_DEEP);
+  return Array.isArray(value) ? copyArray(value, depth + 1) : copyObject(value as ObjectFields, depth + 1);
+}
+
+function copyPrimitive(value: unknown): Json {
+  addToSize(typeof value === 'string' ? value.length + 8 : 8);
+  if (typeof value === 'number') {
+    // guard: number-is-finite
+    if (!Number.isFinite(value)) throw notJsonError(value);
+    return value === 0 ? 0 : value;
   }
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
+  throw notJsonError(value);
+}
+
+function copyValue(value: unknown, depth: number): Json {
+  return typeof value === 'object' && value !== null ? copyContainer(value, depth) : copyPrimitive(value);
 }
 
 /**

@@ -91,6 +91,8 @@ export class TraceBuilder {
   private readonly parentCallId: string | undefined;
   private readonly payloads = new SharedPayloads();
   private indexedCalls: Map<string, TracedCall> | undefined;
+  /** The length of the shortest id that was indexed, apart from that of the root. */
+  private minIndexedLength = Number.POSITIVE_INFINITY;
   private effects: Map<string, TracedEffect> | undefined;
   private waits: TracedWaits | undefined;
   /**
@@ -312,7 +314,8 @@ export class TraceBuilder {
   private openCall(id: string): TracedCall | undefined {
     let call = this.currentCall;
     while (call !== undefined && call.id.length > id.length) call = call.parent;
-    return call?.id === id ? call : this.indexedCalls?.get(id);
+    if (call?.id === id) return call;
+    return id.length < this.minIndexedLength ? undefined : this.indexedCalls?.get(id);
   }
 
   /** Adds the calls of the current chain to the index. */
@@ -321,6 +324,7 @@ export class TraceBuilder {
       call.isIndexed = true;
       this.indexedCalls ??= new Map();
       this.indexedCalls.set(call.id, call);
+      if (call.parent !== undefined) this.minIndexedLength = Math.min(this.minIndexedLength, call.id.length);
     }
   }
 

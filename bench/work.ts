@@ -98,6 +98,7 @@ export const effectsInSequence = (steps: number, safety: Safety): Loop<Count, Co
 
 /** A store that discards every entry, so that only the cost of the kernel is measured. */
 export function discardingStore(): Store {
+  const { leases, dueTurns } = memoryStore();
   return {
     journal: {
       claim: async () => ({ fence: 1, nextSeq: 0 }),
@@ -108,8 +109,8 @@ export function discardingStore(): Store {
     },
     blobs: { put: async () => {}, get: async () => undefined },
     snapshots: { load: async () => undefined, save: async () => {} },
-    leases: memoryStore().leases,
-    dueTurns: memoryStore().dueTurns,
+    leases,
+    dueTurns,
     close: async () => {},
   };
 }

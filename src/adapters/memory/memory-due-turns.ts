@@ -3,16 +3,18 @@ import { compareDueTurns, type DueChange, type DueTurn, type DueTurns } from '..
 
 /** The due times of turns, by session and turn. A session without due turns is absent. */
 export class MemoryDueTurns implements DueTurns {
-  private readonly bySession = new Map<string, Map<string, number>>();
-  private readonly hasSession: (session: string) => boolean;
+  /** Created on first use: most stores in memory never have a due turn. */
+  private bySession: Map<string, Map<string, number>> | undefined;
+  private readonly sessions: ReadonlyMap<string, unknown>;
 
-  /** @param hasSession True if the store has this session. */
-  constructor(hasSession: (session: string) => boolean) {
-    this.hasSession = hasSession;
+  /** @param sessions The sessions of the store, by name. */
+  constructor(sessions: ReadonlyMap<string, unknown>) {
+    this.sessions = sessions;
   }
 
   /** Applies the changes of an append to a session. */
   apply(session: string, changes: readonly DueChange[]): void {
+    this.bySession ??= new Map();
     const turns = this.bySession.get(session) ?? new Map<string, number>();
     for (const { turn, dueAt } of changes) {
       if (dueAt === undefined) turns.delete(turn);
@@ -24,7 +26,7 @@ export class MemoryDueTurns implements DueTurns {
 
   /** Removes the turns of a session. */
   removeSession(session: string): void {
-    this.bySession.delete(session);
+    this.bySession?.delete(session);
   }
 
   async list(until: number, limit: number, after?: DueTurn): Promise<readonly DueTurn[]> {
@@ -44,12 +46,13 @@ export class MemoryDueTurns implements DueTurns {
 
   async rebuild(turns: readonly DueTurn[]): Promise<void> {
     for (const { session, turn, dueAt } of turns) {
-      if (this.hasSession(session) && !this.bySession.get(session)?.has(turn)) this.apply(session, [{ turn, dueAt }]);
+      if (this.sessions.has(session) && !this.bySession?.get(session)?.has(turn))
+        this.apply(session, [{ turn, dueAt }]);
     }
   }
 
   private all(): DueTurn[] {
-    return [...this.bySession].flatMap(([session, turns]) =>
+    return [...(this.bySession ?? [])].flatMap(([session, turns]) =>
       Array.from(turns, ([turn, dueAt]) => ({ session, turn, dueAt })),
     );
   }

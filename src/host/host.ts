@@ -17,7 +17,7 @@ import { PeerHosts } from './peers.js';
 import { pin } from './pin.js';
 import { type InFlightTurn, PinnedTurns } from './pinned-turns.js';
 import { rebuildDueTurns } from './rebuild-due-turns.js';
-import { RemoteTurn, servePeerRequests } from './remote-turn.js';
+import { performPeerRequest, RemoteTurn } from './remote-turn.js';
 import type { ReplayReport } from './replay.js';
 import { type Resolution, SessionActions } from './session-actions.js';
 import type { SessionSubscriber } from './session-feed.js';
@@ -75,8 +75,8 @@ export class Host {
   private readonly subscriptions: Subscriptions;
   private readonly sessionQueues: SessionQueues;
   private readonly peers: PeerHosts;
-  private readonly actions: SessionActions;
   private readonly pinned: PinnedTurns;
+  private createdActions: SessionActions | undefined;
   private createdWaiter: TurnWaiter | undefined;
   private workers: Set<Worker> | undefined;
 
@@ -106,24 +106,15 @@ export class Host {
         return entries?.[0]?.seq === 0 ? entries : this.archive.entries(sessionId);
       },
     });
-    this.peers = new PeerHosts(store.leases, ids, this.servePeers());
+    this.peers = new PeerHosts(store.leases, ids, (request, send) => {
+      const { actions, subscriptions, sessionQueues } = this;
+      return performPeerRequest({ actions, turns, sessionQueues, subscriptions }, request, send);
+    });
     this.sessionQueues = new SessionQueues(
       store.leases,
       () => turns.closing,
       (request, send) => this.peers.answer(request, send),
     );
-    this.actions = new SessionActions({
-      archive: this.archive,
-      sessionQueues: this.sessionQueues,
-      peers: this.peers,
-      clock,
-      ids,
-      openSession: (sessionId) => turns.openSession(sessionId),
-      runningTurn: (turnId) => turns.get(turnId),
-      runningTurnIn: (sessionId) => turns.runningIn(sessionId),
-      whenRunning: (sessionId, task) => turns.whenRunning(sessionId, task),
-      resume: (turnId) => this.resume(turnId),
-    });
     this.pinned = new PinnedTurns(options, this.archive, turns);
   }
 
@@ -134,14 +125,13 @@ export class Host {
     return this.createdWaiter;
   }
 
-  private servePeers(): ReturnType<typeof servePeerRequests> {
-    return servePeerRequests({
-      actions: () => this.actions,
-      runningTurn: (turnId) => this.turns.get(turnId),
-      unstoredEntries: (sessionId, from) => this.turns.unstoredEntries(sessionId, from),
-      whenIdle: (sessionId) => this.sessionQueues.whenIdle(sessionId),
-      subscribe: (sessionId, subscriber) => this.subscriptions.subscribe(sessionId, subscriber),
-    });
+  /** Acts on turns from outside. */
+  private get actions(): SessionActions {
+    const { archive, sessionQueues, peers, turns } = this;
+    const { clock, ids } = this.options;
+    const resume = (turnId: string): Promise<TurnResult> => this.resume(turnId);
+    this.createdActions ??= new SessionActions({ archive, sessionQueues, peers, clock, ids, turns, resume });
+    return this.createdActions;
   }
 
   /**

@@ -3,7 +3,6 @@
  * deltas live. When that process has finished with the turn or has exited, the caller continues the turn here without
  * repeating events.
  */
-import type { Entry } from '../protocol/entry.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { StreamDispatcher } from '../views/stream-dispatcher.js';
 import { TraceBuilder } from '../views/trace.js';
@@ -12,6 +11,9 @@ import type { FollowTurnRequest, PeerRequest, SendTurnUpdate, TurnUpdate } from 
 import type { RunningTurn } from './running-turn.js';
 import type { SessionActions } from './session-actions.js';
 import { hasLiveCallbacks, ignoringErrors, type SessionSubscriber } from './session-feed.js';
+import type { SessionQueues } from './session-queues.js';
+import type { Subscriptions } from './subscriptions.js';
+import type { TurnRunner } from './turn-runner.js';
 
 /** The client side: passes the updates of another process to the callbacks of a caller. */
 export class RemoteTurn {
@@ -67,29 +69,27 @@ export class RemoteTurn {
 
 /** What the server side needs of the host. */
 interface PeerServerDeps {
-  actions(): SessionActions;
-  runningTurn(turnId: string): RunningTurn | undefined;
-  unstoredEntries(sessionId: string, from: number): readonly Entry[];
-  /** Resolves when this process has finished its current task in a session. */
-  whenIdle(sessionId: string): Promise<void>;
-  subscribe(sessionId: string, subscriber: SessionSubscriber): () => void;
+  readonly actions: SessionActions;
+  readonly turns: TurnRunner;
+  readonly sessionQueues: SessionQueues;
+  readonly subscriptions: Subscriptions;
 }
 
-/** Returns the function that performs the requests of other processes. */
-export function servePeerRequests(
+/** Performs a request of another process. */
+export async function performPeerRequest(
   host: PeerServerDeps,
-): (request: PeerRequest, send: SendTurnUpdate) => Promise<unknown> {
-  return async (request, send) => {
-    const actions = host.actions();
-    if (request.verb === 'cancel') return actions.cancel(request.turnId, request.reason);
-    if (request.verb === 'answer') return actions.answer(request.answer);
-    if (request.verb === 'send') return actions.sendMessage(request.message);
-    if (request.verb === 'signal') return actions.signal(request.request);
-    if (request.verb === 'resolve')
-      return actions.resolveEffect(request.key, request.resolution, request.by, request.value);
-    if (request.verb === 'entries') return host.unstoredEntries(request.sessionId, request.from);
-    return sendTurnUpdates(host, request, send);
-  };
+  request: PeerRequest,
+  send: SendTurnUpdate,
+): Promise<unknown> {
+  const { actions, turns } = host;
+  if (request.verb === 'cancel') return actions.cancel(request.turnId, request.reason);
+  if (request.verb === 'answer') return actions.answer(request.answer);
+  if (request.verb === 'send') return actions.sendMessage(request.message);
+  if (request.verb === 'signal') return actions.signal(request.request);
+  if (request.verb === 'resolve')
+    return actions.resolveEffect(request.key, request.resolution, request.by, request.value);
+  if (request.verb === 'entries') return turns.unstoredEntries(request.sessionId, request.from);
+  return sendTurnUpdates(host, request, send);
 }
 
 /** Sends the updates of a turn until this process has finished its current task in the session. */
@@ -99,9 +99,9 @@ async function sendTurnUpdates(host: PeerServerDeps, request: FollowTurnRequest,
     envelope: (envelope, refusal) => send(refusal === undefined ? { envelope } : { envelope, refusal }),
     delta: (delta) => send({ delta }, delta.isRestart !== true),
   };
-  const unsubscribe = live ? host.subscribe(sessionId, subscriber) : () => {};
-  const stopTrace = sendTrace(host.runningTurn(turnId), request, send);
-  await host.whenIdle(sessionId);
+  const unsubscribe = live ? host.subscriptions.subscribe(sessionId, subscriber) : () => {};
+  const stopTrace = sendTrace(host.turns.get(turnId), request, send);
+  await host.sessionQueues.whenIdle(sessionId);
   stopTrace();
   unsubscribe();
 }

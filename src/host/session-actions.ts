@@ -14,11 +14,11 @@ import type { Json } from '../protocol/json.js';
 import { answerApproval, findAnsweredApproval, REFUSALS_SESSION_ID } from './approval-answers.js';
 import { type Archive, type StoredTurn, turnNotFoundError } from './archive.js';
 import type { PeerHosts, RoutedReply } from './peers.js';
-import type { RunningTurn } from './running-turn.js';
 import type { SessionQueues } from './session-queues.js';
 import { peerRequestOf, type SignalRequest, signalDeliveryOf, signalOf } from './signal-request.js';
 import { noOpenTurnError, type SessionMessage } from './turn-request.js';
 import { sessionIdOf } from './turn-result.js';
+import type { TurnRunner } from './turn-runner.js';
 
 /** How an effect in doubt is resolved: it is retried, its result is supplied, or it fails. */
 export type Resolution = 'retry' | 'supply' | 'fail';
@@ -30,13 +30,7 @@ export interface SessionActionDeps {
   readonly peers: PeerHosts;
   readonly clock: Clock;
   readonly ids: Ids;
-  openSession(sessionId: string): Promise<Session>;
-  /** Returns the turn with this id if it runs in this process. */
-  runningTurn(turnId: string): RunningTurn | undefined;
-  /** Returns the turn of this session that runs in this process, if there is one. */
-  runningTurnIn(sessionId: string): RunningTurn | undefined;
-  /** Resolves when a turn of this session runs in this process, or when `task` has settled. */
-  whenRunning(sessionId: string, task: Promise<unknown>): Promise<void>;
+  readonly turns: TurnRunner;
   /** Continues a turn until it ends or pauses. */
   resume(turnId: string): Promise<unknown>;
 }
@@ -52,7 +46,7 @@ export class SessionActions {
   /** Cancels a turn; see `Host.cancel`. */
   async cancel(turnId: string, reason: string): Promise<boolean> {
     const { archive, peers } = this.deps;
-    const session = this.deps.runningTurn(turnId)?.session;
+    const session = this.deps.turns.get(turnId)?.session;
     if (session !== undefined) {
       // A listener can cancel during the first entry of the turn, before the session has registered the turn.
       await undefined;
@@ -78,13 +72,13 @@ export class SessionActions {
     const answer = validatedAnswer(unvalidated);
     const turnId = turnIdOfApproval(answer.id);
     const { archive, clock, ids, peers } = this.deps;
-    const running = this.deps.runningTurnIn(sessionIdOf(turnId));
+    const running = this.deps.turns.runningIn(sessionIdOf(turnId));
     if (running?.session !== undefined) {
       const { session, agentState } = running;
       // A turn without agents does not know the approvals of earlier turns of its session.
       const isKnown = agentState.approvals.get(answer.id) !== undefined;
       const approvals = isKnown ? agentState.approvals : await archive.approvalsIn(turnId);
-      const isStillRunning = this.deps.runningTurnIn(sessionIdOf(turnId)) === running;
+      const isStillRunning = this.deps.turns.runningIn(sessionIdOf(turnId)) === running;
       if (isStillRunning) return answerApproval(answer, { session, approvals, now: clock.now(), ids });
     }
     const routed = await peers.route(sessionIdOf(turnId), { verb: 'answer', answer });
@@ -110,7 +104,7 @@ export class SessionActions {
     if (mode !== 'steer' && mode !== 'queue')
       throw new TypeError(`The mode of a message is "steer" or "queue", not "${String(mode)}".`);
     const signal = { id: `message ${id}`, name: mode, value: { text: String(text) } };
-    const running = this.deps.runningTurnIn(sessionId)?.session;
+    const running = this.deps.turns.runningIn(sessionId)?.session;
     if (running !== undefined) return void (await running.signal(signal));
     const routed = await peers.route(sessionId, { verb: 'send', message });
     if (routed.answered) return;
@@ -133,10 +127,10 @@ export class SessionActions {
     const signal = signalOf(delivery);
     let isRetried = false;
     for (;;) {
-      const running = this.deps.runningTurnIn(sessionId);
+      const running = this.deps.turns.runningIn(sessionId);
       if (running !== undefined && turnId !== undefined && turnId !== running.turnId && !(await archive.has(turnId)))
         throw turnNotFoundError(turnId);
-      const session = this.deps.runningTurnIn(sessionId)?.session;
+      const session = this.deps.turns.runningIn(sessionId)?.session;
       if (session !== undefined) return session.signal(signal);
       const routed = await peers.route(sessionId, { verb: 'signal', request: peerRequestOf(delivery) });
       if (routed.answered) return routed.value === true;
@@ -144,7 +138,7 @@ export class SessionActions {
       const task = sessionQueues.lastTask(sessionId);
       if (task === undefined) break;
       // A turn that starts here must receive the signal while it runs: it may wait for it until a timer fires.
-      await this.deps.whenRunning(sessionId, task);
+      await this.deps.turns.whenRunning(sessionId, task);
     }
     const assertKnown = async (): Promise<void> => {
       const isKnown = turnId === undefined ? (await archive.turns(sessionId)).length > 0 : await archive.has(turnId);
@@ -185,13 +179,13 @@ export class SessionActions {
     beforeOpening?: () => Promise<void>,
   ): Promise<T> {
     const sessionId = sessionIdOf(turnId);
-    const { sessionQueues, peers, openSession } = this.deps;
+    const { sessionQueues, peers, turns } = this.deps;
     return sessionQueues.run({
       sessionId,
       turnId,
       perform: async () => {
         await beforeOpening?.();
-        const session = await openSession(sessionId);
+        const session = await turns.openSession(sessionId);
         try {
           return await work(session);
         } finally {

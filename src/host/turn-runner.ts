@@ -61,7 +61,7 @@ export class TurnRunner {
   private readonly layersFor: (effect: Effect, key: string) => readonly Layer[];
   private readonly running = new Map<string, RunningTurn>();
   /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
-  private readonly keptLoops = new Map<string, PinnedLoop>();
+  private keptLoops: Map<string, PinnedLoop> | undefined;
   private readonly restrictionFlag = new RestrictionFlag();
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
@@ -129,10 +129,11 @@ export class TurnRunner {
 
   /** Returns the loop with which an unfinished turn ran in this process; undefined if it did not, or is forgotten. */
   keptLoop(turnId: string): PinnedLoop | undefined {
-    return this.keptLoops.get(turnId);
+    return this.keptLoops?.get(turnId);
   }
 
   private keepLoop(turnId: string, pinned: PinnedLoop): void {
+    this.keptLoops ??= new Map();
     this.keptLoops.set(turnId, pinned);
     for (const oldest of this.keptLoops.keys()) {
       if (this.keptLoops.size <= MAX_KEPT_LOOPS) break;
@@ -211,7 +212,7 @@ export class TurnRunner {
       if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
       const outcome = await running;
       if (outcome.status === 'paused') this.keepLoop(turnId, pinned);
-      else this.keptLoops.delete(turnId);
+      else this.keptLoops?.delete(turnId);
       return turnResultOf(identity, outcome, turn.entries, clock.now());
     } catch (thrown) {
       const outcome = mismatchOutcome(thrown, turnId, () => changesSince(startedWith, pinned));

@@ -7,6 +7,7 @@
 import { LoopError, toLoopError } from '../base/errors.js';
 import { endStepLater, NEXT_MICROTASK, neverSettles } from '../base/microtasks.js';
 import { depthError, invalidNameError } from '../base/step-errors.js';
+import { isValidationTimed, recordValidation } from '../base/validation-timing.js';
 import { CallCompletedEntry, CallStartedEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
@@ -17,11 +18,6 @@ import type { KernelScope } from './scope.js';
 
 /** A loop of any input and output type, without its body. */
 type LoopHeader = Omit<Loop, 'body'>;
-
-/**
- * Fast validations of values up to this size are not timed: reading the clock would take longer than the validation.
- */
-const MAX_UNTIMED_BYTES = 4096;
 
 /**
  * Runs a call in its own scope. Returns its output or throws its error, live or as recorded. Never settles once the
@@ -86,7 +82,7 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   if (typeof name !== 'string' || (version !== undefined && typeof version !== 'string')) throw invalidNameError(key);
   const value = copyAsJson(input, 'call.started', key);
   const weight = lastCopyBytes();
-  const isTimed = loop.input !== undefined && (loop.hasFastValidation !== true || weight > MAX_UNTIMED_BYTES);
+  const isTimed = isValidationTimed(loop.input, loop.hasFastValidation === true, weight);
   const since = isTimed ? clock.now() : 0;
   let validated: unknown = cloneJson(value);
   let refusal: { readonly error: unknown } | undefined;
@@ -96,6 +92,7 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
     refusal = { error };
   }
   const started = new CallStartedEntry('call.started', key, since, isTimed ? clock.now() : 0);
+  if (isTimed) recordValidation(loop.input, weight, started.validationMs === undefined);
   started.name = name;
   started.value = value;
   if (version !== undefined) started.version = version;
@@ -116,7 +113,8 @@ function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, out
   // A fast validation changes nothing, so it may read the very copy that is recorded.
   const candidate = loop.hasFastValidation === true ? copyAsJson(output, 'call.completed', key) : output;
   const weight = loop.hasFastValidation === true ? lastCopyBytes() : undefined;
-  const isTimed = loop.output !== undefined && (weight === undefined || weight > MAX_UNTIMED_BYTES);
+  // The size of an output is not known before it is copied, which a validator that may change it does not allow.
+  const isTimed = isValidationTimed(loop.output, loop.hasFastValidation === true, weight ?? Number.POSITIVE_INFINITY);
   const since = isTimed ? clock.now() : 0;
   const value = (loop.output === undefined ? candidate : loop.output(candidate)) as Json;
   const entry = new CallCompletedEntry('call.completed', key, since, isTimed ? clock.now() : 0);

@@ -43,6 +43,15 @@ export const lifecycleChecks = {
     strictEqual(outcome.status === 'error' && outcome.error.code, 'CANCELLED');
     deepStrictEqual(fixture.performed, []);
   },
+  'a cancelled run ends, even if its code has changed': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    await run(session, (scope) => scope.wait('go'));
+    await session.cancel('t1', 'enough');
+    const outcome = await run(await fixture.open(), (scope) => scope.now());
+    strictEqual(outcome.status === 'error' && outcome.error.code, 'CANCELLED');
+    strictEqual((await fixture.entries()).at(-1)?.type, 'call.errored');
+  },
   'the result of an effect that ends after a cancellation is recorded': async (library) => {
     const fixture = sessionFixture(library);
     const session = await fixture.open();

@@ -9,6 +9,7 @@ const guard = guardsOf(lifecycleChecks);
 proveGuards(kernelParts, [
   guard('kernel.cancel', 'a cancelled run does not resume an effect in doubt', 'cancel-checked-before-effect', 'drop'),
   guard('kernel.cancel', 'a cancellation survives a restart', 'recorded-cancel-applied', 'never'),
+  guard('kernel.cancel', 'a cancelled run ends, even if its code has changed', 'cancelled-root-ends', 'never'),
   guard(
     'kernel.cancel',
     'the result of an effect that ends after a cancellation is recorded',

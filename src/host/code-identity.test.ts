@@ -53,6 +53,16 @@ verifies('identity.change', 'changed instructions of the same length stop a turn
   expect(errorOf(await approveAndResume(changed, turnId))?.message).toMatch(/^support 1\.0\.0: instructions changed/);
 });
 
+verifies('identity.change', 'a turn that no longer matches can be cancelled, and has ended then', async () => {
+  const store = memoryStore();
+  const { turnId } = await hostOf([supportAgent()], { store }).run({ loop: 'support', input: INPUT });
+  const changed = hostOf([supportAgent({ instructions: 'Cheat customers' })], { store, seed: 2 });
+  expect(errorOf(await approveAndResume(changed, turnId))?.code).toBe('REPLAY_MISMATCH');
+  expect(await changed.cancel(turnId, 'no longer needed')).toBe(true);
+  expect(await changed.inFlightTurns()).toEqual([]);
+  expect(await changed.resume(turnId)).toMatchObject({ status: 'cancelled', reason: 'no longer needed' });
+});
+
 verifies('identity.change', 'a turn that no longer matches names the changed options and what to do', async () => {
   const store = memoryStore();
   const { turnId } = await hostOf([supportAgent()], { store }).run({ loop: 'support', input: INPUT });
@@ -60,7 +70,7 @@ verifies('identity.change', 'a turn that no longer matches names the changed opt
   const stopped = await approveAndResume(changed, turnId);
   expect(errorOf(stopped)?.code).toBe('REPLAY_MISMATCH');
   expect(errorOf(stopped)?.message).toMatch(
-    /^support 1\.0\.0: instructions changed\. Step \S+: [^{}]+\. Raise the version of the changed loop and register the old version too, or run the earlier code\.$/,
+    /^support 1\.0\.0: instructions changed\. Step \S+: [^{}]+\. Raise the version of the changed loop and register the old version too, run the earlier code, or cancel the turn\.$/,
   );
   expect(errorOf(stopped)?.details).toMatchObject({ changed: [{ loop: 'support@1.0.0', parts: ['instructions'] }] });
   const [inFlight] = await changed.inFlightTurns();

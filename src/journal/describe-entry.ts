@@ -1,4 +1,5 @@
-/** Compares requested steps with recorded ones, and describes them for the message of a replay mismatch. */
+/** Compares requested steps with recorded ones, and describes them in the fault of a replay mismatch. */
+import { Fault } from '../base/errors.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -19,7 +20,7 @@ export function equalsRecorded(recorded: Json | undefined, requested: unknown): 
 }
 
 /** Describes a step in one line of bounded length; returns `nothing` for undefined. */
-export function describeEntry(entry: RequestedStep | undefined): string {
+function describeEntry(entry: RequestedStep | undefined): string {
   if (entry === undefined) return 'nothing';
   const version = entry.version === undefined ? '' : `@${entry.version}`;
   const text = `${entry.type} ${entry.name ?? ''}${version} ${jsonTextOrNote(entry.value)}`.trim();
@@ -56,10 +57,10 @@ function nameOfStep(step: RequestedStep | undefined): string {
 }
 
 const MISMATCH_ADVICE =
-  'Raise the version of the changed loop and register the old version too, or run the earlier code.';
+  'Raise the version of the changed loop and register the old version too, run the earlier code, or cancel the turn.';
 
 /** Returns the message about a step that differs from the recorded one: which step, what differs, and what to do. */
-export function describeMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): string {
+function describeMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): string {
   const at = entry === undefined || entry.key === key ? key : `${key} (recorded under it: ${entry.key})`;
   const [recorded, asked] = [nameOfStep(entry), nameOfStep(request)];
   const difference =
@@ -67,4 +68,15 @@ export function describeMismatch(key: string, entry: Entry | undefined, request:
       ? `the code asked for ${asked} with another input than the recorded one`
       : `the journal has ${recorded}, but the code asked for ${asked}`;
   return `Step ${at}: ${difference}. ${MISMATCH_ADVICE}`;
+}
+
+/** Returns the fault about a step that differs from the recorded one. */
+export function mismatchFault(
+  session: string,
+  key: string,
+  entry: Entry | undefined,
+  request: RequestedStep | undefined,
+): Fault {
+  const data = { session, key, recorded: describeEntry(entry), asked: describeEntry(request) };
+  return new Fault('REPLAY_MISMATCH', describeMismatch(key, entry, request), data);
 }

@@ -5,7 +5,7 @@
  * died there.
  */
 
-import { type Fault, LoopError } from '../base/errors.js';
+import { Fault, LoopError } from '../base/errors.js';
 import { Lifetime } from '../base/lifetime.js';
 import { neverSettles } from '../base/microtasks.js';
 import type { Clock } from '../journal/clock.js';
@@ -90,11 +90,11 @@ export class RunAttempt {
     if (this.fault !== undefined) throw this.fault;
   }
 
-  /** Ends the attempt and rejects its outcome with a fault of the runtime. */
-  fail(fault: Fault): void {
-    this.fault ??= fault;
+  /** Ends the attempt: with a fault of the runtime, which rejects its outcome, or with the error of a cancelled root. */
+  fail(error: Fault | LoopError): void {
+    if (error instanceof Fault) this.fault ??= error;
     this.finish();
-    this.settleWithError(fault);
+    this.settleWithError(error);
   }
 
   /** Ends the attempt: every wait is unsubscribed and stays pending. Does not settle the outcome. */

@@ -3,11 +3,11 @@
  * steps. A run compares each requested step with the journal, and ends the attempt with REPLAY_MISMATCH if they differ.
  */
 
-import { Fault, LoopError, toStoreFault } from '../base/errors.js';
+import { LoopError, toStoreFault } from '../base/errors.js';
 import type { Lifetime } from '../base/lifetime.js';
 import { neverSettles } from '../base/microtasks.js';
 import type { Clock, Ids } from '../journal/clock.js';
-import { describeEntry, describeMismatch, equalsRecorded, type RequestedStep } from '../journal/describe-entry.js';
+import { equalsRecorded, mismatchFault, type RequestedStep } from '../journal/describe-entry.js';
 import type { JournalReader } from '../journal/journal-reader.js';
 import type { JournalWriter } from '../journal/journal-writer.js';
 import type { NewEntry } from '../journal/new-entry.js';
@@ -207,13 +207,14 @@ export class Run {
     return this.failWithMismatch(key, entry, request);
   }
 
-  /** Ends the attempt with a REPLAY_MISMATCH that names the recorded and the requested step. Never settles. */
+  /**
+   * Ends the attempt with a REPLAY_MISMATCH that names the recorded and the requested step, or a cancelled root with its
+   * cancellation: it can end, whatever its body requests. Never settles.
+   */
   failWithMismatch(key: string, entry: Entry | undefined, request: RequestedStep | undefined): Promise<never> {
-    const { session } = this.deps;
-    const recorded = describeEntry(entry);
-    const asked = describeEntry(request);
-    const message = describeMismatch(key, entry, request);
-    this.attempt.fail(new Fault('REPLAY_MISMATCH', message, { session, key, recorded, asked }));
+    const { reason } = this.attempt.lifetime;
+    const isCancelled = /* guard: cancelled-root-ends */ reason?.code === 'CANCELLED';
+    this.attempt.fail(isCancelled ? reason : mismatchFault(this.deps.session, key, entry, request));
     return neverSettles();
   }
 

@@ -194,6 +194,7 @@ async function lastYielded(produced: AsyncIterable<unknown>): Promise<unknown> {
 function toolOptionsOf(call: ToolCallContext): LoopsToolOptions {
   const options: LoopsToolOptions = {
     toolCallId: call.toolCallId ?? call.callId,
+    idempotencyKey: call.idempotencyKey,
     messages: [],
     onToolOutputDelta: (delta) => call.delta(delta),
     abortSignal: undefined as unknown as AbortSignal,

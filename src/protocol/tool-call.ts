@@ -75,13 +75,20 @@ export type ToolMessage =
   | { role: 'tool'; content: (ToolResultPart | ApprovalResponsePart)[] };
 
 /**
- * The options of a tool call, as the AI SDK passes them. Rondo adds `onToolOutputDelta` if the call has a subscriber.
+ * The options of a tool call, as the AI SDK passes them. Rondo adds `idempotencyKey`, and `onToolOutputDelta` if the call
+ * has a subscriber.
  */
 export interface ToolCallOptions {
+  /** The id that the model gave to the call. It is not unique: a model may use it again in another conversation. */
   toolCallId: string;
   messages: ToolMessage[];
   abortSignal?: AbortSignal;
   experimental_context?: unknown;
+  /**
+   * The same for every attempt at this call, and different for every other call of any turn. A tool with the safety
+   * `keyed` passes it to the service that it calls. Undefined outside of Rondo's runtime.
+   */
+  idempotencyKey?: string;
   onToolOutputDelta?(delta: string): void;
 }
 

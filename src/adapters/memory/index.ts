@@ -113,42 +113,28 @@ function firstBatchIndex(batches: readonly Batch[], seq: number): number {
   return low;
 }
 
-/** The blobs of a store. A blob of a session that does not exist is not stored. */
-class MemoryBlobs implements Blobs {
-  private readonly sessions: Map<string, MemorySession>;
-
-  constructor(sessions: Map<string, MemorySession>) {
-    this.sessions = sessions;
-  }
-
-  async put(name: string, digest: string, text: string): Promise<void> {
-    const session = this.sessions.get(name);
-    if (session === undefined) return;
-    session.blobs ??= new Map();
-    session.blobs.set(digest, text);
-  }
-
-  async get(name: string, digest: string): Promise<string | undefined> {
-    return this.sessions.get(name)?.blobs?.get(digest);
-  }
+/** Creates the blobs of a store. A blob of a session that does not exist is not stored. */
+function memoryBlobs(sessions: Map<string, MemorySession>): Blobs {
+  return {
+    put: async (name, digest, text) => {
+      const session = sessions.get(name);
+      if (session === undefined) return;
+      session.blobs ??= new Map();
+      session.blobs.set(digest, text);
+    },
+    get: async (name, digest) => sessions.get(name)?.blobs?.get(digest),
+  };
 }
 
-/** The snapshots of a store. A snapshot of a session that does not exist is not stored. */
-class MemorySnapshots implements Snapshots {
-  private readonly sessions: Map<string, MemorySession>;
-
-  constructor(sessions: Map<string, MemorySession>) {
-    this.sessions = sessions;
-  }
-
-  async load(name: string): Promise<Snapshot | undefined> {
-    return this.sessions.get(name)?.snapshot;
-  }
-
-  async save(name: string, snapshot: Snapshot): Promise<void> {
-    const session = this.sessions.get(name);
-    if (session !== undefined) session.snapshot = structuredClone(snapshot);
-  }
+/** Creates the snapshots of a store. A snapshot of a session that does not exist is not stored. */
+function memorySnapshots(sessions: Map<string, MemorySession>): Snapshots {
+  return {
+    load: async (name) => sessions.get(name)?.snapshot,
+    save: async (name, snapshot) => {
+      const session = sessions.get(name);
+      if (session !== undefined) session.snapshot = structuredClone(snapshot);
+    },
+  };
 }
 
 async function closeNothing(): Promise<void> {}
@@ -164,8 +150,8 @@ export function memoryStore(): Store {
   const dueTurns = new MemoryDueTurns(sessions);
   return {
     journal: new MemoryJournal(sessions, dueTurns),
-    blobs: new MemoryBlobs(sessions),
-    snapshots: new MemorySnapshots(sessions),
+    blobs: memoryBlobs(sessions),
+    snapshots: memorySnapshots(sessions),
     leases: singleProcessLeases,
     dueTurns,
     close: closeNothing,

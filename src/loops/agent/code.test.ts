@@ -69,6 +69,35 @@ instructions = "Add."
   expect(code.definition.composite?.agent).toEqual({ ...document.composite?.agent, tools: ['agent.add'] });
 });
 
+verifies('looops.tool.factory', 'a tool gets an idempotency key: one per call, the same after a crash', async () => {
+  const keys: (string | undefined)[] = [];
+  const pay = loopsTool({
+    name: 'pay',
+    safety: 'keyed',
+    inputSchema: z.object({ cents: z.number() }),
+    execute: ({ cents }, { idempotencyKey }) => {
+      keys.push(idempotencyKey);
+      return cents;
+    },
+  });
+  const payment = { calls: [['pay', { cents: 5 }]] as const };
+  const agent = defineAgent({ id: 'agent', model: 'replies', tools: [pay] });
+  const replies = () => ({ providers: [replyProvider([payment, payment, { text: 'Paid.' }])] });
+  const request = { loop: 'agent', input: { prompt: 'Pay twice.' }, key: 'k' };
+  let repeated = 0;
+  for (let appendNumber = 1; appendNumber <= 12; appendNumber++) {
+    const store = memoryStore();
+    keys.length = 0;
+    const crashing = hostOf([agent], { store: crashingStore(store, { appendNumber, when: 'before' }), ...replies() });
+    await crashing.run(request).catch(() => undefined);
+    expect(await hostOf([agent], { store, seed: 2, ...replies() }).run(request)).toMatchObject({ status: 'ok' });
+    expect(new Set(keys).size, `crash before append ${appendNumber}`).toBe(2);
+    expect(keys).not.toContain(undefined);
+    repeated += keys.length - 2;
+  }
+  expect(repeated).toBeGreaterThan(0);
+});
+
 verifies('looops.event.read-only', 'the tool-call event reports readOnly as the tool declares it', async () => {
   const cases: readonly [options: object, reported: boolean][] = [
     [{ readOnly: false }, false],

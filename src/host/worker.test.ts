@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
 import { hostOf } from '../../spec/support/host-fixture.js';
 import { verifies } from '../../spec/verifies.js';
+import { memoryStore } from '../adapters/memory/index.js';
 import { openSqlite } from '../adapters/sqlite/index.js';
 import { systemClock } from '../adapters/system/index.js';
 import type { DueTurn, DueTurns } from '../journal/due-turns.js';
 import type { Leases, Store } from '../journal/store.js';
 import { defineLoop } from '../loops/define.js';
+import { crashingStore } from '../testing/crashing-store.js';
 import type { Host } from './host.js';
 import { Worker, type WorkProblem } from './worker.js';
 
@@ -78,6 +80,30 @@ verifies('host.work', 'a turn whose loop is not registered is reported once and 
   await stranger.work({ once: true, onProblem: (problem) => problems.push(problem) });
   expect(problems).toMatchObject([{ turnId, code: 'LOOP_NOT_FOUND' }]);
 });
+
+verifies(
+  'host.work',
+  'a turn that waits because an effect is in doubt is reported, and not continued again',
+  async () => {
+    const store = memoryStore();
+    const pays = defineLoop({
+      id: 'pays',
+      ...ANY,
+      run: (_, scope) => scope.effect('pay', () => 1, { safety: 'once' }),
+    });
+    const crashing = hostOf([pays], { store: crashingStore(store, { appendNumber: 2, when: 'before' }) });
+    await crashing.run({ loop: 'pays', input: null }).catch(() => undefined);
+    const host = hostOf([pays], { store, seed: 2 });
+    const problems: WorkProblem[] = [];
+    const work = () => host.work({ once: true, onProblem: (problem) => problems.push(problem) });
+    await work();
+    await work();
+    expect(problems).toMatchObject([{ code: 'EFFECT_IN_DOUBT' }]);
+    expect(problems[0]?.message).toMatch(
+      /^It is unknown whether "pay" happened \(\S+\)\. Find out, then resolve it\.$/,
+    );
+  },
+);
 
 /** Starts a turn in a host of its own; it sleeps for a moment and is due afterwards. Returns its id. */
 async function startSleepingTurn(store: Store, loop = slowLoop([])): Promise<string> {

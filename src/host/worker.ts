@@ -7,7 +7,7 @@ import { errorCodes, Fault, LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
 import type { DueTurn, DueTurns } from '../journal/due-turns.js';
 import type { Leases } from '../journal/store.js';
-import type { TurnResult } from '../protocol/trace.js';
+import type { PausedResult, TurnResult } from '../protocol/trace.js';
 import { ignoringErrors } from './session-feed.js';
 
 /** A turn that a worker could not continue. It is tried again later. */
@@ -35,8 +35,9 @@ export interface WorkOptions {
   /** Receives the result of each turn that the worker has continued. Errors that it throws are ignored. */
   readonly onResult?: (result: TurnResult) => void;
   /**
-   * Receives each turn that could not be continued, once per error code. A turn whose loop is not registered here is
-   * reported only if no other process continues it soon. Errors that it throws are ignored.
+   * Receives each turn that could not be continued, once per error code, and each turn that waits because it is unknown
+   * whether an effect happened (EFFECT_IN_DOUBT). A turn whose loop is not registered here is reported only if no other
+   * process continues it soon. Errors that it throws are ignored.
    * @default a warning of the process, which Node prints to stderr
    */
   readonly onProblem?: (problem: WorkProblem) => void;
@@ -191,7 +192,9 @@ export class Worker {
       if (isMismatch) this.backOff(turn, session, result.error);
       else if (result === undefined) this.backOff(turn, session, undefined);
       else this.backoffs.delete(turn);
-      if (result !== undefined && !isMismatch) ignoringErrors(() => this.options.onResult?.(result));
+      if (result === undefined || isMismatch) return;
+      ignoringErrors(() => this.options.onResult?.(result));
+      if (result.status === 'paused') this.reportDoubts(result);
     } catch (thrown) {
       if (this.isStopped) return;
       const { code, message } =
@@ -224,6 +227,19 @@ export class Worker {
     const { problem, reportedCodes = [] } = backoff ?? {};
     if (backoff === undefined || problem === undefined || reportedCodes.includes(problem.code)) return;
     this.backoffs.set(turnId, { ...backoff, reportedCodes: [...reportedCodes, problem.code] });
+    this.notify(problem);
+  }
+
+  /** Reports the effects of a paused turn that a person has to resolve. The turn is not due until then. */
+  private reportDoubts({ turnId, sessionId, pending }: PausedResult): void {
+    for (const item of pending) {
+      if (item.kind !== 'doubt') continue;
+      const message = `It is unknown whether "${item.name}" happened (${item.key}). Find out, then resolve it.`;
+      this.notify({ turnId, sessionId, code: 'EFFECT_IN_DOUBT', message });
+    }
+  }
+
+  private notify(problem: WorkProblem): void {
     const { onProblem = warnOfProblem } = this.options;
     ignoringErrors(() => onProblem(problem));
   }

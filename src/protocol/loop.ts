@@ -212,13 +212,20 @@ export interface PolicySpec {
   readonly routing?: readonly RouteSpec[];
   /** The backends that are tried, in order, after a model failed or timed out. */
   readonly fallback?: readonly BackendRef[];
+  /** Retries of attempts that failed. Not for a tool with the safety `once`. */
   readonly retry?: RetrySpec;
   /** The time limit of one attempt, in milliseconds; of a composite, of the entire call. */
   readonly timeoutMs?: number;
+  /** The maximum rate of attempts. */
   readonly rateLimit?: RateLimitSpec;
+  /** How long results are reused for equal requests. Not for a tool with the safety `once`. */
   readonly cache?: CacheSpec;
   /** The filters of the request (`before`) and of the reply (`after`). */
   readonly filters?: { readonly before?: readonly FilterSpec[]; readonly after?: readonly FilterSpec[] };
+  /**
+   * Whether the effect runs, waits for an approval, or is refused. Of a prompt, its request; of a tool, each call.
+   * @default 'always_allow', except for a tool that asks itself
+   */
   readonly approval?: ApprovalPolicy;
 }
 

@@ -64,7 +64,21 @@ async function untilShown(page: Window['document'], text: string): Promise<void>
 const buttonOf = ({ body }: Window['document'], label: string) =>
   [...body.querySelectorAll('button')].find(({ textContent }) => textContent.trim() === label);
 
-async function sendMessage(page: Window['document'], text: string): Promise<void> {
+/** Returns whether the input and the button that sends are disabled. */
+const isFormDisabled = (page: Window['document']) => [
+  page.querySelector('input')?.disabled,
+  buttonOf(page, 'Send')?.disabled,
+];
+
+/** Renders until a message can be sent. */
+async function untilEnabled(page: Window['document']): Promise<void> {
+  for (let waits = 0; isFormDisabled(page).includes(true); waits++) {
+    if (waits > 1000) throw new Error(`The form stays disabled: ${page.body.innerHTML}`);
+    await act(() => new Promise<void>((resolve) => setTimeout(resolve, 5)));
+  }
+}
+
+async function typeText(page: Window['document'], text: string): Promise<void> {
   const input = page.querySelector('input');
   const { HTMLInputElement, Event } = page.defaultView ?? new Window();
   await act(async () => {
@@ -72,6 +86,10 @@ async function sendMessage(page: Window['document'], text: string): Promise<void
     Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')?.set?.call(input, text);
     input?.dispatchEvent(new Event('input', { bubbles: true }));
   });
+}
+
+async function sendMessage(page: Window['document'], text: string): Promise<void> {
+  await typeText(page, text);
   await act(async () => buttonOf(page, 'Send')?.click());
 }
 
@@ -85,12 +103,16 @@ verifies(
       await sendMessage(page, 'My lamp A-17 is broken.');
       await untilShown(page, 'Approve');
       expect(page.querySelector('legend')?.textContent).toBe('Refund 19 for order A-17?');
+      expect(isFormDisabled(page)).toEqual([true, true]);
     });
     let shown = '';
     await openPage(api, async (page) => {
       await untilShown(page, 'Approve');
+      await typeText(page, 'Hello?');
+      expect(isFormDisabled(page)).toEqual([true, true]);
       await act(async () => buttonOf(page, 'Approve')?.click());
       await untilShown(page, 'I have refunded');
+      await untilEnabled(page);
       shown = page.body.textContent;
       expect(shown).toContain('Refunded: 19');
       expect(page.querySelector('[role=alert]')).toBeNull();

@@ -35,6 +35,9 @@ function Chat({ id, api, history }: { id: string; api: string; history: Message[
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
   const isBusy = status === 'submitted' || status === 'streaming';
+  const isWaiting = messages.some(({ parts }) =>
+    parts.some((part) => 'state' in part && part.state === 'approval-requested'),
+  );
   const send = (event: FormEvent) => {
     event.preventDefault();
     void sendMessage({ text });
@@ -51,8 +54,13 @@ function Chat({ id, api, history }: { id: string; api: string; history: Message[
       ))}
       {error !== undefined && <p role="alert">{error.message}</p>}
       <form onSubmit={send}>
-        <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} />
-        <button type="submit" disabled={isBusy || text.trim() === ''}>
+        <input
+          aria-label="Message"
+          value={text}
+          disabled={isWaiting} // an approval is answered before the next message
+          onChange={(event) => setText(event.target.value)}
+        />
+        <button type="submit" disabled={isBusy || isWaiting || text.trim() === ''}>
           Send
         </button>
       </form>

@@ -68,6 +68,9 @@ verifies('cli.init', 'an existing file is never overwritten, and nothing else is
   const { code, stderr } = await project.run(['init']);
   expect(code).toBe(1);
   expect(stderr).toMatch(/these files exist in .*:\n {2}loops\/greet\.ts\n {2}package\.json\n/);
+  expect(stderr).toContain('choose an empty directory: rondo init DIR\nTo add Rondo to this project:\n');
+  for (const command of ['npm install rondo zod', 'mkdir -p loops ', 'npx rondo trust . ', 'npx rondo list'])
+    expect(stderr).toContain(`\n  ${command}`);
   expect(await project.json(['init'])).toMatchObject({
     ok: false,
     created: [],

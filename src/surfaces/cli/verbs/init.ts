@@ -16,6 +16,17 @@ const RENAMED_FILES: ReadonlyMap<string, string> = new Map([
 /** The name of the project in the template. */
 const TEMPLATE_NAME = 'my-agents';
 
+/** What to do if files of the template exist. */
+const CONFLICT_ADVICE = [
+  'For a new project, choose an empty directory: rondo init DIR',
+  'To add Rondo to this project:',
+  '  npm install rondo zod',
+  '  npm install --save-dev tsx    # for loops in TypeScript; set "type": "module" in package.json',
+  '  mkdir -p loops                # then write a definition, such as loops/greet.ts of a new project',
+  '  npx rondo trust .             # lets rondo run the code of this project',
+  '  npx rondo list',
+];
+
 /** Handles `rondo init`. */
 export const init: VerbHandler = async ({ args, settingsInput: { cwd }, terminal, json }) => {
   const directory = resolve(cwd, textOption(args[0]) ?? '.');
@@ -27,7 +38,7 @@ export const init: VerbHandler = async ({ args, settingsInput: { cwd }, terminal
   if (conflicts.length > 0) {
     terminal.printToStderr(`Nothing was written, because these files exist in ${sanitizeText(directory)}:`);
     for (const path of conflicts) terminal.printToStderr(`  ${path}`);
-    terminal.printToStderr('Move them, or choose another directory: rondo init DIR');
+    for (const line of CONFLICT_ADVICE) terminal.printToStderr(line);
     return exitCodes.failed;
   }
   terminal.printToStderr(`Created ${created.length} files in ${sanitizeText(directory)}. Next:`);

@@ -12,8 +12,8 @@ export interface DefinedLoop<I = unknown, O = unknown> extends Loop<I, O> {
   /** The validators of its input and its output. */
   readonly validators: { readonly input: Validator; readonly output: Validator };
   /**
-   * The source text of its function; empty for a prompt or an agent. It is no part of the identity of the loop: a
-   * compiler or bundler may change it.
+   * The source text of its function; empty for a prompt or an agent. It is evidence only, and no part of the identity
+   * of the loop: a compiler or bundler may change it.
    */
   readonly source: string;
   /** The tools and handoffs that an agent was given as objects. They are registered with it. */

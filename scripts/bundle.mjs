@@ -31,7 +31,10 @@ const groups = [
     test: /\/dist\/(?:base\/(?!announcement|redact|decod|binary|secret|process-group)|json\/(?:value|canonical)|journal\/(?:blob-parts|record|leases)\b|loops\/definition\/(?:loop-identity|shape)\b)/,
   },
   { name: 'tools', test: /\/dist\/adapters\/tools\/(?!approved-program|run-process|post)/ },
-  { name: 'registry', test: /\/dist\/loops\/(?:defined-loop|failed-definition|model-ref|registry|tool-implementation)\b/ },
+  {
+    name: 'registry',
+    test: /\/dist\/loops\/(?:defined-loop|failed-definition|model-ref|registry|tool-implementation)\b/,
+  },
   { name: 'cli', test: /\/dist\/surfaces\/(?:settings|cli\/(?:error-report|terminal-text|verbs?))\./ },
   {
     name: 'project',

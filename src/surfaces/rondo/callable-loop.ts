@@ -14,7 +14,7 @@ import type { DefinedLoop } from '../../loops/defined-loop.js';
 import { isInsideCall } from '../../loops/inside-call.js';
 import type { AnySchema, InputOf, OutputOf } from '../../loops/standard-schema.js';
 
-/** A loop that can also be called like a function. */
+/** A loop that can also be called like a function. It is a function, so a spread (`{ ...loop }`) does not copy its name. */
 export interface CallableLoop<I = unknown, O = unknown> extends DefinedLoop<I, O> {
   /**
    * Runs the loop once in memory and returns its output. Throws like `Rondo.output`. Nothing is recorded, so it must

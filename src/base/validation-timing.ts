@@ -3,25 +3,23 @@
  * validations are not timed: those of validators that are known to be fast, and of validators that have proved it.
  */
 
-/** A validator, by its identity. */
-type Validator = object;
-
 /** Validations of larger values are always timed. */
 const MAX_UNTIMED_BYTES = 4096;
 /** A validator that took no measurable time for this many small values in a row has proved to be fast. */
 const QUICK_RUNS_OF_FAST_VALIDATOR = 100;
 
-const quickRuns = new WeakMap<Validator, number>();
+/** The number of quick validations in a row, by the function that validates. */
+const quickRuns = new WeakMap<object, number>();
 
 /** True if a validation is timed. `bytes` is the size of the value; infinity if it is not known yet. */
-export function isValidationTimed(validator: Validator | undefined, isFast: boolean, bytes: number): boolean {
+export function isValidationTimed(validator: object | undefined, isFast: boolean, bytes: number): boolean {
   if (validator === undefined) return false;
   if (bytes > MAX_UNTIMED_BYTES) return true;
   return !isFast && (quickRuns.get(validator) ?? 0) < QUICK_RUNS_OF_FAST_VALIDATOR;
 }
 
 /** Records whether a validation took no measurable time. Large values prove nothing, because they are always timed. */
-export function recordValidation(validator: Validator | undefined, bytes: number, wasQuick: boolean): void {
+export function recordValidation(validator: object | undefined, bytes: number, wasQuick: boolean): void {
   if (validator === undefined || bytes > MAX_UNTIMED_BYTES) return;
   quickRuns.set(validator, wasQuick ? (quickRuns.get(validator) ?? 0) + 1 : 0);
 }

@@ -100,7 +100,7 @@ verifies(
     await work();
     expect(problems).toMatchObject([{ code: 'EFFECT_IN_DOUBT' }]);
     expect(problems[0]?.message).toMatch(
-      /^It is unknown whether "pay" happened \(\S+\)\. Find out, then resolve it\.$/,
+      /^It is unknown whether "pay" happened\. Find out, then resolve it: rondo resolve \S+\/0$/,
     );
   },
 );

@@ -234,7 +234,7 @@ export class Worker {
   private reportDoubts({ turnId, sessionId, pending }: PausedResult): void {
     for (const item of pending) {
       if (item.kind !== 'doubt') continue;
-      const message = `It is unknown whether "${item.name}" happened (${item.key}). Find out, then resolve it.`;
+      const message = `It is unknown whether "${item.name}" happened. Find out, then resolve it: rondo resolve ${item.key}`;
       this.notify({ turnId, sessionId, code: 'EFFECT_IN_DOUBT', message });
     }
   }

@@ -135,9 +135,16 @@ async function openRoots({ directory = '', trusted }: DefinitionOrigin, config: 
 function toToolFunction(tool: AnyTool, approvedTarget: ApprovalTarget | undefined): ToolFunction {
   const allowedTool = tool.withApproval('always_allow');
   return async (input, call) => {
-    const { callId, toolCallId = callId, signal: abortSignal } = call;
+    const { callId, toolCallId = callId, idempotencyKey, signal: abortSignal } = call;
     const onToolOutputDelta = (delta: string): void => call.delta(delta);
-    const options: LoopsToolOptions = { toolCallId, messages: [], abortSignal, onToolOutputDelta, approvedTarget };
+    const options: LoopsToolOptions = {
+      toolCallId,
+      idempotencyKey,
+      messages: [],
+      abortSignal,
+      onToolOutputDelta,
+      approvedTarget,
+    };
     return allowedTool.execute(input, options);
   };
 }

@@ -18,8 +18,20 @@ export function isValidationTimed(validator: object | undefined, isFast: boolean
   return !isFast && (quickRuns.get(validator) ?? 0) < QUICK_RUNS_OF_FAST_VALIDATOR;
 }
 
+/** The validators that were timed last. One that is created for each call is never found here, and costs nothing more. */
+const recentValidators: object[] = [];
+const MAX_RECENT = 8;
+let nextRecent = 0;
+
+function wasTimedRecently(validator: object): boolean {
+  if (recentValidators.includes(validator)) return true;
+  recentValidators[nextRecent] = validator;
+  nextRecent = (nextRecent + 1) % MAX_RECENT;
+  return false;
+}
+
 /** Records whether a validation took no measurable time. Large values prove nothing, because they are always timed. */
 export function recordValidation(validator: object | undefined, bytes: number, wasQuick: boolean): void {
-  if (validator === undefined || bytes > MAX_UNTIMED_BYTES) return;
+  if (validator === undefined || bytes > MAX_UNTIMED_BYTES || !wasTimedRecently(validator)) return;
   quickRuns.set(validator, wasQuick ? (quickRuns.get(validator) ?? 0) + 1 : 0);
 }

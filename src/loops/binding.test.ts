@@ -8,7 +8,7 @@ import type { StepsSpec } from '../protocol/loop.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { resultLifetimes } from './result-lifetimes.js';
+import { resultLifetimes } from './plan/result-lifetimes.js';
 
 /** A clock that advances by a few milliseconds whenever it is read. */
 class TickingClock extends ManualClock {

@@ -12,9 +12,9 @@ import { agentBody } from './agent/agent.js';
 import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
 import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
-import { compileSteps, compositeBody } from './composite.js';
 import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import type { FailedDefinition } from './failed-definition.js';
+import { compileSteps, compositeBody } from './plan/composite-steps.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolBody, toolFromImplementation } from './tool.js';
@@ -115,7 +115,7 @@ function createBody(
   { unresolved, includesLoop }: LinkContext,
 ): Loop<Json, Json>['body'] {
   const { output, origin, digest, definedLoop } = registered;
-  const { id, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
+  const { id, version, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) {
     const options = { id, spec: prompt, output, policy, origin, definitionFingerprint: digest };
     const body = promptBody({ ...options, backend: backend ?? RECORDED_DEFAULT_BACKEND });
@@ -137,6 +137,7 @@ function createBody(
   const tools = createTools(composite.agent, definedLoop, unresolved);
   const options = {
     id,
+    version,
     spec: composite.agent,
     output,
     policy,

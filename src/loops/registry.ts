@@ -13,13 +13,13 @@ import { compileSchema, type Validator } from '../json/schema.js';
 import { compileTemplate } from '../json/template.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
-import { compileSteps } from './composite.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { unknownBackendError } from './definition/backends.js';
 import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
 import type { FailedDefinition } from './failed-definition.js';
 import { builtInProviderIds } from './model-ref.js';
 import type { DefinitionOrigin } from './origin.js';
+import { compileSteps } from './plan/composite-steps.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
 

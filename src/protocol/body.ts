@@ -17,10 +17,10 @@ export interface Loop<I = unknown, O = unknown> {
    */
   readonly definitionDigest?: string | undefined;
   /**
-   * The kind of body; absent for a tool and for a composite of steps. Recorded with the call, so that a view can
-   * attribute its effects.
+   * The kind of body; absent for a tool and for a composite of steps. `model` is the model call of an agent. Recorded
+   * with the call, so that a view can attribute its effects.
    */
-  readonly bodyKind?: 'prompt' | 'agent' | 'code' | undefined;
+  readonly bodyKind?: 'prompt' | 'model' | 'agent' | 'code' | undefined;
   readonly input?: Validate<I> | undefined;
   readonly output?: Validate<O> | undefined;
   /**

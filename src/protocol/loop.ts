@@ -4,6 +4,7 @@
  */
 import type { Safety } from './entry.js';
 import type { Json } from './json.js';
+import type { PlanSpec } from './plan.js';
 
 /** A JSON Schema document, draft 2020-12. */
 export type JsonSchema = boolean | { readonly [key: string]: Json };
@@ -78,6 +79,7 @@ export interface StepsSpec {
    */
   readonly outputMapping?: { readonly [member: string]: Mapping } | Mapping;
   readonly agent?: never;
+  readonly plan?: never;
 }
 
 /** Whether a tool runs without approval, requires approval for each call, or must not run. */
@@ -133,11 +135,20 @@ export interface AgentSpec {
 export interface AgentComposite {
   readonly agent: AgentSpec;
   readonly steps?: never;
+  readonly plan?: never;
   readonly outputMapping?: never;
 }
 
-/** The body of a composite loop: steps or an agent. */
-export type CompositeSpec = StepsSpec | AgentComposite;
+/** A composite that is a plan. */
+export interface PlanComposite {
+  readonly plan: PlanSpec;
+  readonly steps?: never;
+  readonly agent?: never;
+  readonly outputMapping?: never;
+}
+
+/** The body of a composite loop: steps, a plan or an agent. */
+export type CompositeSpec = StepsSpec | PlanComposite | AgentComposite;
 
 /**
  * Retries of failed attempts. A NonRetryableError and outcomes that repeating cannot change are not retried, nor are

@@ -88,8 +88,10 @@ class CallDetailsBuilder {
     else if (type === 'effect.settled') this.settleEffect(entry);
   }
 
-  private startCall({ key, name = '', version = '', at, validationMs = 0, value }: Entry): void {
+  private startCall({ key, name = '', version = '', at, validationMs = 0, value, bodyKind }: Entry): void {
     const parent = this.callAround(key);
+    // The model call of an agent is one of the model calls of the agent, like that of a prompt.
+    if (bodyKind === 'model' && parent !== undefined) return;
     this.calls.set(key, {
       callId: key,
       ...(parent !== undefined && { parentCallId: parent.callId }),

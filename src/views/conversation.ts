@@ -90,6 +90,8 @@ export class Conversation {
     const { key, name = '', value, at, validationMs = 0, bodyKind } = entry;
     const parent = this.calls.enclosing(key);
     if (parent === undefined && key.includes('/')) return;
+    // The model call of an agent is displayed as the reply of the agent.
+    if (bodyKind === 'model') return;
     const call: ConversationCall = {
       key,
       name,
@@ -127,10 +129,17 @@ export class Conversation {
 
   private endCall(entry: Entry): void {
     const call = this.calls.get(entry.key);
-    if (call === undefined) return;
+    if (call === undefined) return this.endModelCall(entry);
     if (call.openChildren > 0)
       for (const descendant of this.calls.descendantsOf(call.key)) this.closeCall(descendant, entry, PARENT_ENDED);
     this.closeCall(call, entry, entry.type === 'call.errored' ? (entry.error ?? UNKNOWN_FAILURE) : undefined);
+  }
+
+  /** Emits the reply of a model call. Only model calls of agents are not among the open calls. */
+  private endModelCall(entry: Entry): void {
+    const call = this.calls.get(parentKeyOf(entry.key));
+    if (call?.agent !== undefined && entry.type === 'call.completed')
+      this.emitReply(call, call.agent, entry, entry.value);
   }
 
   /** Closes the calls in the branches that lost a race: their ends are not journaled. */
@@ -286,7 +295,7 @@ export class Conversation {
 
   /** Displays an approval on the tool call of the model, or as a tool call of its own if a deeper call requests it. */
   private emitApprovalRequest(approval: Approval, entry: Entry): void {
-    const call = this.calls.get(approval.callId);
+    const call = this.calls.get(approval.callId) ?? this.calls.enclosing(approval.callId);
     if (call === undefined) return;
     const generationId = call.agent === undefined ? enclosingGenerationId(call) : call.key;
     const status = { approvalStatus: 'pending_approval', approvalDescription: approval.description } as const;

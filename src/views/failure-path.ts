@@ -65,15 +65,21 @@ function addFailedBranches(group: StepNode, error: ErrorRecord, keys: string[]):
   }
 }
 
-/** Adds the last model call of a prompt or agent whose reply does not fit the output schema: the model is asked again. */
+/**
+ * Adds the last model call of a prompt or agent whose reply does not fit the output schema, with the effect and the
+ * attempt in it: the model is asked again.
+ */
 function addRefusedReply({ openEntry }: StepNode, steps: readonly StepNode[], keys: string[]): void {
   if (openEntry?.bodyKind !== 'prompt' && openEntry?.bodyKind !== 'agent') return;
-  const isModelCall = (step: StepNode): boolean => step.openEntry?.kind === 'model';
-  const modelCall = steps.findLast(isModelCall);
-  if (modelCall === undefined) return;
-  keys.push(modelCall.key);
-  const attempt = childrenOf(modelCall).findLast(isModelCall);
-  if (attempt !== undefined) keys.push(attempt.key);
+  let modelCall = steps.findLast(isModelCall);
+  while (modelCall !== undefined) {
+    keys.push(modelCall.key);
+    modelCall = childrenOf(modelCall).findLast(isModelCall);
+  }
+}
+
+function isModelCall({ openEntry }: StepNode): boolean {
+  return openEntry?.kind === 'model' || openEntry?.bodyKind === 'model';
 }
 
 /** Returns the errors with which a step failed; empty if it did not. `scope.all` has the errors of its branches. */
@@ -150,6 +156,6 @@ export function withoutReopenedEnds(entries: readonly Entry[]): readonly Entry[]
   if (reopenedAt.size === 0) return entries;
   return entries.filter(
     ({ type, key, seq }) =>
-      (type !== 'call.errored' && type !== 'effect.settled') || seq > (reopenedAt.get(key) ?? Number.NEGATIVE_INFINITY),
+      (type !== 'call.errored' && type !== 'call.completed' && type !== 'effect.settled') || seq > (reopenedAt.get(key) ?? Number.NEGATIVE_INFINITY),
   );
 }

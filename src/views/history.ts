@@ -32,7 +32,12 @@ interface TurnTranscript {
   groupKey: string | undefined;
   /** The outcomes of the ended tool calls, by their index in the reply. */
   readonly outcomes: Map<number, ToolCallOutcome>;
-  /** The result of the last attempt at a model call with layers, until the layers have settled the call. */
+  /** The key of the model call of the current round. */
+  modelCallKey: string | undefined;
+  /**
+   * Earlier versions recorded the model calls of agents as effects of the agent itself. The result of the last attempt
+   * at such an effect with layers, until the layers have settled it.
+   */
   lastAttempt: { readonly key: string; readonly value: Entry['value'] } | undefined;
   /** The keys of the model calls, and of attempts at them, since the last reply. */
   readonly modelEffectKeys: Set<string>;
@@ -64,6 +69,8 @@ export class History {
     const { key, type, value } = entry;
     const isOwnStep = key.lastIndexOf('/') === root.length;
     if (isOwnStep && type === ROUND_BEGUN) this.beginRound(transcript);
+    else if (isOwnStep && type === 'call.started' && entry.bodyKind === 'model') transcript.modelCallKey = key;
+    else if (transcript.modelCallKey !== undefined) this.applyModelCall(transcript, transcript.modelCallKey, entry);
     else if (isOwnStep && type === 'wait.settled') transcript.messages.push(userMessage(messageTextOf(value)));
     else if (entry.kind === 'model' && (type === 'effect.requested' || type === 'effect.opened'))
       transcript.modelEffectKeys.add(key);
@@ -75,6 +82,13 @@ export class History {
     else if (isOwnStep && transcript.openToolCalls.length === 1) this.applyToolCallEnd(transcript, 0, entry);
     else if (transcript.groupKey !== undefined && key.startsWith(`${transcript.groupKey}/`))
       this.applyToolCallEnd(transcript, indexInGroup(transcript.groupKey, key), entry);
+  }
+
+  /** Applies an entry of the model call that runs. Until it ends, the agent has no other step. */
+  private applyModelCall(transcript: TurnTranscript, modelCallKey: string, { key, type, value }: Entry): void {
+    if (key !== modelCallKey) return;
+    if (type === 'call.completed') addReply(transcript, value);
+    if (type === 'call.completed' || type === 'call.errored') transcript.modelCallKey = undefined;
   }
 
   private beginRound(transcript: TurnTranscript): void {
@@ -128,6 +142,7 @@ function newTranscript(input: Entry): TurnTranscript {
     openToolCalls: [],
     groupKey: undefined,
     outcomes: new Map(),
+    modelCallKey: undefined,
     lastAttempt: undefined,
     modelEffectKeys: new Set(),
   };

@@ -25,7 +25,9 @@ verifies('agent.inline', 'two agents may each have their own tool of one name', 
     expect(agents[index]?.definition.composite?.agent?.tools).toEqual([`${id}.weather`]);
     const result = await host.run({ loop: id, input: INPUT });
     expect(result.trace.filter(({ type }) => type === 'child.started').map(({ payload }) => payload)).toMatchObject([
+      { loopId: `${id}.model` },
       { loopId: `${id}.weather` },
+      { loopId: `${id}.model` },
     ]);
     const events = await host.archive.events(result.sessionId);
     expect(events.filter(({ type }) => type.startsWith('tool-'))).toMatchObject([

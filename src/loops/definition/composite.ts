@@ -9,6 +9,7 @@ import { isObject } from '../../base/own-property.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
 import { checkAgent } from './agent.js';
 import { checkLoopId, checkVersion } from './loop-identity.js';
+import { checkPlan } from './plan.js';
 import {
   appendPointer,
   conditionalSchema,
@@ -71,6 +72,17 @@ function checkMappingPath(value: Json, path: string, issues: DefinitionIssues, r
 const MAPPING_PATH_SCHEMA = { type: 'string', pattern: '^(?:\\$|optional:\\$|literal:)' };
 const mappingSchema = (): JsonObject => ({
   anyOf: [MAPPING_PATH_SCHEMA, { type: 'object', additionalProperties: MAPPING_PATH_SCHEMA }],
+});
+
+/** Checks the shape of a mapping. What it can read is not known here. */
+export const mappingShape: DefinitionCheck = withSchema(mappingSchema, (value, path, issues) => {
+  const isMapping = (part: Json): boolean => typeof part === 'string' && /^(?:\$|optional:\$|literal:)/.test(part);
+  if (!isObject(value)) {
+    if (!isMapping(value)) issues.add(path, INVALID_PATH_REASON);
+    return;
+  }
+  for (const [member, part] of Object.entries(value))
+    if (!isMapping(part)) issues.add(appendPointer(path, member), INVALID_PATH_REASON);
 });
 
 function mappingCheck(readable: ReadableResults): DefinitionCheck {
@@ -137,7 +149,11 @@ const stepsSchema = (): JsonObject => ({
 const checkStepsShape = objectOf({
   required: { steps: checkedLater(stepsSchema) },
   optional: { outputMapping: checkedLater(mappingSchema) },
-  refused: { plan: 'is not supported in this version; write the plan as "steps"' },
+});
+
+const checkPlanBodyShape = objectOf({
+  required: { plan: checkPlan },
+  refused: { steps: 'cannot be combined with "plan"', agent: 'cannot be combined with "plan"' },
 });
 
 const checkAgentBodyShape = objectOf({
@@ -145,13 +161,18 @@ const checkAgentBodyShape = objectOf({
   refused: { steps: 'cannot be combined with "agent"', outputMapping: 'is for "steps"; an agent has an output schema' },
 });
 
-/** Checks the body of a composite: its steps or its agent. */
+/** Checks the body of a composite: its steps, its plan or its agent. */
 export const checkComposite: DefinitionCheck = withSchema(
   () => ({
     type: 'object',
-    ...conditionalSchema({ required: ['agent'] }, checkAgentBodyShape.schema(), checkStepsShape.schema()),
+    ...conditionalSchema(
+      { required: ['agent'] },
+      checkAgentBodyShape.schema(),
+      conditionalSchema({ required: ['plan'] }, checkPlanBodyShape.schema(), checkStepsShape.schema()),
+    ),
   }),
   (value, path, issues) => {
+    if (isObject(value) && Object.hasOwn(value, 'plan')) return checkPlanBodyShape(value, path, issues);
     if (isObject(value) && Object.hasOwn(value, 'agent')) return checkAgentBodyShape(value, path, issues);
     checkStepsShape(value, path, issues);
     if (isObject(value)) checkStepsBody(value, path, issues);

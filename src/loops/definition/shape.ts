@@ -113,6 +113,24 @@ export const nonBlankText = checkThat(
 /** Accepts any object. */
 export const anyObject = checkThat('an object', { type: 'object' }, isObject);
 
+/** Accepts any value. */
+export const anyValue: DefinitionCheck = withSchema(
+  () => ({}),
+  () => undefined,
+);
+
+/** Returns a check of a text, or of an object. `expected` completes the message "must be …" for any other value. */
+export function eitherOf(expected: string, text: DefinitionCheck, object: DefinitionCheck): DefinitionCheck {
+  return withSchema(
+    () => ({ anyOf: [text.schema(), object.schema()] }),
+    (value, path, issues) => {
+      if (isObject(value)) return object(value, path, issues);
+      if (typeof value === 'string' || typeof value === 'number') return text(value, path, issues);
+      issues.add(path, `must be ${expected}, not ${describeValue(value)}`);
+    },
+  );
+}
+
 /** Returns a check that accepts a string that matches a pattern. `expected` completes the message "must be …". */
 export function textMatching(expected: string, pattern: RegExp): DefinitionCheck {
   const schema = { type: 'string', pattern: pattern.source };

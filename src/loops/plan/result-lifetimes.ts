@@ -3,8 +3,8 @@
  * read its times or its trace. A composite of 10,000 steps that each read the previous result holds one result at a
  * time.
  */
-import type { StepsSpec } from '../protocol/loop.js';
-import { type PathPrefix, pathPrefixesOf } from './mapping.js';
+import type { StepsSpec } from '../../protocol/loop.js';
+import { type PathPrefix, pathPrefixesOf } from '../mapping.js';
 
 interface ResultLifetimes {
   /** For each step, the indexes of the earlier steps whose results its input mapping is the last to read. */

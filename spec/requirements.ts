@@ -158,6 +158,10 @@ export const requirements = {
     'A misspelling of policy is refused; a misspelling of any other top-level member is accepted with a warning.',
   'definition.ids': 'Every id that LSR (the LSEM reference runtime) accepts is accepted, except for ambiguous ones.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
+  'plan.words':
+    'An action is split into words before its placeholders are filled, so a value is part of exactly one word and is never expanded.',
+  'plan.conditions':
+    'A condition is a typed expression over the data of its workflow: it runs no code, is bounded, and is checked before the first step.',
   'definition.failed':
     'A request for a loop whose definition failed to load reports that failure with its place, also from a caller.',
   'definition.load':

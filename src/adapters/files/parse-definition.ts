@@ -4,9 +4,11 @@ import { LoopError } from '../../base/errors.js';
 import { ownProperty } from '../../base/own-property.js';
 import type { DefinitionProblem } from '../../loops/failed-definition.js';
 import type { LoopDef } from '../../protocol/loop.js';
-import { DocumentReadError, describeError, type TextPosition } from './document-read-error.js';
-import { parseJson, positionInJson } from './parse-json.js';
-import { parseToml, positionInToml } from './parse-toml.js';
+import { DocumentReadError, describeError } from './document-read-error.js';
+import { findJsonPositions, parseJson } from './parse-json.js';
+import { parseToml } from './parse-toml.js';
+import type { FindPosition } from './position-tree.js';
+import { findTomlPositions } from './toml-positions.js';
 
 /**
  * Validates a parsed document and returns its definition. Throws DEFINITION_INVALID if it is invalid. `where` names the
@@ -25,17 +27,12 @@ export type DefinitionResult = { readonly definition: LoopDef } | { readonly bad
 
 interface DocumentFormat {
   parse(text: string): unknown;
-  positionOf(text: string, pointer: string): TextPosition | undefined;
+  /** Reads a valid text once, and returns the search for positions in it. */
+  findPositions(text: string): FindPosition;
 }
 
-const jsonFormat: DocumentFormat = { parse: parseJson, positionOf: positionInJson };
-const tomlFormat: DocumentFormat = { parse: parseToml, positionOf: positionInToml };
-
-/**
- * The maximum total number of characters searched for the positions of flaws. Each search reads the text again.
- * The position of the first flaw is always searched for.
- */
-const MAX_POSITION_SEARCH_CHARS = 500_000;
+const jsonFormat: DocumentFormat = { parse: parseJson, findPositions: findJsonPositions };
+const tomlFormat: DocumentFormat = { parse: parseToml, findPositions: findTomlPositions };
 
 interface DefinitionFlaw {
   readonly path: string;
@@ -68,8 +65,9 @@ export function parseDefinitionText(file: string, text: string, parse: ParseDefi
     return { definition: parse(value, file) };
   } catch (thrown) {
     if (thrown instanceof LoopError) {
-      const located = withPositions(file, text, definitionFlawsOf(thrown), format);
-      return { badFiles: located.map((problem) => ({ ...problem, loopId })) };
+      const positionOf = format.findPositions(text);
+      const flaws = definitionFlawsOf(thrown);
+      return { badFiles: flaws.map(({ path, reason }) => ({ file, reason, path, ...positionOf(path), loopId })) };
     }
     if (!(thrown instanceof DocumentReadError)) throw thrown;
     return { badFiles: [{ file, reason: describeError(thrown), ...thrown.position, loopId }] };
@@ -85,17 +83,4 @@ export function nameOfFile(file: string): string {
 function idIn(value: unknown): string | undefined {
   const id = ownProperty(value, 'id');
   return typeof id === 'string' && id !== '' ? id : undefined;
-}
-
-function withPositions(
-  file: string,
-  text: string,
-  flaws: readonly DefinitionFlaw[],
-  format: DocumentFormat,
-): BadFile[] {
-  const maxSearches = Math.max(1, Math.floor(MAX_POSITION_SEARCH_CHARS / (text.length + 1)));
-  return flaws.map(({ path, reason }, index) => {
-    const position = index < maxSearches ? format.positionOf(text, path) : undefined;
-    return { file, reason, path, ...position };
-  });
 }

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { DocumentReadError } from './document-read-error.js';
-import { parseJson, positionInJson } from './parse-json.js';
-import { parseToml, positionInToml } from './parse-toml.js';
+import { findJsonPositions, parseJson } from './parse-json.js';
+import { parseToml } from './parse-toml.js';
 
 function errorOf(parse: () => unknown): string {
   try {
@@ -54,36 +54,13 @@ verifies('definition.place', 'invalid JSON is rejected with line, column and rea
     ).toBe(message);
 });
 
-verifies('definition.place', 'a member is found by its JSON Pointer in JSON and TOML', () => {
+verifies('definition.place', 'a member is found by its JSON Pointer in JSON', () => {
   const json = '{\n  "id": "a",\n  "composite": {\n    "steps": [\n      {},\n      {"loopId": "b"}\n    ]\n  }\n}';
-  expect(positionInJson(json, '/id')).toEqual({ line: 2, column: 3 });
-  expect(positionInJson(json, '/composite/steps/1')).toEqual({ line: 6, column: 7 });
-  expect(positionInJson(json, '/composite/steps/1/loopId')).toEqual({ line: 6, column: 8 });
-  expect(positionInJson(json, '/composite/steps/0/inputMapping/a')).toEqual({ line: 5, column: 7 });
-  expect(positionInJson(json, '/name')).toEqual({ line: 1, column: 1 });
-  const toml = [
-    'id = "a"',
-    'prompt.template = """',
-    'name = "not a key"',
-    '"""',
-    '[composite]',
-    '  [[composite.steps]]',
-    'loopId = "a"',
-    '[[composite.steps]]',
-    '  "loopId" = "b"',
-    "[prices.'a/b']",
-    'x.y = 1',
-  ].join('\n');
-  const lines = [
-    '/id',
-    '/prompt/template',
-    '/name',
-    '/composite/steps/0/loopId',
-    '/composite/steps/1/loopId',
-    '/composite/steps/1/no',
-    '/prices/a~1b/x/y',
-  ];
-  expect(lines.map((path) => positionInToml(toml, path)?.line)).toEqual([1, 2, undefined, 7, 9, 8, 11]);
+  expect(findJsonPositions(json)('/id')).toEqual({ line: 2, column: 3 });
+  expect(findJsonPositions(json)('/composite/steps/1')).toEqual({ line: 6, column: 7 });
+  expect(findJsonPositions(json)('/composite/steps/1/loopId')).toEqual({ line: 6, column: 8 });
+  expect(findJsonPositions(json)('/composite/steps/0/inputMapping/a')).toEqual({ line: 5, column: 7 });
+  expect(findJsonPositions(json)('/name')).toEqual({ line: 1, column: 1 });
 });
 
 verifies('definition.place', 'invalid TOML is rejected with line, column and a short reason', () => {

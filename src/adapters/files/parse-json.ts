@@ -1,8 +1,9 @@
 /**
- * A strict JSON parser that rejects duplicate keys and reports syntax errors with line and column. `positionInJson`
- * finds the line and column of a JSON Pointer, for errors that validation finds after parsing.
+ * A strict JSON parser that rejects duplicate keys and reports syntax errors with line and column. `findJsonPositions`
+ * finds the line and column of JSON Pointers, for errors that validation finds after parsing.
  */
-import { DocumentReadError, parseJsonPointer, type TextPosition } from './document-read-error.js';
+import { DocumentReadError, type TextPosition } from './document-read-error.js';
+import { type FindPosition, PositionNode, positionFinder } from './position-tree.js';
 
 const MAX_DEPTH = 256;
 const literals = new Map<string, unknown>([
@@ -21,26 +22,19 @@ function positionAt(text: string, offset: number): TextPosition {
   return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 };
 }
 
-/**
- * The remaining segments from the current value to the searched member; undefined if that is neither the current value
- * nor below it, or if nothing is searched for.
- */
-type RemainingPath = readonly string[] | undefined;
-
 class JsonParser {
   private offset = 0;
   private readonly text: string;
-  /** The offset of the searched member (its key or array element), or of the innermost existing one around it. */
-  foundOffset = 0;
 
   constructor(text: string) {
     this.text = text;
   }
 
-  parseDocument(remaining: RemainingPath): unknown {
+  /** Parses the document, and adds its members to `root` if that is given. */
+  parseDocument(root?: PositionNode): unknown {
     this.skipWhitespace();
-    this.foundOffset = this.offset;
-    const value = this.parseValue(0, remaining);
+    if (root !== undefined) root.offset = this.offset;
+    const value = this.parseValue(0, root);
     if (this.skipWhitespace() !== undefined) this.fail('there is text after the end of the document');
     return value;
   }
@@ -60,13 +54,13 @@ class JsonParser {
     throw new DocumentReadError(reason, positionAt(this.text, at));
   }
 
-  private parseValue(depth: number, remaining: RemainingPath): unknown {
+  private parseValue(depth: number, node: PositionNode | undefined): unknown {
     const first = this.skipWhitespace();
     if (first === '"') return this.parseString();
     if (first === '{' || first === '[') {
       if (depth >= MAX_DEPTH) this.fail(`it is nested deeper than ${MAX_DEPTH} levels`);
       this.offset++;
-      return first === '{' ? this.parseObject(depth + 1, remaining) : this.parseArray(depth + 1, remaining);
+      return first === '{' ? this.parseObject(depth + 1, node) : this.parseArray(depth + 1, node);
     }
     const number = this.match(NUMBER);
     if (number !== undefined) {
@@ -92,7 +86,7 @@ class JsonParser {
     return this.fail(`expected ${expected}, but found ${character}`);
   }
 
-  private parseObject(depth: number, remaining: RemainingPath): unknown {
+  private parseObject(depth: number, node: PositionNode | undefined): unknown {
     const fields = Object.create(null) as { [name: string]: unknown };
     if (this.skipWhitespace() === '}') return this.skipClosing(fields);
     for (;;) {
@@ -102,17 +96,17 @@ class JsonParser {
       if (Object.hasOwn(fields, key)) this.fail(`duplicate key ${JSON.stringify(key.slice(0, 60))}`, start);
       if (this.skipWhitespace() !== ':') this.failUnexpected('":"');
       this.offset++;
-      fields[key] = this.parseValue(depth, this.descendTo(remaining, key, start));
+      fields[key] = this.parseValue(depth, node?.member(key, start));
       if (this.isEndElseSkipComma('}')) return this.skipClosing(fields);
     }
   }
 
-  private parseArray(depth: number, remaining: RemainingPath): unknown {
+  private parseArray(depth: number, node: PositionNode | undefined): unknown {
     const list: unknown[] = [];
     if (this.skipWhitespace() === ']') return this.skipClosing(list);
     for (;;) {
       this.skipWhitespace();
-      list.push(this.parseValue(depth, this.descendTo(remaining, String(list.length), this.offset)));
+      list.push(this.parseValue(depth, node?.addElement(this.offset)));
       if (this.isEndElseSkipComma(']')) return this.skipClosing(list);
     }
   }
@@ -129,12 +123,6 @@ class JsonParser {
   private skipClosing<T>(value: T): T {
     this.offset++;
     return value;
-  }
-
-  private descendTo(remaining: RemainingPath, name: string, start: number): RemainingPath {
-    if (remaining === undefined || remaining[0] !== name) return undefined;
-    this.foundOffset = start;
-    return remaining.slice(1);
   }
 
   private parseString(): string {
@@ -168,15 +156,15 @@ class JsonParser {
  * is invalid, has a duplicate key or is nested too deeply.
  */
 export function parseJson(text: string): unknown {
-  return new JsonParser(text).parseDocument(undefined);
+  return new JsonParser(text).parseDocument();
 }
 
 /**
- * Returns the position of the member that a JSON Pointer names (its key or array element), or of the innermost existing
- * one around it. The text must be valid.
+ * Reads a valid JSON text, and returns the search for positions in it. The position of a member is that of its key, and
+ * of an array element that of its value.
  */
-export function positionInJson(text: string, pointer: string): TextPosition {
-  const parser = new JsonParser(text);
-  parser.parseDocument(parseJsonPointer(pointer));
-  return positionAt(text, parser.foundOffset);
+export function findJsonPositions(text: string): FindPosition {
+  const root = new PositionNode(0);
+  new JsonParser(text).parseDocument(root);
+  return positionFinder(text, root);
 }

@@ -1,8 +1,9 @@
 /** Reads settings from TOML files: tables with a fixed set of keys, and errors with key path and line. */
 import { LoopError } from '../../base/errors.js';
 import { DocumentReadError, describeError, type TextPosition } from './document-read-error.js';
-import { parseToml, positionInToml } from './parse-toml.js';
+import { parseToml } from './parse-toml.js';
 import { readText } from './read-text.js';
+import { findTomlPositions } from './toml-positions.js';
 
 /** Thrown for an invalid setting. `path` holds the keys that lead to it. */
 export class ConfigKeyError extends Error {
@@ -101,6 +102,6 @@ export async function readTomlFile<T>(
     if (thrown instanceof DocumentReadError) throw configError(file, thrown.message, undefined, thrown.position);
     if (!(thrown instanceof ConfigKeyError)) throw configError(file, describeError(thrown), undefined, undefined);
     const path = jsonPointerOf(thrown.path);
-    throw configError(file, thrown.message, path, positionInToml(text, path));
+    throw configError(file, thrown.message, path, findTomlPositions(text)(path));
   }
 }

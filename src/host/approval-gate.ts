@@ -54,6 +54,8 @@ export class LoopInspector {
     origin,
     definedLoop,
   }: RegisteredLoop): boolean {
+    // A plan can ask a person itself: at a gate, or when the attempts at a step have failed.
+    if (composite?.plan !== undefined) return true;
     if (composite?.agent !== undefined || policy?.approval !== undefined || definedLoop?.asksByDefault === true)
       return true;
     if (tool === undefined) return false;

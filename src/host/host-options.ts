@@ -31,6 +31,11 @@ export interface HostOptions {
    */
   readonly implementations?: ReadonlyMap<string, ToolImplementation>;
   /**
+   * Returns true if a file exists, for the condition `file_exists` of plans.
+   * @default plans with this condition fail
+   */
+  readonly fileExists?: (path: string) => Promise<boolean>;
+  /**
    * Returns true if a recorded definition may run code from this directory, which is undefined for a definition without
    * a file. It is not called for a recorded definition that equals the registered one from the same directory; such a
    * definition has the trust of the registered one.

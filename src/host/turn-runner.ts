@@ -70,7 +70,7 @@ export class TurnRunner {
   private closingController: AbortController | undefined;
 
   constructor(options: HostOptions, subscriptions: () => Subscriptions) {
-    const { clock, registry, providers = EMPTY_MAP, implementations = EMPTY_MAP } = options;
+    const { clock, registry, providers = EMPTY_MAP, implementations = EMPTY_MAP, fileExists } = options;
     this.options = options;
     this.subscriptions = subscriptions;
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
@@ -83,6 +83,7 @@ export class TurnRunner {
       turnContext,
       clock,
       restrictionFlag,
+      fileExists,
       link: (loop) => linkLoop(registry, registry.registrationOf(loop) ?? registry.add(loop, CODE_ORIGIN)).loop,
     });
   }

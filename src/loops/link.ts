@@ -4,17 +4,21 @@
  * registered stays unlinked; its caller fails when it runs.
  */
 
-import { createSchemaCheck } from '../json/schema.js';
+import { LoopError } from '../base/errors.js';
+import { compileSchema, createSchemaCheck } from '../json/schema.js';
 import type { Loop } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, BackendRef, LoopDef, StepsSpec } from '../protocol/loop.js';
+import type { PlanSpec } from '../protocol/plan.js';
 import { agentBody } from './agent/agent.js';
 import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
 import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import type { FailedDefinition } from './failed-definition.js';
+import type { PlanPrompt } from './plan/compiler.js';
 import { compileSteps, compositeBody } from './plan/composite-steps.js';
+import { compilePlan, planBody } from './plan/plan.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolBody, toolFromImplementation } from './tool.js';
@@ -132,6 +136,8 @@ function createBody(
       ...toolFromImplementation(tool, origin),
     });
   }
+  if (composite.plan !== undefined)
+    return withCallTimeout(id, policy?.timeoutMs, createPlanBody(registered, composite.plan, unresolved));
   if (composite.agent === undefined)
     return withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved));
   const tools = createTools(composite.agent, definedLoop, unresolved);
@@ -151,17 +157,69 @@ function createBody(
 
 function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedReference[]): Loop<Json, Json>['body'] {
   const steps = compileSteps(id, spec);
-  for (const [index, step] of steps.entries()) {
-    const resolve: UnresolvedReference['resolve'] = (loop) => {
-      step.loop = loop;
-    };
-    const fail: UnresolvedReference['fail'] = (failure) => {
-      step.failure = failure;
-    };
-    unresolved.push({ loopId: step.loopId, version: spec.steps[index]?.loopVersion, resolve, fail });
-  }
+  for (const [index, step] of steps.entries())
+    unresolved.push(referenceOf(step, step.loopId, spec.steps[index]?.loopVersion));
   return compositeBody(id, spec, steps);
 }
+
+/** Returns the reference of a step, which stores the loop in the step. */
+function referenceOf(
+  step: { loop: Loop | undefined; failure: FailedDefinition | undefined },
+  loopId: string,
+  version: string | undefined,
+): UnresolvedReference {
+  const resolve: UnresolvedReference['resolve'] = (loop) => {
+    step.loop = loop;
+  };
+  const fail: UnresolvedReference['fail'] = (failure) => {
+    step.failure = failure;
+  };
+  return { loopId, version, resolve, fail };
+}
+
+function createPlanBody(
+  registered: RegisteredLoop,
+  spec: PlanSpec,
+  unresolved: UnresolvedReference[],
+): Loop<Json, Json>['body'] {
+  const { id } = registered.definition;
+  const createPrompt = (prompt: PlanPrompt): Loop => createPlanPrompt(registered, spec, prompt);
+  const compiled = compilePlan({ id, createPrompt }, spec);
+  for (const callee of compiled.callees) unresolved.push(referenceOf(callee, callee.loopId, callee.version));
+  return planBody(id, spec, compiled);
+}
+
+/** Creates the loop of a prompt of a plan: a prompt like any other, named after the plan and the step. */
+function createPlanPrompt(
+  { definition, origin, digest }: RegisteredLoop,
+  { backend }: PlanSpec,
+  { name, system, schema = { type: 'string' } }: PlanPrompt,
+): Loop {
+  const id = `${definition.id}.${name}`;
+  const output = compileSchema(schema, `${id}: schema`);
+  const template = '{{prompt}}';
+  const prompt = system === undefined ? { template } : { template, systemPrompt: system };
+  const options = { id, spec: prompt, output, policy: undefined, origin, definitionFingerprint: digest };
+  const body =
+    backend === undefined ? () => Promise.reject(missingModelError(id)) : promptBody({ ...options, backend });
+  return {
+    name: id,
+    version: definition.version,
+    bodyKind: 'prompt',
+    output: createSchemaCheck(output, 'OUTPUT_VALIDATION_FAILED', id),
+    hasFastValidation: true,
+    awaitsSteps: true,
+    body: withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, body),
+  } as Loop;
+}
+
+function missingModelError(id: string): LoopError {
+  const message = `"${id}" has no model: ${missingModelAdvice}.`;
+  return new LoopError('DEFINITION_INVALID', message, { loopId: id });
+}
+
+const missingModelAdvice =
+  'pass --model BACKEND:MODEL, set model = "BACKEND:MODEL" in rondo.toml, or name a provider and a model in the llm of the workflow';
 
 function createTools(
   { tools, handoffs = [] }: AgentSpec,

@@ -19,7 +19,9 @@ import { type DefinitionWarning, parseDefinition, warningsOf } from './definitio
 import type { FailedDefinition } from './failed-definition.js';
 import { builtInProviderIds } from './model-ref.js';
 import type { DefinitionOrigin } from './origin.js';
+import { bindPlan } from './plan/bind-plan.js';
 import { compileSteps } from './plan/composite-steps.js';
+import { planCallees } from './plan/plan.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
 
@@ -59,6 +61,10 @@ export interface RegistryOptions {
    * @default none; such a prompt is refused
    */
   readonly defaultModel?: BackendRef;
+  /** The loops that the verbs of actions stand for. They become part of the plans that use them. */
+  readonly verbs?: { readonly [verb: string]: string };
+  /** The model of all prompts of plans, whatever model their workflow names. */
+  readonly modelOverride?: BackendRef;
   /**
    * True for definitions that a journal recorded: earlier versions accepted prompts without a model.
    * @default false
@@ -111,9 +117,7 @@ export class Registry {
     if (earlier !== undefined && this.find(earlier.definition.id, earlier.definition.version) === earlier)
       return earlier;
     if (isDefinedLoop(definition)) for (const inner of definition.innerLoops ?? []) this.add(inner, origin);
-    const registered =
-      earlier ??
-      (isDefinedLoop(definition) ? registerCode(definition, origin) : this.registerDocument(definition, origin));
+    const registered = earlier ?? this.register(definition, origin);
     this.assertBackendsConfigured(registered);
     const { id, version } = registered.definition;
     const versions = this.versionsById.get(id) ?? [];
@@ -122,8 +126,16 @@ export class Registry {
     const others = versions.filter((other) => other !== existing);
     this.versionsById.set(id, [...others, registered].sort(compareNewestFirst));
     this.generation += 1;
-    if (registered.definedLoop !== undefined) this.registeredByLoop.set(registered.definedLoop, registered);
+    if (isDefinedLoop(definition)) this.registeredByLoop.set(definition, registered);
     return registered;
+  }
+
+  private register(definition: unknown, origin: DefinitionOrigin): RegisteredLoop {
+    if (!isDefinedLoop(definition)) return this.registerDocument(definition, origin);
+    // A plan in code is data, and the same as the document with its content.
+    if (definition.definition.composite?.plan !== undefined)
+      return this.registerDocument(definition.definition, origin);
+    return registerCode(definition, origin);
   }
 
   /** Returns the registration of a loop in code, even if another one has replaced it since. */
@@ -183,12 +195,13 @@ export class Registry {
 
   private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {
     const where = origin.file ?? 'the definition';
-    const definition = this.withModel(parseDefinition(document, where), where);
+    const definition = this.withBindings(this.withModel(parseDefinition(document, where), where));
     const { id, prompt, composite, tool } = definition;
     const input = compileSchema(definition.inputSchema, `${where}: /inputSchema`);
     const output = compileSchema(definition.outputSchema, `${where}: /outputSchema`);
     if (prompt !== undefined) compileTemplate(prompt.template, id);
     if (composite?.steps !== undefined) compileSteps(id, composite);
+    if (composite?.plan !== undefined) planCallees(id, composite.plan);
     if (tool !== undefined) this.assertRunnable(definition, origin, where);
     const text = canonicalJson(definition as unknown as Json);
     const warnings = warningsOf(definition);
@@ -206,6 +219,13 @@ export class Registry {
       'or set model = "PROVIDER:NAME" in rondo.toml for all prompts that name none. ' +
       `Providers: ${providerIds.join(', ')}; "mock" answers without a model, for tests`;
     throw new LoopError('DEFINITION_INVALID', `${where}: /backend: ${reason}.`, { path: '/backend', reason });
+  }
+
+  /** Returns a plan with the verbs and the model of the project; any other definition as it is. */
+  private withBindings(definition: LoopDef): LoopDef {
+    const { composite } = definition;
+    if (composite?.plan === undefined || this.options.areRecorded === true) return definition;
+    return { ...definition, composite: { plan: bindPlan(composite.plan, this.options) } };
   }
 
   /** Throws DEFINITION_INVALID if a definition names a backend that is not configured. */
@@ -233,8 +253,12 @@ export class Registry {
   }
 }
 
-/** Returns the loops that a composite refers to: those of its steps, or the tools and handoffs of its agent. */
+/** Returns the loops that a composite refers to: those of its steps or its plan, or the tools and handoffs of its agent. */
 export function calleesOf(composite: CompositeSpec | undefined): readonly Callee[] {
+  if (composite?.plan !== undefined)
+    return planCallees('', composite.plan).map(({ loopId, version }) =>
+      version === undefined ? { loopId } : { loopId, loopVersion: version },
+    );
   if (composite?.agent === undefined) return composite?.steps ?? [];
   const { tools, handoffs = [] } = composite.agent;
   return [...tools, ...handoffs].map((loopId) => ({ loopId }));

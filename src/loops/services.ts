@@ -60,6 +60,8 @@ interface LoopServicesDeps {
   readonly restrictionFlag: RestrictionFlag;
   /** Links a loop in code with the loops of the host's registry, and registers it if necessary. */
   readonly link: (loop: DefinedLoop) => Loop<Json, Json>;
+  /** Returns true if a file exists, for the condition `file_exists`; undefined if the host has no access to files. */
+  readonly fileExists: ((path: string) => Promise<boolean>) | undefined;
 }
 
 /** The services of one host. Bodies obtain them with `servicesOf`. */
@@ -84,6 +86,14 @@ export class LoopServices {
   /** Links a loop in code with the loops of the host's registry, and registers it if necessary. */
   link(loop: DefinedLoop): Loop<Json, Json> {
     return this.deps.link(loop);
+  }
+
+  /** Returns true if a file exists. Throws EXECUTION_FAILED if the host has no access to files. */
+  async fileExists(path: string): Promise<boolean> {
+    const { fileExists } = this.deps;
+    if (fileExists !== undefined) return fileExists(path);
+    const message = 'The condition file_exists needs access to files, which this host does not have.';
+    throw new LoopError('EXECUTION_FAILED', message, { path });
   }
 
   /** Returns the provider with this id. Throws BACKEND_FAILED if there is none. */

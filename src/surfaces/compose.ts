@@ -77,7 +77,10 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const trusts = recordedTrustPredicate(settings);
     const { build } = settings;
     const named = build === undefined ? {} : { build };
-    const host = new Host({ store, clock, ids, registry, providers: models, implementations, trusts, ...named });
+    const { fileExistsIn } = await import('../adapters/files/file-exists.js');
+    const fileExists = fileExistsIn(settings.cwd);
+    const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, trusts };
+    const host = new Host({ ...deps, ...named });
     return {
       host,
       registry,

@@ -129,7 +129,10 @@ export class Conversation {
 
   private endCall(entry: Entry): void {
     const call = this.calls.get(entry.key);
-    if (call === undefined) return this.endModelCall(entry);
+    if (call === undefined) {
+      this.endModelCall(entry);
+      return;
+    }
     if (call.openChildren > 0)
       for (const descendant of this.calls.descendantsOf(call.key)) this.closeCall(descendant, entry, PARENT_ENDED);
     this.closeCall(call, entry, entry.type === 'call.errored' ? (entry.error ?? UNKNOWN_FAILURE) : undefined);

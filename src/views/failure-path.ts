@@ -156,6 +156,7 @@ export function withoutReopenedEnds(entries: readonly Entry[]): readonly Entry[]
   if (reopenedAt.size === 0) return entries;
   return entries.filter(
     ({ type, key, seq }) =>
-      (type !== 'call.errored' && type !== 'call.completed' && type !== 'effect.settled') || seq > (reopenedAt.get(key) ?? Number.NEGATIVE_INFINITY),
+      (type !== 'call.errored' && type !== 'call.completed' && type !== 'effect.settled') ||
+      seq > (reopenedAt.get(key) ?? Number.NEGATIVE_INFINITY),
   );
 }

@@ -10,6 +10,7 @@ export const configPatterns = {
   baseURL: /^https?:\/\/[^\s/@]/,
   apiKeyEnv: /^[A-Za-z_][A-Za-z0-9_]*$/,
   model: /^[^:\s][^:]*(?::\S[\s\S]*)?$/,
+  verb: /^[^\s'"{}]+$/,
 } as const;
 
 const text = (description: string, pattern = /\S/): JsonObject => ({
@@ -62,6 +63,12 @@ const root = {
       required: ['kind', 'baseURL'],
       additionalProperties: false,
     },
+  },
+  verbs: {
+    type: 'object',
+    description: 'The loops that the verbs of workflows stand for, by verb. A loop gets { verb, args, raw }.',
+    patternProperties: { [configPatterns.verb.source]: text('The id of a loop.') },
+    additionalProperties: false,
   },
   $schema: text('The JSON Schema of this file.'),
 } satisfies JsonObject;

@@ -46,6 +46,8 @@ export interface ProjectConfig {
   readonly prices: ReadonlyMap<string, Price>;
   /** Keyed by provider id. */
   readonly backends: ReadonlyMap<string, CustomBackend>;
+  /** The ids of the loops that the verbs of workflows stand for, by verb. */
+  readonly verbs: ReadonlyMap<string, string>;
 }
 
 const CONFIG_FILE_NAME = 'rondo.toml';
@@ -98,6 +100,13 @@ function parseCustomBackend(value: unknown, path: readonly string[]): CustomBack
     throw new ConfigKeyError([...path, 'baseURL'], 'must be a URL without a user or a password');
   }
   return { kind: 'openai-compatible', baseURL, ...omitUndefined({ apiKeyEnv, model }) };
+}
+
+function parseVerb(verb: string, loopId: unknown, path: readonly string[]): string {
+  if (!configPatterns.verb.test(verb))
+    throw new ConfigKeyError(path, 'must be a verb: a word without spaces and quotes');
+  if (typeof loopId === 'string' && loopId.trim() !== '') return loopId;
+  throw new ConfigKeyError(path, 'must be the id of a loop');
 }
 
 /**
@@ -165,6 +174,7 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
     backends: new Map(
       tableEntries(root, 'backends').map(([name, entry, path]) => [name, parseCustomBackend(entry, path)]),
     ),
+    verbs: new Map(tableEntries(root, 'verbs').map(([verb, entry, path]) => [verb, parseVerb(verb, entry, path)])),
   };
   // guard: config-paths-confined
   assertPathsConfined(config, home, confinedPaths(home));
@@ -188,4 +198,4 @@ export async function loadConfig(
   );
 }
 
-const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
+const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map(), verbs: new Map() };

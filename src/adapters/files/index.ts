@@ -7,4 +7,4 @@ export {
   loadDefinitionFile,
   loadDefinitions,
 } from './load.js';
-export { type BadFile, type DefinitionResult, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
+export { type BadFile, type DefinitionResult, type DocumentParser, parseDefinitionText } from './parse-definition.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { afterEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { parseDefinition } from '../../loops/definition/definition.js';
+import { documentParser } from '../../loops/plan/workflow-document.js';
 import { type LoadedDefinitions, loadDefinitionFile, loadDefinitions } from './load.js';
 
 const directories: string[] = [];
@@ -31,8 +31,8 @@ const document = (id: string): object => ({
 });
 const json = (id: string, change: object = {}): string => JSON.stringify({ ...document(id), ...change });
 
-const trustingOptions = { trusted: () => true, parse: parseDefinition };
-const untrustedOptions = { trusted: () => false, parse: parseDefinition };
+const trustingOptions = { trusted: () => true, parser: documentParser };
+const untrustedOptions = { trusted: () => false, parser: documentParser };
 
 const idsOf = (loaded: LoadedDefinitions): unknown[] =>
   loaded.definitions.map((item) => ('definition' in item ? item.definition.id : (item.code as { id: unknown }).id));

@@ -12,15 +12,22 @@ import type { LoopDef } from '../../protocol/loop.js';
 import { isDefinitionModule, NO_DEFINITION_REASON } from './definition-module.js';
 import { describeError } from './document-read-error.js';
 import { importLoops } from './import-loops.js';
-import { type BadFile, nameOfFile, type ParseDefinition, parseDefinitionText } from './parse-definition.js';
+import { isInsideWithLinksResolved } from './inside.js';
+import {
+  type BadFile,
+  type DocumentParser,
+  nameOfFile,
+  parseDefinitionText,
+  workflowPathsIn,
+} from './parse-definition.js';
 import { describeSystemError, readText } from './read-text.js';
 
 /** Options of {@link loadDefinitions} and {@link loadDefinitionFile}. */
 export interface LoadOptions {
   /** Returns true if code of this directory, an absolute path, may run. */
   readonly trusted: (directory: string) => boolean;
-  /** Validates a parsed document. */
-  readonly parse: ParseDefinition;
+  /** Converts parsed documents into definitions. */
+  readonly parser: DocumentParser;
 }
 
 /** A loaded definition: a validated document, or the export of a module, which is not validated yet. */
@@ -69,7 +76,7 @@ export async function loadDefinitions(directory: string, options: LoadOptions): 
   const results = new Map<string, LoadedDefinitions>();
   const programs = new Set<string>();
   await forEachConcurrently(files.filter(isDocument), async (file) => {
-    results.set(file, (await rejectLink(file)) ?? (await loadDocument(file, trusted, options.parse, programs)));
+    results.set(file, (await rejectLink(file)) ?? (await loadDocument(file, trusted, options.parser, programs)));
   });
   for (const file of files) {
     if (!isModule(file) || programs.has(file)) continue;
@@ -90,7 +97,7 @@ export async function loadDefinitions(directory: string, options: LoadOptions): 
 export async function loadDefinitionFile(path: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const file = resolve(path);
   const trusted = options.trusted(dirname(file));
-  if (isDocument(file)) return loadDocument(file, trusted, options.parse, new Set());
+  if (isDocument(file)) return loadDocument(file, trusted, options.parser, new Set());
   if (!isModule(file)) return rejectFile(file, 'a definition is a file that ends in .json, .toml, .mjs, .js or .ts');
   const loaded = await loadModule(file, trusted, 'any');
   return loaded.definitions.length + loaded.badFiles.length > 0 ? loaded : rejectFile(file, 'it exports no loop');
@@ -120,22 +127,63 @@ async function rejectOutsideLink(file: string, directory: string): Promise<Loade
   }
 }
 
-/** Loads one document. Adds the absolute paths of the programs of its `exec:` tools to `programs`. */
+/**
+ * Loads one document, and the workflows that it refers to by their paths. Adds the absolute paths of the programs of its
+ * `exec:` tools to `programs`. `parents` are the files of the workflows that refer to this one.
+ */
 async function loadDocument(
   file: string,
   trusted: boolean,
-  parse: ParseDefinition,
+  parser: DocumentParser,
   programs: Set<string>,
+  parents: readonly string[] = [],
 ): Promise<LoadedDefinitions> {
   try {
     const text = await readText(file, MAX_DEFINITION_BYTES);
     for (const program of execTargetsIn(text)) programs.add(resolve(dirname(file), program));
-    const result = parseDefinitionText(file, text, parse);
-    if ('badFiles' in result) return { ...NOTHING, badFiles: result.badFiles };
-    return { ...NOTHING, definitions: [{ file, origin: originOf(file, trusted), definition: result.definition }] };
+    const inner = new Map<string, LoadedDefinitions>();
+    for (const path of workflowPathsIn(file, text, parser))
+      inner.set(path, await loadInnerWorkflow(path, file, trusted, parser, programs, [...parents, file]));
+    const workflowIds = new Map([...inner].flatMap(([path, loaded]) => idsOf(loaded).map((id) => [path, id] as const)));
+    const result = parseDefinitionText(file, text, parser, workflowIds);
+    const own =
+      'badFiles' in result
+        ? { ...NOTHING, badFiles: result.badFiles }
+        : { ...NOTHING, definitions: [{ file, origin: originOf(file, trusted), definition: result.definition }] };
+    // The last definition of a document is its own; the id of a workflow is that of its last definition.
+    return [...inner.values(), own].reduce((all, { definitions, badFiles }) => ({
+      ...NOTHING,
+      definitions: [...all.definitions, ...definitions],
+      badFiles: [...all.badFiles, ...badFiles],
+    }));
   } catch (thrown) {
     return rejectFile(file, describeError(thrown));
   }
+}
+
+/** Loads a workflow that another one refers to by its path, which must not leave the directory of that file. */
+async function loadInnerWorkflow(
+  path: string,
+  file: string,
+  trusted: boolean,
+  parser: DocumentParser,
+  programs: Set<string>,
+  parents: readonly string[],
+): Promise<LoadedDefinitions> {
+  const target = resolve(dirname(file), path);
+  // guard: inner-workflow-confined
+  if (!isInsideWithLinksResolved(dirname(file), target))
+    return rejectFile(file, `the workflow "${path}" is outside of the directory of this file`);
+  if (parents.includes(target))
+    return rejectFile(file, `the workflow "${path}" calls itself: ${[...parents, target].map(nameOfFile).join(' → ')}`);
+  return loadDocument(target, trusted, parser, programs, parents);
+}
+
+/** Returns the id of a loaded workflow: that of its definition or, if it is invalid, that of the first problem. */
+function idsOf({ definitions, badFiles }: LoadedDefinitions): readonly string[] {
+  const last = definitions.at(-1);
+  const id = last !== undefined && 'definition' in last ? last.definition.id : badFiles[0]?.loopId;
+  return id === undefined ? [] : [id];
 }
 
 /** Loads one module: any module that the caller named, or only one whose text shows that it defines loops. */

@@ -10,11 +10,19 @@ import { parseToml } from './parse-toml.js';
 import type { FindPosition } from './position-tree.js';
 import { findTomlPositions } from './toml-positions.js';
 
-/**
- * Validates a parsed document and returns its definition. Throws DEFINITION_INVALID if it is invalid. `where` names the
- * document in messages.
- */
-export type ParseDefinition = (value: unknown, where: string) => LoopDef;
+/** Converts parsed documents into definitions. */
+export interface DocumentParser {
+  /**
+   * Returns the definition of a document. Throws DEFINITION_INVALID if it is invalid. `where` names the document in
+   * messages, `fileName` is the id of a workflow without a name, and `workflowIds` has the ids of the workflows that
+   * the document refers to by their paths.
+   */
+  parse(value: unknown, where: string, fileName: string, workflowIds?: ReadonlyMap<string, string>): LoopDef;
+  /** Returns the paths of the files of workflows that a document refers to. */
+  workflowPaths(value: unknown): readonly string[];
+  /** Converts a JSON pointer in the definition to one in the document. */
+  documentPointer(value: unknown, pointer: string): string;
+}
 
 /** One problem in one file. */
 export interface BadFile extends DefinitionProblem {
@@ -54,19 +62,28 @@ function definitionFlawsOf(thrown: LoopError): DefinitionFlaw[] {
  * Parses the text of a definition, as TOML if the file name ends in `.toml` and as JSON otherwise. Returns the problems
  * of an invalid document instead of throwing.
  */
-export function parseDefinitionText(file: string, text: string, parse: ParseDefinition): DefinitionResult {
+export function parseDefinitionText(
+  file: string,
+  text: string,
+  parser: DocumentParser,
+  workflowIds?: ReadonlyMap<string, string>,
+): DefinitionResult {
   const format = file.endsWith('.toml') ? tomlFormat : jsonFormat;
   let loopId = nameOfFile(file);
+  let value: unknown;
   try {
-    const value = format.parse(text);
+    value = format.parse(text);
     loopId = idIn(value) ?? loopId;
     if (Array.isArray(value))
       throw new DocumentReadError('it is an array, not a definition; name a script file *.script.json');
-    return { definition: parse(value, file) };
+    return { definition: parser.parse(value, file, nameOfFile(file), workflowIds) };
   } catch (thrown) {
     if (thrown instanceof LoopError) {
       const positionOf = format.findPositions(text);
-      const flaws = definitionFlawsOf(thrown);
+      const flaws = definitionFlawsOf(thrown).map(({ path, reason }) => ({
+        path: parser.documentPointer(value, path),
+        reason,
+      }));
       return { badFiles: flaws.map(({ path, reason }) => ({ file, reason, path, ...positionOf(path), loopId })) };
     }
     if (!(thrown instanceof DocumentReadError)) throw thrown;
@@ -81,6 +98,17 @@ export function nameOfFile(file: string): string {
 
 /** Returns the id of a parsed document; undefined if it has none. */
 function idIn(value: unknown): string | undefined {
-  const id = ownProperty(value, 'id');
+  const id = ownProperty(value, 'id') ?? ownProperty(ownProperty(value, 'workflow'), 'name');
   return typeof id === 'string' && id !== '' ? id : undefined;
+}
+
+/** Returns the paths of the files of workflows that the text of a document refers to; empty if it cannot be read. */
+export function workflowPathsIn(file: string, text: string, parser: DocumentParser): readonly string[] {
+  if (!text.includes('workflow')) return [];
+  try {
+    return parser.workflowPaths((file.endsWith('.toml') ? tomlFormat : jsonFormat).parse(text));
+  } catch (thrown) {
+    if (thrown instanceof DocumentReadError) return [];
+    throw thrown;
+  }
 }

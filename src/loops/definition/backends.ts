@@ -21,6 +21,7 @@ export function backendsOf({ kind, backend, composite, policy }: LoopDef): reado
   // Tools and composites ignore `backend`.
   if (kind === 'prompt') add(backend, '/backend');
   add(composite?.agent?.backend, '/composite/agent/backend');
+  add(composite?.plan?.backend, '/composite/plan/backend');
   for (const [index, route] of (policy?.routing ?? []).entries())
     add(route.backend, `${appendPointer('/policy/routing', index)}/backend`);
   for (const [index, ref] of (policy?.fallback ?? []).entries()) add(ref, appendPointer('/policy/fallback', index));

@@ -9,6 +9,7 @@ import { isObject } from '../../base/own-property.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
 import { checkAgent } from './agent.js';
 import { checkLoopId, checkVersion } from './loop-identity.js';
+import { INVALID_PATH_REASON, mappingSchema } from './mapping-shape.js';
 import { checkPlan } from './plan.js';
 import {
   appendPointer,
@@ -26,7 +27,6 @@ const BINDING_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 const RESERVED_BINDINGS = new Set(['input', 'steps', '__proto__']);
 
 const OPTIONAL_PREFIX = 'optional:';
-const INVALID_PATH_REASON = 'must be a path that starts with $, optional: and a path, or literal: and a text';
 
 /** Matches `$.name` or `$['name']` at the start of a path. */
 const FIRST_SEGMENT =
@@ -68,22 +68,6 @@ function checkMappingPath(value: Json, path: string, issues: DefinitionIssues, r
   const reason = query.startsWith('$') ? unreadableReason(query, readable) : INVALID_PATH_REASON;
   if (reason !== undefined) issues.add(path, reason);
 }
-
-const MAPPING_PATH_SCHEMA = { type: 'string', pattern: '^(?:\\$|optional:\\$|literal:)' };
-const mappingSchema = (): JsonObject => ({
-  anyOf: [MAPPING_PATH_SCHEMA, { type: 'object', additionalProperties: MAPPING_PATH_SCHEMA }],
-});
-
-/** Checks the shape of a mapping. What it can read is not known here. */
-export const mappingShape: DefinitionCheck = withSchema(mappingSchema, (value, path, issues) => {
-  const isMapping = (part: Json): boolean => typeof part === 'string' && /^(?:\$|optional:\$|literal:)/.test(part);
-  if (!isObject(value)) {
-    if (!isMapping(value)) issues.add(path, INVALID_PATH_REASON);
-    return;
-  }
-  for (const [member, part] of Object.entries(value))
-    if (!isMapping(part)) issues.add(appendPointer(path, member), INVALID_PATH_REASON);
-});
 
 function mappingCheck(readable: ReadableResults): DefinitionCheck {
   return withSchema(mappingSchema, (value, path, issues) => {

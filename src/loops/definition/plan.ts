@@ -6,8 +6,8 @@ import { nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
 import { checkBackendRef } from './bodies.js';
-import { mappingShape } from './composite.js';
 import { checkLoopId, checkVersion } from './loop-identity.js';
+import { mappingShape } from './mapping-shape.js';
 import {
   anyObject,
   anyText,
@@ -86,11 +86,14 @@ const checkLlm = objectOf({
 
 const base = { name: nonBlankText, condition: nonBlankText, capture: checkCapture, on_error: checkOnError };
 const callBase = { ...base, retry: checkRetry, timeout_ms: integerBetween(1, MAX_DELAY_MS) };
-const FOR_EACH_REASON = 'is not a key: use plugin = "for-each" with source = "LOOP" or items = "$.PATH", or type = "each"';
+const FOR_EACH_REASON =
+  'is not a key: use plugin = "for-each" with source = "LOOP" or items = "$.PATH", or type = "each"';
 
 /** The JSON Schema of a step refers to itself. */
 const stepReference = (): JsonObject => ({ $ref: '#/$defs/planStep' });
-const checkStep: DefinitionCheck = withSchema(stepReference, (value, path, issues) => checkStepShape(value, path, issues));
+const checkStep: DefinitionCheck = withSchema(stepReference, (value, path, issues) =>
+  checkStepShape(value, path, issues),
+);
 const stepList = nonEmptyListOf(checkStep, MAX_STEPS);
 
 const duration = checkThat(
@@ -134,7 +137,9 @@ const tables: { readonly [type: string]: DefinitionCheck } = {
     isBounded,
   ),
   branch: objectOf({
-    required: { cases: nonEmptyListOf(objectOf({ required: { condition: nonBlankText, steps: stepList } }), MAX_STEPS) },
+    required: {
+      cases: nonEmptyListOf(objectOf({ required: { condition: nonBlankText, steps: stepList } }), MAX_STEPS),
+    },
     optional: { else: stepList },
   }),
   each: objectOf({
@@ -142,31 +147,32 @@ const tables: { readonly [type: string]: DefinitionCheck } = {
     optional: { collect: checkThat('true or false', { type: 'boolean' }, (value) => typeof value === 'boolean') },
   }),
   fanout: andThat(
-   objectOf({
-    optional: {
-      items: path,
-      steps: stepList,
-      branches: nonEmptyListOf(objectOf({ required: { steps: stepList }, optional: { name: nonBlankText } }), 1000),
-      limit: integerBetween(1, 1000),
-      join: eitherOf(
-        'all, any or { quorum }',
-        oneOf(['all', 'any']),
-        objectOf({ required: { quorum: integerBetween(1, 100_000) } }),
-      ),
-      gates: nonEmptyListOf(
-        objectOf({
-          required: { path },
-          optional: {
-            threshold: numberBetween(-NO_UPPER_BOUND, NO_UPPER_BOUND),
-            conflict: checkThat('true', { const: true }, (value) => value === true),
-          },
-        }),
-        10,
-      ),
-    },
-  }),
+    objectOf({
+      optional: {
+        items: path,
+        steps: stepList,
+        branches: nonEmptyListOf(objectOf({ required: { steps: stepList }, optional: { name: nonBlankText } }), 1000),
+        limit: integerBetween(1, 1000),
+        join: eitherOf(
+          'all, any or { quorum }',
+          oneOf(['all', 'any']),
+          objectOf({ required: { quorum: integerBetween(1, 100_000) } }),
+        ),
+        gates: nonEmptyListOf(
+          objectOf({
+            required: { path },
+            optional: {
+              threshold: numberBetween(-NO_UPPER_BOUND, NO_UPPER_BOUND),
+              conflict: checkThat('true', { const: true }, (value) => value === true),
+            },
+          }),
+          10,
+        ),
+      },
+    }),
     'needs either items and steps, or branches',
-    (value) => (value.branches === undefined ? count(value, ['items', 'steps']) === 2 : count(value, ['items', 'steps']) === 0),
+    (value) =>
+      value.branches === undefined ? count(value, ['items', 'steps']) === 2 : count(value, ['items', 'steps']) === 0,
   ),
   scope: objectOf({ required: { steps: stepList } }),
   wait: andThat(
@@ -248,7 +254,9 @@ function stepKindsOf(value: JsonObject): readonly string[] {
 
 function kindReason(found: readonly string[]): string {
   const kinds = 'action, loop, prompt, plugin, workflow and type';
-  return found.length === 0 ? `needs one of ${kinds}` : `has ${found.join(' and ')}; a step has exactly one of ${kinds}`;
+  return found.length === 0
+    ? `needs one of ${kinds}`
+    : `has ${found.join(' and ')}; a step has exactly one of ${kinds}`;
 }
 
 function checkTyped(value: JsonObject, at: string, issues: DefinitionIssues): void {
@@ -272,7 +280,10 @@ function checkPlugin(
     const check = known[key];
     if (check !== undefined) check(member, appendPointer(at, key), issues);
     else if (parameters !== undefined && !parameters.includes(key))
-      issues.add(appendPointer(at, key), `is not a known key; known here: ${names.join(', ')}${didYouMean(nearestWord(key, names))}`);
+      issues.add(
+        appendPointer(at, key),
+        `is not a known key; known here: ${names.join(', ')}${didYouMean(nearestWord(key, names))}`,
+      );
   }
 }
 
@@ -330,7 +341,8 @@ function checkStates(states: readonly Json[], at: string, issues: DefinitionIssu
   for (const [index, state] of states.entries()) {
     const name = isObject(state) ? state.name : undefined;
     if (typeof name !== 'string') continue;
-    if (names.has(name)) issues.add(`${appendPointer(at, index)}/name`, `is ${quoteText(name)}, which an earlier state has`);
+    if (names.has(name))
+      issues.add(`${appendPointer(at, index)}/name`, `is ${quoteText(name)}, which an earlier state has`);
     names.add(name);
   }
   for (const [index, state] of states.entries()) {
@@ -340,17 +352,26 @@ function checkStates(states: readonly Json[], at: string, issues: DefinitionIssu
   }
 }
 
-function checkStateReferences(state: JsonObject, at: string, names: ReadonlySet<string>, issues: DefinitionIssues): void {
+function checkStateReferences(
+  state: JsonObject,
+  at: string,
+  names: ReadonlySet<string>,
+  issues: DefinitionIssues,
+): void {
   const known = [...names, 'done', 'failed'];
   const check = (name: Json | undefined, where: string): void => {
     if (typeof name !== 'string' || known.includes(name)) return;
-    issues.add(where, `is ${quoteText(name)}, which is no state; there are ${[...new Set(known)].join(', ')}${didYouMean(nearestWord(name, known))}`);
+    issues.add(
+      where,
+      `is ${quoteText(name)}, which is no state; there are ${[...new Set(known)].join(', ')}${didYouMean(nearestWord(name, known))}`,
+    );
   };
   const { transitions, parallel, join } = state;
   if (Array.isArray(transitions))
     for (const [index, transition] of transitions.entries())
-      if (isObject(transition)) check(transition.next, `${at}/transitions/${index}/next`);
-  if (Array.isArray(parallel)) for (const [index, name] of parallel.entries()) check(name, `${at}/parallel/${index}`);
+      if (isObject(transition)) check(transition.next as Json | undefined, `${at}/transitions/${index}/next`);
+  if (Array.isArray(parallel))
+    for (const [index, name] of parallel.entries()) check(name as Json, `${at}/parallel/${index}`);
   check(join, `${at}/join`);
 }
 
@@ -360,7 +381,8 @@ function checkStepNames(steps: readonly Json[], at: string, issues: DefinitionIs
   for (const [index, step] of steps.entries()) {
     const name = isObject(step) ? step.name : undefined;
     if (typeof name !== 'string') continue;
-    if (names.has(name)) issues.add(`${appendPointer(at, index)}/name`, `is ${quoteText(name)}, which an earlier step has`);
+    if (names.has(name))
+      issues.add(`${appendPointer(at, index)}/name`, `is ${quoteText(name)}, which an earlier step has`);
     names.add(name);
   }
 }
@@ -402,5 +424,8 @@ export const checkPlan: DefinitionCheck = withSchema(checkPlanShape.schema, (val
   if (initial === undefined) return;
   const names = Array.isArray(states) ? states.flatMap((state) => (isObject(state) ? [state.name ?? null] : [])) : [];
   if (!names.includes(initial))
-    issues.add(appendPointer(at, 'initial_state'), `is ${quoteText(String(initial))}, which is no state; there are ${names.join(', ')}`);
+    issues.add(
+      appendPointer(at, 'initial_state'),
+      `is ${quoteText(String(initial))}, which is no state; there are ${names.join(', ')}`,
+    );
 });

@@ -35,7 +35,8 @@ export function compileEvaluation(text: PlanCondition, where: string): EvaluateC
 export function compileChooser(step: string, text: PlanCondition, where: string): Chooser {
   const evaluate = compileEvaluation(text, where);
   return (run, scope, holds, otherwise) => {
-    const record = (value: boolean): Promise<boolean> => recordChoice(scope, step, value ? holds : otherwise).then((chosen) => chosen === holds);
+    const record = (value: boolean): Promise<boolean> =>
+      recordChoice(scope, step, value ? holds : otherwise).then((chosen) => chosen === holds);
     const value = evaluate(run, scope);
     return typeof value === 'boolean' ? record(value) : value.then(record);
   };

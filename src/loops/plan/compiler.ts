@@ -110,9 +110,7 @@ export class PlanCompiler {
     const end: Label = { index: -1 };
     if (step.condition !== undefined) {
       const choose = this.chooser(name, step.condition, `${path}/condition`);
-      this.emit((run, scope, next) =>
-        choose(run, scope, 'run', 'skip').then((holds) => (holds ? next : end.index)),
-      );
+      this.emit((run, scope, next) => choose(run, scope, 'run', 'skip').then((holds) => (holds ? next : end.index)));
     }
     if ('type' in step) this.block(step as Extract<PlanStep, { type: string }>, path, name, labels);
     else this.call(step as PlanCallStep, path, name, labels);
@@ -143,7 +141,8 @@ export class PlanCompiler {
         capture,
         retry: retry && { ...retry, compiledFallback: this.fallback(retry, path) },
         timeoutMs,
-        onError: typeof onError === 'object' && 'goto' in onError ? { label: labelOf(labels, onError.goto, path) } : onError,
+        onError:
+          typeof onError === 'object' && 'goto' in onError ? { label: labelOf(labels, onError.goto, path) } : onError,
         depth: this.depth,
         count: kind.count,
         next: this.program.length + 1,
@@ -195,10 +194,18 @@ export class PlanCompiler {
   ): void {
     const { source, body, isConcurrent, limit } = each;
     const base = step as PlanCallBase;
-    const inner = { ...body, ...(base.retry && { retry: base.retry }), ...(base.timeout_ms && { timeout_ms: base.timeout_ms }) };
+    const inner = {
+      ...body,
+      ...(base.retry && { retry: base.retry }),
+      ...(base.timeout_ms && { timeout_ms: base.timeout_ms }),
+    };
     if (source !== undefined) this.call({ loop: source, input: '$.input' }, `${path}/source`, `${name}.source`, labels);
     const items = each.items ?? '$.result.output';
-    const common = { name, ...(base.capture && { capture: base.capture }), ...(base.on_error && { on_error: base.on_error }) };
+    const common = {
+      name,
+      ...(base.capture && { capture: base.capture }),
+      ...(base.on_error && { on_error: base.on_error }),
+    };
     const block: PlanStep = isConcurrent
       ? { ...common, type: 'fanout', fanout: { items, steps: [inner], ...(limit !== undefined && { limit }) } }
       : { ...common, type: 'each', each: { items, steps: [inner], collect: true } };
@@ -269,17 +276,13 @@ export class PlanCompiler {
     });
     if (repeat.while !== undefined) {
       const choose = this.chooser(name, repeat.while, `${path}/while`);
-      this.emit((run, scope, next) =>
-        choose(run, scope, 'repeat', 'end').then((holds) => (holds ? next : end.index)),
-      );
+      this.emit((run, scope, next) => choose(run, scope, 'repeat', 'end').then((holds) => (holds ? next : end.index)));
     }
     this.steps(steps, `${path}/steps`);
     if (until === undefined) this.emit(() => start.index);
     else {
       const choose = this.chooser(name, until, `${path}/until`);
-      this.emit((run, scope) =>
-        choose(run, scope, 'end', 'repeat').then((holds) => (holds ? end.index : start.index)),
-      );
+      this.emit((run, scope) => choose(run, scope, 'end', 'repeat').then((holds) => (holds ? end.index : start.index)));
     }
     this.place(end);
     this.close(true);

@@ -152,7 +152,11 @@ function escalationText(stepName: string, attempts: number, { code, message }: L
   return `Step "${stepName}" failed ${times}: ${code}: ${message.slice(0, 1000)} Approve to try again, or deny to fail.`;
 }
 
-function callOnce({ callee, buildInput, count, timeoutMs, stepName }: PlanCallOptions, run: PlanRun, scope: Scope): Promise<Json> {
+function callOnce(
+  { callee, buildInput, count, timeoutMs, stepName }: PlanCallOptions,
+  run: PlanRun,
+  scope: Scope,
+): Promise<Json> {
   const input = buildInput(run);
   count?.(run, input);
   const call = (value: Json, inner: Scope): Promise<Json> => inner.call(callee.loop as Loop, value) as Promise<Json>;

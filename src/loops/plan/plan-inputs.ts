@@ -70,18 +70,6 @@ function memberOf(value: Json | undefined, name: string): Json | undefined {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Returns the names of the texts and paths of a step that are texts with placeholders. */
-export function placeholdersOf(step: PlanCallStep): readonly string[] {
-  if ('action' in step && !('plugin' in step)) return compileAction(step.action as string).placeholders;
-  if ('prompt' in step && !('plugin' in step)) return compileText(step.prompt as string).placeholders;
-  if (!('plugin' in step)) return [];
-  const { action, prompt, format } = step as { action?: string; prompt?: string; format?: string };
-  return [
-    ...(action === undefined ? [] : compileAction(action).placeholders),
-    ...[prompt, format].flatMap((text) => (text === undefined ? [] : compileText(text).placeholders)),
-  ];
-}
-
 /** Compiles a step that is a call. Throws DEFINITION_INVALID for an invalid text or path, or a verb that is not bound. */
 export function callKindOf(step: PlanCallStep, where: string, spec: PlanSpec): CallKind {
   if ('plugin' in step) return pluginKind(step as PluginParameters, where, spec);
@@ -99,7 +87,12 @@ export function callKindOf(step: PlanCallStep, where: string, spec: PlanSpec): C
   return callOf({ loopId: (loop ?? workflow) as string, version }, mappedInput(input, `${where}/input`));
 }
 
-function callOf(target: CallTarget, buildInput: BuildInput, usesContext = false, count?: (run: PlanRun, input: Json) => void): CallKind {
+function callOf(
+  target: CallTarget,
+  buildInput: BuildInput,
+  usesContext = false,
+  count?: (run: PlanRun, input: Json) => void,
+): CallKind {
   return { target, buildInput, usesContext, count };
 }
 
@@ -140,7 +133,10 @@ function availableNames({ data }: PlanRun): readonly string[] {
   return [...members, ...Object.keys(data).filter((name) => name !== 'input' && name !== 'result')];
 }
 
-function promptKind(text: CompiledText, target: { system: string | undefined; schema: JsonSchema | undefined }): CallKind {
+function promptKind(
+  text: CompiledText,
+  target: { system: string | undefined; schema: JsonSchema | undefined },
+): CallKind {
   const buildInput: BuildInput = (run) => ({ prompt: text.render(placeholderLookup(run), availableNames(run)) });
   return callOf(target, buildInput, text.placeholders.includes('context'), (run) => run.countModelTurn());
 }
@@ -168,7 +164,9 @@ const STEP_MEMBERS: ReadonlySet<string> = new Set([
 
 /** Returns the parameters of a plugin. */
 export function pluginParameters(step: PluginParameters): { readonly [name: string]: Json } {
-  return Object.fromEntries(Object.entries(step).filter(([name]) => !STEP_MEMBERS.has(name))) as { [name: string]: Json };
+  return Object.fromEntries(Object.entries(step).filter(([name]) => !STEP_MEMBERS.has(name))) as {
+    [name: string]: Json;
+  };
 }
 
 function pluginKind(step: PluginParameters, where: string, _spec: PlanSpec): CallKind {
@@ -181,12 +179,17 @@ function pluginKind(step: PluginParameters, where: string, _spec: PlanSpec): Cal
     if (typeof parameters.test === 'string') return { test: parameters.test };
     throw invalidStep(where, 'needs "test", a condition');
   }
-  if (plugin === 'llm-decide') throw invalidStep(`${where}/plugin`, 'chooses a state, so it is for states, not for steps');
+  if (plugin === 'llm-decide')
+    throw invalidStep(`${where}/plugin`, 'chooses a state, so it is for states, not for steps');
   const input = parameterInput(parameters, where);
   return callOf({ loopId: plugin, version: undefined }, input.build, input.usesContext);
 }
 
-function eachOf(parameters: { readonly [name: string]: Json }, isConcurrent: boolean, where: string): Extract<CallKind, { each: unknown }>['each'] {
+function eachOf(
+  parameters: { readonly [name: string]: Json },
+  isConcurrent: boolean,
+  where: string,
+): Extract<CallKind, { each: unknown }>['each'] {
   const { source, items, limit, ...body } = parameters as {
     readonly source?: string;
     readonly items?: string;
@@ -195,7 +198,8 @@ function eachOf(parameters: { readonly [name: string]: Json }, isConcurrent: boo
   if ((source === undefined) === (items === undefined))
     throw invalidStep(where, 'needs either "source", the id of a loop that returns a list, or "items", a path');
   const kinds = ['action', 'loop', 'prompt', 'workflow'].filter((kind) => Object.hasOwn(body, kind));
-  if (kinds.length !== 1) throw invalidStep(where, 'needs exactly one of action, loop, prompt and workflow, for each item');
+  if (kinds.length !== 1)
+    throw invalidStep(where, 'needs exactly one of action, loop, prompt and workflow, for each item');
   return { source, items, body: body as unknown as PlanCallStep, isConcurrent, limit };
 }
 
@@ -249,7 +253,10 @@ function transformKind(parameters: { readonly [name: string]: Json }, where: str
     const { value: outer } = build(run) as { readonly value: Json };
     const found = inner.findOne(outer);
     if (found !== undefined) return { value: found };
-    throw new LoopError('MAPPING_FAILED', `${where}/path: ${String(path)} matches nothing.`, { path: String(path), where });
+    throw new LoopError('MAPPING_FAILED', `${where}/path: ${String(path)} matches nothing.`, {
+      path: String(path),
+      where,
+    });
   });
 }
 

@@ -107,7 +107,8 @@ export class PlanRun {
     const { contextLines } = this;
     if (contextLines === undefined) return;
     const { output, error } = result;
-    const text = error !== undefined ? `error: ${error.message}` : typeof output === 'string' ? output : JSON.stringify(output);
+    const text =
+      error !== undefined ? `error: ${error.message}` : typeof output === 'string' ? output : JSON.stringify(output);
     contextLines.push(`${stepName}: ${text.slice(0, MAX_CONTEXT_RESULT_CHARS)}`);
     if (contextLines.length > MAX_CONTEXT_RESULTS) contextLines.shift();
   }

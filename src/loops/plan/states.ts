@@ -77,7 +77,15 @@ function hasAction(state: PlanState): boolean {
 
 /** Returns the step of a state without the members that only states have. */
 function withoutStateMembers(state: PlanState): PlanCallStep {
-  const { transitions: _, on_entry: _entry, on_exit: _exit, terminal: _terminal, parallel: _p, join: _j, ...step } = state;
+  const {
+    transitions: _,
+    on_entry: _entry,
+    on_exit: _exit,
+    terminal: _terminal,
+    parallel: _p,
+    join: _j,
+    ...step
+  } = state;
   return step as unknown as PlanCallStep;
 }
 
@@ -173,7 +181,9 @@ function noTransitionError(state: string, { result }: PlanRun): LoopError {
   const { error } = result;
   if (error === undefined)
     return new LoopError('EXECUTION_FAILED', `No transition of the state "${state}" holds.`, { state });
-  return new LoopError(error.code, `State "${state}" failed, and none of its transitions holds: ${error.message}`, { state });
+  return new LoopError(error.code, `State "${state}" failed, and none of its transitions holds: ${error.message}`, {
+    state,
+  });
 }
 
 function failedStateError({ result }: PlanRun): LoopError {

@@ -39,7 +39,9 @@ function compileWait(wait: WaitStep['wait'], name: string, where: string): (scop
   const ms = readDuration(timeout, `${where}/timeout`);
   const late = async (scope: Scope): Promise<never> => {
     await scope.sleep(ms);
-    throw new LoopError('TIMEOUT', `The signal "${signalName}" did not arrive within ${ms} ms.`, { signal: signalName });
+    throw new LoopError('TIMEOUT', `The signal "${signalName}" did not arrive within ${ms} ms.`, {
+      signal: signalName,
+    });
   };
   return (scope) => scope.race([receive, late]);
 }

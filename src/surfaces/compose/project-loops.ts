@@ -36,14 +36,16 @@ export async function emptyDefinitions(): Promise<Definitions> {
 
 /** Loads the definitions of the project's directory, or of the given files and their directories. */
 export async function loadLoops(settings: ProjectSettings, files: readonly string[] = []): Promise<Definitions> {
-  const [{ loadDefinitionFile, loadDefinitions }, { parseDefinition: parse }, { Registry }] = await Promise.all([
+  const [{ loadDefinitionFile, loadDefinitions }, { documentParser: parser }, { Registry }] = await Promise.all([
     import('../../adapters/files/load.js'),
-    import('../../loops/definition/definition.js'),
+    import('../../loops/plan/workflow-document.js'),
     import('../../loops/registry.js'),
   ]);
-  const options = { parse, trusted: trustPredicateOf(settings.authority) };
+  const options = { parser, trusted: trustPredicateOf(settings.authority) };
   const isMissing = !settings.hasExplicitLoops && !existsSync(settings.loopsDirectory);
   const directories = files.length > 0 ? [...new Set(files.map(dirname))] : isMissing ? [] : [settings.loopsDirectory];
+  // A file can call the loops of the project.
+  if (files.length > 0 && !isMissing && settings.hasExplicitLoops) directories.push(settings.loopsDirectory);
   const loads = await Promise.all([
     ...files.map((file) => loadDefinitionFile(file, options)),
     ...directories.map((directory) => loadDefinitions(directory, options)),
@@ -61,16 +63,17 @@ export async function loadLoops(settings: ProjectSettings, files: readonly strin
   return { registry, loops, badFiles, skipped, warnings };
 }
 
-/** Returns the configured providers and the default model. Throws a UsageError if the config names an unknown provider. */
+/** Returns the configured providers, verbs and default model. Throws a UsageError if the config names an unknown provider. */
 async function registryOptionsOf({ config }: ProjectSettings): Promise<RegistryOptions> {
   const providerIds = providerIdsOf(config);
-  if (config.model === undefined) return { providerIds };
+  const verbs = Object.fromEntries(config.verbs);
+  if (config.model === undefined) return { providerIds, verbs };
   const [{ parseModelText }, { unknownProviderReason }] = await Promise.all([
     import('../../loops/model-ref.js'),
     import('../../loops/definition/backends.js'),
   ]);
   const defaultModel = parseModelText(config.model) ?? { id: config.model };
-  if (providerIds.includes(defaultModel.id)) return { providerIds, defaultModel };
+  if (providerIds.includes(defaultModel.id)) return { providerIds, defaultModel, verbs };
   throw new UsageError(`${config.file}: model: ${unknownProviderReason(defaultModel.id, providerIds)}.`);
 }
 
@@ -140,7 +143,7 @@ async function locateRejection(item: FoundDefinition, error: LoopError): Promise
   const { file } = item;
   const { path = '', reason = error.message, flaws } = (error.data ?? {}) as Partial<Flaw> & { flaws?: Flaw[] };
   // The path of a schema error begins with the file, for readers; the pointer follows it.
-  const pointer = /: (\/(?:input|output)Schema.*)$/s.exec(path)?.[1] ?? path;
+  const pointer = /: (\/(?:inputSchema|outputSchema|composite).*)$/s.exec(path)?.[1] ?? path;
   if (!('definition' in item)) {
     const loopId = idOfExport(item.code) ?? item.name;
     return [{ file, reason: `${item.name}: ${error.message}`, loopId }];
@@ -164,9 +167,14 @@ async function locateWarnings(item: FoundDefinition, { warnings }: RegisteredLoo
 
 /** Adds line numbers to problems in a document. */
 async function locateInFile(file: string, problems: readonly Flaw[]): Promise<readonly BadFile[]> {
-  const { parseDefinitionText } = await import('../../adapters/files/parse-definition.js');
-  const result = parseDefinitionText(file, await readFile(file, 'utf8').catch(() => ''), () => {
+  const [{ parseDefinitionText }, { documentParser }] = await Promise.all([
+    import('../../adapters/files/parse-definition.js'),
+    import('../../loops/plan/workflow-document.js'),
+  ]);
+  const parse = (): never => {
     throw new LoopError('DEFINITION_INVALID', '', { flaws: problems.map((problem) => ({ ...problem })) });
-  });
+  };
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const result = parseDefinitionText(file, text, { ...documentParser, parse });
   return 'badFiles' in result ? result.badFiles : problems.map((problem) => ({ file, ...problem }));
 }

@@ -64,7 +64,12 @@ async function addEnvFile(
 }
 
 /** The config of a project without one. */
-export const EMPTY_CONFIG: ProjectConfig = { file: undefined, prices: new Map(), backends: new Map() };
+export const EMPTY_CONFIG: ProjectConfig = {
+  file: undefined,
+  prices: new Map(),
+  backends: new Map(),
+  verbs: new Map(),
+};
 
 /**
  * Reads trust.toml; no permissions if it does not exist. Throws CONFIG_INVALID if it is invalid or inside the project.

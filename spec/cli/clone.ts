@@ -48,6 +48,7 @@ export class Clone extends Project {
       'libsql',
       'commander',
       'smol-toml',
+      '@marcbachmann/cel-js',
       'json-p3',
       're2js',
       'diff',

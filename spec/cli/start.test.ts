@@ -30,7 +30,7 @@ verifies('cli.start', 'list loads no store', async () => {
 verifies('cli.start', 'the help loads no loops, adapters or host', async () => {
   const files = loadedModules(new Project(), ['--help']);
   expect(files).toContain('/dist/surfaces/cli/program.js');
-  expect(files).not.toMatch(/\/loops\/|adapters|\/host\/|compose|smol-toml|json-p3|re2js/);
+  expect(files).not.toMatch(/\/loops\/|adapters|\/host\/|compose|smol-toml|json-p3|re2js|cel-js/);
 });
 
 verifies('cli.start', 'a verb that only reads the store loads no definitions', async () => {

@@ -12,6 +12,7 @@ const PACKAGES = [
   '@libsql/linux-x64-gnu',
   'commander',
   'smol-toml',
+  '@marcbachmann/cel-js',
   'json-p3',
   're2js',
   'diff',

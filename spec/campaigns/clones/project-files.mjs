@@ -112,6 +112,7 @@ export const projectFiles = {
       '@ai-sdk/anthropic',
       'commander',
       'smol-toml',
+      '@marcbachmann/cel-js',
       'rondo',
     ]);
     for (const folder of ['node_modules', 'loops/node_modules', '../node_modules']) {

@@ -5,7 +5,8 @@
 import type { Scope } from '../../protocol/body.js';
 import type { PlanCondition } from '../../protocol/plan.js';
 import { servicesOf } from '../services.js';
-import { compileCondition } from './condition.js';
+import { compileCondition, FILE_EXISTS } from './condition.js';
+import { compileText } from './placeholders.js';
 import { placeholderLookup } from './plan-inputs.js';
 import type { PlanRun } from './plan-run.js';
 
@@ -21,13 +22,14 @@ export type EvaluateCondition = (run: PlanRun, scope: Scope) => boolean | Promis
 /** Compiles a condition. Throws DEFINITION_INVALID if it is invalid. */
 export function compileEvaluation(text: PlanCondition, where: string): EvaluateCondition {
   const condition = compileCondition(text, where);
-  const { file } = condition;
-  if (file === undefined) return (run) => condition.evaluate(run.data);
-  return (run, scope) => {
+  if (condition.file === undefined) return (run) => condition.evaluate(run.data);
+  const file = compileText(condition.file, where);
+  return async (run, scope) => {
     const path = file.render(placeholderLookup(run));
     // An effect, because the answer depends on the file system.
     const perform = (): Promise<boolean> => servicesOf(scope).fileExists(path);
-    return scope.effect('file_exists', perform, { safety: 'pure', input: path });
+    const exists = await scope.effect('file_exists', perform, { safety: 'pure', input: path });
+    return condition.evaluate({ ...run.data, [FILE_EXISTS]: exists });
   };
 }
 

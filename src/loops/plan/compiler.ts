@@ -9,11 +9,12 @@ import type { JsonSchema } from '../../protocol/loop.js';
 import type { PlanCallBase, PlanCallStep, PlanCondition, PlanRetry, PlanSpec, PlanStep } from '../../protocol/plan.js';
 import { compileMapping } from '../mapping.js';
 import { type Chooser, compileChooser } from './chooser.js';
-import type { Instruction, NextIndex, Program, StepInstruction } from './driver.js';
+import type { Instruction, NextIndex, Program } from './driver.js';
 import { fanOutStep } from './fan-out.js';
 import { type CompiledFallback, endsPlan, type Label, type PlanCallee, planCall } from './plan-call.js';
-import { type BuildInput, type CallKind, callKindOf, stepNameOf } from './plan-inputs.js';
+import { type BuildInput, type CallKind, callKindOf, type SingleCallKind, stepNameOf } from './plan-inputs.js';
 import { failed, type PlanRun, type PlanRunOptions, succeeded } from './plan-run.js';
+import { withRecovery } from './recovery.js';
 import { waitStep } from './wait-step.js';
 
 /** A prompt of a plan, which becomes a loop of its own. */
@@ -86,14 +87,18 @@ export class PlanCompiler {
     }
   }
 
-  /** Adds an instruction. `run` returns the index of the next one; by default the one that follows. */
-  emit(run: (state: PlanRun, scope: Scope, next: number) => NextIndex | void): void {
+  /** Adds an instruction. `run` returns the index of the next one; `next` is the one that follows. */
+  emit(run: (state: PlanRun, scope: Scope, next: number) => NextIndex): void {
     const next = this.program.length + 1;
-    const instruction: StepInstruction<PlanRun> = {
-      kind: 'step',
-      run: (state, scope) => run(state, scope, next) ?? next,
-    };
-    this.program.push(instruction);
+    this.program.push({ kind: 'step', run: (state, scope) => run(state, scope, next) });
+  }
+
+  /** Adds an instruction that only changes the state of the run. */
+  update(change: (state: PlanRun) => void): void {
+    this.emit((state, _scope, next) => {
+      change(state);
+      return next;
+    });
   }
 
   /** Sets a label to the instruction that follows. */
@@ -127,8 +132,20 @@ export class PlanCompiler {
   ): void {
     const { id } = this.shared.options;
     const kind = callKindOf(step, `${id}: ${path}`, this.shared.spec);
-    if ('each' in kind) return this.eachPlugin(kind, step, path, name, labels);
-    if ('test' in kind) return this.conditionPlugin(kind.test, step, path, name);
+    if ('each' in kind) this.eachPlugin(kind, step, path, name, labels);
+    else if ('test' in kind) this.conditionPlugin(kind.test, step, path, name);
+    else this.singleCall(kind, step, path, name, labels, defaultOnError);
+  }
+
+  private singleCall(
+    kind: SingleCallKind,
+    step: PlanCallStep,
+    path: string,
+    name: string,
+    labels: ReadonlyMap<string, Label>,
+    defaultOnError: 'fail' | 'continue',
+  ): void {
+    const { id } = this.shared.options;
     this.shared.usesContext ||= kind.usesContext;
     const { on_error: onError = defaultOnError, timeout_ms: timeoutMs, capture } = step as PlanCallBase;
     const retry = (step as PlanCallBase).retry ?? this.retry;
@@ -161,7 +178,7 @@ export class PlanCompiler {
     );
   }
 
-  private callee({ target }: Extract<CallKind, { target: unknown }>, name: string, path: string): PlanCallee {
+  private callee({ target }: SingleCallKind, name: string, path: string): PlanCallee {
     const { callees, options } = this.shared;
     const where = `${options.id}: ${path}`;
     if ('loopId' in target) {
@@ -225,7 +242,7 @@ export class PlanCompiler {
     this.blockBody(step, path, name);
     const to = this.program.length;
     const { capture } = step;
-    if (capture !== undefined) this.emit((run) => run.setResult(run.result, name, capture));
+    if (capture !== undefined) this.update((run) => run.setResult(run.result, name, capture));
     this.place(after);
     if (onError === 'fail') return;
     const target = typeof onError === 'object' && 'goto' in onError ? labelOf(labels, onError.goto, path) : after;
@@ -307,14 +324,14 @@ export class PlanCompiler {
   private each(each: Extract<PlanStep, { type: 'each' }>['each'], path: string, name: string): void {
     const listOf = this.listMapping(each.items, `${path}/items`);
     const end: Label = { index: -1 };
-    this.emit((run) => run.enter(listOf(run), each.collect === true));
+    this.update((run) => run.enter(listOf(run), each.collect === true));
     this.depth += 1;
     const start: Label = { index: this.program.length };
     this.emit((run, _scope, next) => (run.nextItem() ? next : end.index));
     this.steps(each.steps, `${path}/steps`);
     this.emit(() => start.index);
     this.place(end);
-    this.emit((run) => {
+    this.update((run) => {
       const outputs = run.collectedOutputs;
       run.leave(true);
       if (outputs !== undefined) run.setResult(succeeded(outputs), name, undefined);
@@ -353,12 +370,12 @@ export class PlanCompiler {
   }
 
   private open(): void {
-    this.emit((run) => run.enter());
+    this.update((run) => run.enter());
     this.depth += 1;
   }
 
   private close(keepsNames: boolean): void {
-    this.emit((run) => run.leave(keepsNames));
+    this.update((run) => run.leave(keepsNames));
     this.depth -= 1;
   }
 }
@@ -368,38 +385,4 @@ function labelOf(labels: ReadonlyMap<string, Label>, name: string, path: string)
   if (label !== undefined) return label;
   const reason = `there is no step "${name}" beside it; there are ${[...labels.keys()].join(', ')}`;
   throw new LoopError('DEFINITION_INVALID', `${path}/on_error: ${reason}.`, { path: `${path}/on_error/goto`, reason });
-}
-
-/** Returns an instruction whose errors continue elsewhere. */
-function withRecovery(
-  instruction: Instruction<PlanRun>,
-  recover: (run: PlanRun, scope: Scope, thrown: unknown) => number,
-): Instruction<PlanRun> {
-  if (instruction.kind === 'call') {
-    const { loopOf, inputOf, complete, fail } = instruction;
-    return {
-      kind: 'call',
-      loopOf: (run) => loopOf.call(instruction, run),
-      inputOf: (run, scope) => inputOf.call(instruction, run, scope),
-      complete: (run, scope, output) => complete.call(instruction, run, scope, output),
-      fail: (run, scope, thrown, hasStarted) => {
-        try {
-          return fail.call(instruction, run, scope, thrown, hasStarted);
-        } catch (error) {
-          return recover(run, scope, error);
-        }
-      },
-    };
-  }
-  return {
-    kind: 'step',
-    run: (run, scope) => {
-      try {
-        const next = instruction.run(run, scope);
-        return typeof next === 'number' ? next : next.catch((thrown: unknown) => recover(run, scope, thrown));
-      } catch (thrown) {
-        return recover(run, scope, thrown);
-      }
-    },
-  };
 }

@@ -20,15 +20,19 @@ type CallTarget =
   | { readonly loop: Loop }
   | { readonly system: string | undefined; readonly schema: JsonSchema | undefined };
 
+/** A step as one call. */
+export interface SingleCallKind {
+  readonly target: CallTarget;
+  readonly buildInput: BuildInput;
+  readonly usesContext: boolean;
+  /** Counts the call before it starts. May throw BUDGET_EXHAUSTED. */
+  readonly count: ((run: PlanRun, input: Json) => void) | undefined;
+}
+
 /** A step as a call, as a condition, or as a call for each item of a list. */
 export type CallKind =
   | { readonly test: string }
-  | {
-      readonly target: CallTarget;
-      readonly buildInput: BuildInput;
-      readonly usesContext: boolean;
-      readonly count: ((run: PlanRun, input: Json) => void) | undefined;
-    }
+  | SingleCallKind
   | {
       readonly each: {
         readonly source: string | undefined;

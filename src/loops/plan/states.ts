@@ -62,7 +62,10 @@ function compileState(machine: Machine, state: PlanState, path: string): void {
   if (state.on_entry !== undefined)
     compiler.call({ action: state.on_entry }, `${path}/on_entry`, `${state.name}.on_entry`, new Map());
   compiler.place(again);
-  if (isDecision(state)) return compileDecision(machine, state, path);
+  if (isDecision(state)) {
+    compileDecision(machine, state, path);
+    return;
+  }
   if (state.parallel !== undefined) compileParallel(machine, state, path);
   else if (hasAction(state))
     compiler.call(withoutStateMembers(state), path, state.name, new Map(), state.transitions ? 'continue' : 'fail');
@@ -170,7 +173,7 @@ function compileParallel(machine: Machine, state: PlanState, path: string): void
     return { name, steps: inner !== undefined && hasAction(inner) ? [withoutStateMembers(inner) as PlanStep] : [] };
   });
   compiler.steps([{ name: state.name, type: 'fanout', fanout: { branches, limit: Math.max(1, names.length) } }], path);
-  compiler.emit((run) => {
+  compiler.update((run) => {
     const outputs = run.result.output as readonly never[];
     const byState = Object.fromEntries(names.map((name, index) => [name, outputs[index] ?? null]));
     run.setResult(succeeded(byState), state.name, (state as { capture?: string }).capture);

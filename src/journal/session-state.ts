@@ -7,6 +7,7 @@ import { LoopError } from '../base/errors.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Inbox } from './inbox.js';
+import { expandLeaf } from './leaf-entries.js';
 
 /** A root call and its position in the journal. */
 export interface RootCall {
@@ -83,6 +84,12 @@ export class SessionState {
 
   /** Applies the next entry of the session. */
   apply(entry: Entry): void {
+    const parts = expandLeaf(entry);
+    if (parts === undefined) this.applyEntry(entry);
+    else for (const part of parts) this.applyEntry(part);
+  }
+
+  private applyEntry(entry: Entry): void {
     const { key, type } = entry;
     if (type === 'session.opened')
       /* guard: idempotency-key-bound-to-session */ this.incarnationId = entry.incarnationId ?? '';

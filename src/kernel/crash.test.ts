@@ -8,7 +8,6 @@ import { Fault } from '../base/errors.js';
 import { expandLeaves } from '../journal/leaf-entries.js';
 import type { Store } from '../journal/store.js';
 import type { Entry, Safety } from '../protocol/entry.js';
-import type { Json } from '../protocol/json.js';
 import type { Layer, RunOutcome } from '../protocol/session.js';
 import { type CrashPoint, crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';

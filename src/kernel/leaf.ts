@@ -37,9 +37,10 @@ export function leafEffectOf(scope: KernelScope, loop: LoopHeader, input: unknow
   if (loop.leaf === undefined || run.writer.hasInvariants) return undefined;
   try {
     const effect = loop.leaf.effect(input, scope);
-    assertEffect(effect, leafEffectKey(key));
+    const effectKey = leafEffectKey(key);
+    assertEffect(effect, effectKey);
     // guard: layered-effect-is-no-leaf
-    if (run.deps.layersOf(effect, leafEffectKey(key)).length > 0) return undefined;
+    if (run.deps.layersOf(effect, effectKey).length > 0) return undefined;
     const isUnchanged = effect.input === input && (loop.input === undefined || loop.hasFastValidation === true);
     // guard: leaf-effect-has-recorded-input
     if (!isUnchanged && !jsonEquals(value, copyAsJson(effect.input, effect.name))) return undefined;

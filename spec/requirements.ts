@@ -68,6 +68,8 @@ export const requirements = {
   'host.signal':
     'A signal reaches its turn from any process, once for each delivery id; what cannot be delivered is refused with the reason.',
   'kernel.pause': 'A turn that nothing in the process can continue ends as a pause that names what is pending.',
+  'kernel.leaf':
+    'A call that is its own effect is recorded as two entries, which mean the same as those of a call with one effect.',
   'kernel.layer': 'Layers wrap every effect; a recorded result does not pass through them again.',
   'kernel.value':
     'Only JSON of bounded depth and size is journaled, as a private copy; any other value is refused with its location.',

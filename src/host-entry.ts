@@ -27,6 +27,7 @@ export {
 export type { ReplayReport } from './host/replay.js';
 export type { Clock, Ids } from './journal/clock.js';
 export type { DueChange, DueTurn, DueTurns } from './journal/due-turns.js';
+export { expandLeaves } from './journal/leaf-entries.js';
 export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots, Store } from './journal/store.js';
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';

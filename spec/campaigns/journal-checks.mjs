@@ -2,7 +2,7 @@
 // reports of the workers.
 
 import { isDeepStrictEqual } from 'node:util';
-import { Host, Registry, systemClock, systemIds } from 'rondo/host';
+import { expandLeaves, Host, Registry, systemClock, systemIds } from 'rondo/host';
 import { openSqlite } from 'rondo/sqlite';
 import { checkCommandTurn } from './commands.mjs';
 import { isExternal, outputOf } from './plans.mjs';
@@ -51,7 +51,7 @@ async function inspect(file, { turns, commands, sink }, violations) {
     if (!names.has(session) && session !== 'rondo:refusals')
       violations.push(`the store has an unknown session "${session}"`);
   for (const turn of turns) {
-    const entries = await host.archive.entries(turn.name);
+    const entries = expandLeaves(await host.archive.entries(turn.name));
     const ends = entries.filter(({ key, type }) => key === turn.turnId && /^call\.(completed|errored)$/.test(type));
     const starts = entries.filter(({ key, type }) => type === 'call.started' && !key.includes('/'));
     if (starts.length > 1) violations.push(`${turn.name} started ${starts.length} times`);

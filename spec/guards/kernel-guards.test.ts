@@ -12,7 +12,7 @@ proveGuards(kernelParts, [
     'kernel.intent',
     'the intent of an external effect is durable before the effect starts',
     'intent-durable-before-effect',
-    { value: 'false' },
+    'never',
   ),
   guard(
     'kernel.doubt',

@@ -27,6 +27,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'anthropicProvider',
     'builtinTools',
     'execTools',
+    'expandLeaves',
     'httpTools',
     'httpsTools',
     'memoryStore',

@@ -11,10 +11,10 @@ verifies('house.sizes', 'headers and accessors stay within their limits, and fil
   expect(files.flatMap(sizeFaults)).toEqual([]);
 });
 
-verifies('house.sizes', 'the kernel has at most 1,200 lines of code', () => {
+verifies('house.sizes', 'the kernel has at most 1,300 lines of code', () => {
   const kernel = sources(['src/kernel']).filter(({ file }) => !isTest(file));
   const total = kernel.map(codeLines).reduce((sum, count) => sum + count, 0);
-  expect(limits.kernel).toBe(1200);
+  expect(limits.kernel).toBe(1300);
   expect(total, 'the kernel is too large to be read at one sitting').toBeLessThanOrEqual(limits.kernel);
 });
 

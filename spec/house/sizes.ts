@@ -5,7 +5,7 @@ import { lineOf, nodes, parse, tokens } from './syntax.js';
 import type { SourceText } from './tree.js';
 
 /** Line limits. The kernel counts lines of code; headers and accessors count all their lines. */
-export const limits = { header: 8, kernel: 1200, accessor: 60 } as const;
+export const limits = { header: 8, kernel: 1300, accessor: 60 } as const;
 
 const vagueWords = new Set([
   'util',

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { openSqlite } from '../../src/adapters/sqlite/index.js';
+import { expandLeaves } from '../../src/journal/leaf-entries.js';
 import type { Entry } from '../../src/protocol/index.js';
 import { type ReportedEffect, seededRandom, startEffectSink } from '../../src/testing/index.js';
 import { repetitions } from '../support/repetitions.js';
@@ -41,7 +42,7 @@ async function journalOf(folder: string): Promise<Map<string, Entry[]>> {
   const sessions = new Map<string, Entry[]>();
   for (const { session } of await store.journal.list()) {
     const all: Entry[] = [];
-    for await (const some of store.journal.read(session, 0)) all.push(...some);
+    for await (const some of store.journal.read(session, 0)) all.push(...expandLeaves(some));
     sessions.set(session, all);
   }
   await store.close();

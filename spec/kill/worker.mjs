@@ -29,17 +29,19 @@ const clock = {
 const store = await openSqlite(join(folder, 'journal.db'));
 console.log('ready');
 
-/** @param {readonly import('rondo/testing').ProgramStep[]} steps @param {string} name @returns {number} */
-function sizeOf(steps, name) {
+/** @typedef {import('rondo/testing').ProgramStep} ProgramStep */
+
+/** @param {readonly ProgramStep[]} steps @param {string} name @returns {ProgramStep & { op: 'effect' } | undefined} */
+function findEffect(steps, name) {
   for (const step of steps) {
-    if (step.op === 'effect' && step.name === name) return step.fails ? -1 : step.size;
+    if (step.op === 'effect' && step.name === name) return step;
     const branches = step.op === 'call' ? [step.steps] : step.op === 'all' || step.op === 'race' ? step.branches : [];
     for (const branch of branches) {
-      const size = sizeOf(branch, name);
-      if (size !== 0) return size;
+      const effect = findEffect(branch, name);
+      if (effect !== undefined) return effect;
     }
   }
-  return 0;
+  return undefined;
 }
 
 /** @param {Session} session @param {import('rondo/host').PendingStep} item @param {readonly import('rondo/testing').ProgramStep[]} steps */
@@ -47,10 +49,13 @@ async function settle(session, item, steps) {
   if (item.kind === 'signal') await session.signal({ id: `for ${item.name}`, name: item.name, value: item.name });
   if (item.kind !== 'doubt') return;
   const wasPerformed = await wasReported(sink, `once ${session.name} ${item.name}`);
-  const size = sizeOf(steps, item.name);
+  const { size = 1, fails = false, form } = findEffect(steps, item.name) ?? {};
   if (!wasPerformed) await session.resolveEffect(item.key, 'retry', 'auditor');
-  else if (size < 0) await session.resolveEffect(item.key, 'fail', 'auditor');
-  else await session.resolveEffect(item.key, 'supply', 'auditor', { value: programEffectResult(item.name, size) });
+  else if (fails) await session.resolveEffect(item.key, 'fail', 'auditor');
+  else {
+    const value = programEffectResult(item.name, size, form);
+    await session.resolveEffect(item.key, 'supply', 'auditor', { value });
+  }
 }
 
 /** @param {number} number */

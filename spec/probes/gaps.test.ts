@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import type { Scope } from '../../src/protocol/body.js';
 import type { Layer } from '../../src/protocol/session.js';
 import { crashingStore } from '../../src/testing/crashing-store.js';
+import { leafLoop } from '../../src/testing/random-programs.js';
 import {
   codeOf,
   gatedStore,
@@ -27,6 +28,7 @@ const steps: Record<string, (s: Scope, fixture: ReturnType<typeof kernelFixture>
   pure: (s, fixture) => s.effect(fixture.effect('pure', 'pure', () => new Promise(() => {}))),
   'all of sleeps': (s) => s.all([(a) => a.sleep(1e9), (b) => b.sleep(1e9)]),
   'race of sleeps': (s) => s.race([(a) => a.sleep(1e9), (b) => b.sleep(1e9), (c) => c.wait('x')]),
+  'leaf call': (s, fixture) => s.call(leafLoop(fixture.effect('pay', 'once', () => new Promise(() => {}))), null),
   call: (s) => s.call({ name: 'c', body: (_: null, c) => c.sleep(1e9) }, null),
 };
 

@@ -1,10 +1,12 @@
 // Checks of a journal that hold after any crash: order, matching ends, and nothing after an end, a race or a cancel.
 
+import { expandLeaves } from '../../src/journal/leaf-entries.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import { duplicates } from './kernel-probe.js';
 
 /** Returns the waits, timers and effects in doubt that are open and not part of a finished step. */
-export function openSteps(entries: readonly Entry[]): string[] {
+export function openSteps(stored: readonly Entry[]): string[] {
+  const entries = expandLeaves(stored);
   const open = new Map<string, string>();
   const done: string[] = [];
   for (const e of entries) {
@@ -21,9 +23,10 @@ export function openSteps(entries: readonly Entry[]): string[] {
 }
 
 /** Returns the violations of a journal, each with the prefix `where`. */
-export function auditJournal(entries: readonly Entry[], where: string): string[] {
+export function auditJournal(stored: readonly Entry[], where: string): string[] {
+  const entries = expandLeaves(stored);
   const violations: string[] = [];
-  for (const [i, e] of entries.entries()) if (e.seq !== i) violations.push(`seq ${e.seq} at ${i}`);
+  for (const [i, e] of stored.entries()) if (e.seq !== i) violations.push(`seq ${e.seq} at ${i}`);
   for (const d of duplicates(entries)) violations.push(`duplicate ${d}`);
   const opened = new Set<string>();
   const closed = new Map<string, number>();

@@ -2,17 +2,19 @@
 
 import { LoopError } from '../../src/base/errors.js';
 import type { Layer } from '../../src/host-entry.js';
+import { expandLeaves } from '../../src/journal/leaf-entries.js';
 import type { Batch, Store } from '../../src/journal/store.js';
-import type { Scope } from '../../src/protocol/body.js';
+import type { Effect, Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { ManualClock } from '../../src/testing/manual-clock.js';
+import { leafLoop } from '../../src/testing/random-programs.js';
 import { tick } from './kernel-probe.js';
 
 /** One step of a random program. */
 export type Step =
   | { op: 'call'; steps: Step[] }
-  | { op: 'effect'; name: string; safety: Safety; delay: number; size: number; fails: boolean }
+  | { op: 'effect'; name: string; safety: Safety; delay: number; size: number; fails: boolean; isLeaf: boolean }
   | { op: 'all' | 'race'; branches: Step[][] }
   | { op: 'sleep'; ms: number }
   | { op: 'wait'; name: string }
@@ -37,6 +39,7 @@ export function randomProgram(random: () => number, size: number): Step[] {
         delay: [0, 0, -1, 1, 2, 4][below(6)] ?? 0,
         size: below(8) === 0 ? 6000 : 1,
         fails: below(8) === 0,
+        isLeaf: below(3) === 0,
       };
     if (kind === 4) return { op: 'call', steps: steps(depth + 1) };
     if (kind === 5) return { op: 'record' };
@@ -78,7 +81,7 @@ export function peekable(inner: Store): Store {
       read: (s, f) => inner.journal.read(s, f),
       list: () => inner.journal.list(),
       remove: (s) => inner.journal.remove(s),
-      append: (b: Batch) => inner.journal.append(b).then(() => void log.push(...b.entries)),
+      append: (b: Batch) => inner.journal.append(b).then(() => void log.push(...expandLeaves(b.entries))),
     },
   };
   durableEntries.set(store, log);
@@ -176,6 +179,11 @@ function effectOf(run: ProgramRun, step: EffectStep) {
   };
 }
 
+/** Performs an effect as a step of its own, or as a leaf call. */
+function runEffect(effect: Effect, isLeaf: boolean, scope: Scope): Promise<unknown> {
+  return isLeaf ? scope.call(leafLoop(effect), effect.input as Json) : scope.effect(effect);
+}
+
 /** Returns the body of a program. Its effects report violations to the auditor. */
 export function bodyOf(run: ProgramRun) {
   const resultOrCode = async (work: () => Promise<unknown>): Promise<Json> => {
@@ -192,7 +200,7 @@ export function bodyOf(run: ProgramRun) {
       case 'call':
         return resultOrCode(() => s.call({ name: 'child', body: (_: null, c) => runSteps(step.steps, c) }, null));
       case 'effect':
-        return resultOrCode(() => s.effect(effectOf(run, step)));
+        return resultOrCode(() => runEffect(effectOf(run, step), step.isLeaf, s));
       case 'all':
         return resultOrCode(() => s.all(step.branches.map((b) => (x: Scope) => runSteps(b, x))));
       case 'race':

@@ -7,6 +7,7 @@
 import { Fault } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
 import { noDueTurns } from '../journal/due-turns.js';
+import { expandLeaves } from '../journal/leaf-entries.js';
 import { singleProcessLeases } from '../journal/leases.js';
 import type { Batch, Store } from '../journal/store.js';
 import { jsonEquals } from '../json/value.js';
@@ -62,7 +63,7 @@ export async function replayTurn(options: ReplayOptions): Promise<ReplayReport> 
     const [before, now] = [describeOutcome(recorded), describeOutcome(entry)];
     difference ??= `${entry.key} ended with ${before}, and now ends with ${now}.`;
   };
-  const store = readOnlyStore(entries.filter((entry) => !isCallEnd(entry) && !isCancel(entry)));
+  const store = readOnlyStore(expandLeaves(entries).filter((entry) => !isCallEnd(entry) && !isCancel(entry)));
   const depth = maxDepth === undefined ? {} : { maxDepth };
   const session = await Session.open(name, {
     store,

@@ -4,6 +4,7 @@
  * costs little.
  */
 import type { Clock } from '../journal/clock.js';
+import { expandLeaves } from '../journal/leaf-entries.js';
 import type { Session } from '../kernel/session.js';
 import { Watchdog } from '../loops/agent/watchdog.js';
 import type { ModelRef, TurnContext } from '../loops/services.js';
@@ -181,7 +182,7 @@ class AgentTurnState {
     this.restrictions = new RestrictionTable(deps.restrictionFlag);
     this.watchdog = new Watchdog(deps.clock);
     this.publishDelta = (delta) => this.feed?.publishDelta(delta);
-    for (const entry of entries) {
+    for (const entry of expandLeaves(entries)) {
       if (entry.type === 'call.started')
         // guard: recorded-calls-known-to-policy
         this.restrictions.earlierCallStarted(entry.key, entry.name ?? '');

@@ -6,6 +6,7 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock, Ids } from '../journal/clock.js';
+import { expandLeaves } from '../journal/leaf-entries.js';
 import type { Session } from '../kernel/session.js';
 import { turnIdOfApproval, validatedAnswer } from '../policy/approval-answer.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
@@ -160,7 +161,7 @@ export class SessionActions {
     });
     if (routed.answered) return;
     const { entries } = await this.deps.archive.get(turnId);
-    const requested = entries.find((entry) => entry.type === 'effect.requested' && entry.key === key);
+    const requested = expandLeaves(entries).find((entry) => entry.type === 'effect.requested' && entry.key === key);
     const supplied = value === undefined ? {} : { value: requested?.kind === 'tool' ? { output: value } : value };
     await this.withSession(turnId, (session) => session.resolveEffect(key, resolution, by, supplied)).catch(
       (thrown: unknown) => {

@@ -5,6 +5,8 @@
 import type { Json } from '../protocol/json.js';
 import { digestOfText } from './record.js';
 
+/** Larger values are stored as blobs. */
+export const MAX_INLINE_BYTES: number = 4096;
 /** Marks a stored text with parts. No JSON text starts with it. */
 const PARTS_PREFIX = 'parts:';
 /** Shorter texts stay in the value: a part of their own would cost more than it saves. */

@@ -9,7 +9,7 @@ import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
 import { copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingStep } from '../protocol/session.js';
-import { splitIntoBlobs } from './blob-parts.js';
+import { MAX_INLINE_BYTES, splitIntoBlobs } from './blob-parts.js';
 import type { Clock } from './clock.js';
 import { type DueChange, dueTimeOf, withDueChange } from './due-turns.js';
 import type { NewEntry } from './new-entry.js';
@@ -19,8 +19,6 @@ import { Timestamps } from './timestamps.js';
 import type { Upcasts } from './upcast.js';
 import type { ViewStates } from './view.js';
 
-/** Larger values are stored as blobs. */
-const MAX_INLINE_BYTES = 4096;
 /** A buffer that reaches either of these sizes is flushed. */
 const MAX_BATCH_ENTRIES = 256;
 const MAX_BATCH_BYTES = 1024 * 1024;
@@ -114,6 +112,11 @@ export class JournalWriter {
   /** True if the store is so far behind that the run should wait for it. */
   get isBacklogged(): boolean {
     return this.pendingAppends >= MAX_PENDING_APPENDS;
+  }
+
+  /** True if an invariant may refuse a proposed entry. */
+  get hasInvariants(): boolean {
+    return this.deps.viewStates.hasInvariants;
   }
 
   /** Writes a proposed entry. Throws INVARIANT_VIOLATED and writes nothing if an invariant refuses it. */

@@ -4,8 +4,10 @@
  */
 import { LoopError, toLoopError } from '../base/errors.js';
 import { type Mutable, plainConstructor } from '../base/plain-constructor.js';
+import { isValidationTimed } from '../base/validation-timing.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import type { Clock } from './clock.js';
 
 /**
  * An entry before it is written. The writer assigns `seq` and `at`. Until then, `at` is 0 or a reading of the wall
@@ -31,8 +33,7 @@ function createEntryConstructor(): NewEntryConstructor {
 
 /** Creates `call.started` entries. */
 export const CallStartedEntry: NewEntryConstructor = createEntryConstructor();
-/** Creates `call.completed` entries. */
-export const CallCompletedEntry: NewEntryConstructor = createEntryConstructor();
+const CallCompletedEntry: NewEntryConstructor = createEntryConstructor();
 const EffectEntry: NewEntryConstructor = createEntryConstructor();
 const EffectReturnedEntry: NewEntryConstructor = createEntryConstructor();
 
@@ -45,6 +46,30 @@ export function fillEntry(entry: NewEntry, make: () => Json): unknown {
     entry.error = toLoopError(thrown).toErrorRecord();
     return thrown;
   }
+}
+
+interface OutputValidation {
+  readonly output?: ((value: unknown) => unknown) | undefined;
+  readonly hasFastValidation?: boolean | undefined;
+}
+
+/**
+ * Validates the output of a loop and creates `call.completed`, or throws the error of an invalid output. `size` is the
+ * size of the output if it is known: a validator that may change the output does not allow to copy it before.
+ */
+export function newCompletedEntry(
+  clock: Clock,
+  key: string,
+  { output: validate, hasFastValidation = false }: OutputValidation,
+  output: unknown,
+  size: number = Number.POSITIVE_INFINITY,
+): NewEntry {
+  const isTimed = isValidationTimed(validate, hasFastValidation, size);
+  const since = isTimed ? clock.now() : 0;
+  const value = validate === undefined ? output : validate(output);
+  const entry = new CallCompletedEntry('call.completed', key, since, isTimed ? clock.now() : 0);
+  entry.value = value as Json;
+  return entry;
 }
 
 interface EffectFields {

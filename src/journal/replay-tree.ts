@@ -5,6 +5,7 @@
  */
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import { expandLeaf } from './leaf-entries.js';
 
 const OPENING_TYPES = new Set([
   'call.started',
@@ -159,6 +160,12 @@ export class ReplayTree {
   /** Adds the next entry of the session. Entries of other roots are ignored. */
   add(entry: Entry): void {
     this.nextSeq = entry.seq + 1;
+    const parts = expandLeaf(entry);
+    if (parts === undefined) this.addStepEntry(entry);
+    else for (const part of parts) this.addStepEntry(part);
+  }
+
+  private addStepEntry(entry: Entry): void {
     if (NON_STEP_TYPES.has(entry.type)) return;
     if (entry.type === 'call.reopened') {
       this.reopen(entry);

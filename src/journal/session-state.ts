@@ -7,6 +7,7 @@ import { LoopError } from '../base/errors.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { Inbox } from './inbox.js';
+import { leafEffectKey } from './leaf-entries.js';
 
 /** A root call and its position in the journal. */
 export interface RootCall {
@@ -83,13 +84,22 @@ export class SessionState {
 
   /** Applies the next entry of the session. */
   apply(entry: Entry): void {
+    // The parts of `expandLeaf`, without creating them: every leaf call runs this twice.
+    const { key, type, name, safety, effectName = name } = entry;
+    if (type === 'call.started' && safety !== undefined && safety !== 'pure')
+      this.applyIntent(leafEffectKey(key), effectName, safety);
+    else if (entry.endsEffect !== undefined) this.intentsByKey?.delete(leafEffectKey(key));
+    this.applyEntry(entry);
+  }
+
+  private applyEntry(entry: Entry): void {
     const { key, type } = entry;
     if (type === 'session.opened')
       /* guard: idempotency-key-bound-to-session */ this.incarnationId = entry.incarnationId ?? '';
     else if (type === 'signal.received') this.applySignalReceived(entry);
     else if (type === 'wait.settled') this.applyWaitSettled(entry);
     else if (type === 'group.opened' && entry.name === 'race') this.applyRaceOpened(key);
-    else if (type === 'effect.requested') this.applyIntent(entry);
+    else if (type === 'effect.requested') this.applyIntent(key, entry.name, entry.safety);
     else if (type === 'effect.resolved') this.applyResolution(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.intentsByKey?.delete(key);
     else if (type === 'race.won') this.applyRaceWon(entry);
@@ -160,7 +170,7 @@ export class SessionState {
     this.inbox.put(signal);
   }
 
-  private applyIntent({ key, name = '', safety = 'once' }: Entry): void {
+  private applyIntent(key: string, name = '', safety: Safety = 'once'): void {
     if (safety === 'pure') return;
     const tilde = key.indexOf('~');
     const effectKey = tilde < 0 ? key : key.slice(0, tilde);

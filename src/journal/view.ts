@@ -6,9 +6,11 @@
 import { LoopError } from '../base/errors.js';
 import type { Entry, EntryDraft } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import { expandLeaf } from './leaf-entries.js';
 
 /**
- * A fold over entries. A snapshot restores its state only if `name` and `version` are the same. The state must be JSON
+ * A fold over entries. It gets a leaf call, which is stored as two entries, as the four entries of a call and its
+ * effect. A snapshot restores its state only if `name` and `version` are the same. The state must be JSON
  * to be saved in a snapshot.
  *
  * @example
@@ -66,7 +68,12 @@ export class ViewStates {
 
   /** Applies the next entry to every view. */
   apply(entry: Entry): void {
-    for (const each of this.states.values()) each.state = each.view.apply(each.state, entry);
+    const parts = expandLeaf(entry);
+    for (const each of this.states.values())
+      each.state =
+        parts === undefined
+          ? each.view.apply(each.state, entry)
+          : parts.reduce((state, part) => each.view.apply(state, part), each.state);
   }
 
   /** Throws INVARIANT_VIOLATED if an invariant refuses the entry. */

@@ -1,23 +1,26 @@
 /**
  * Calls: one call is one invocation of a loop. Its first entry is `call.started`, which also records whether the input
  * is valid. Its last entry is exactly one `call.completed` or `call.errored`; a call whose branch lost a race has none.
- * A recorded end is returned, never computed again.
+ * A recorded end is returned, never computed again. A leaf call is recorded together with its effect: see `leaf.ts`.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
 import { endStepLater, NEXT_MICROTASK, neverSettles } from '../base/microtasks.js';
 import { depthError, invalidNameError } from '../base/step-errors.js';
 import { isValidationTimed, recordValidation } from '../base/validation-timing.js';
-import { CallCompletedEntry, CallStartedEntry } from '../journal/new-entry.js';
+import { addLeafIntent } from '../journal/leaf-entries.js';
+import { CallStartedEntry, type NewEntry, newCompletedEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
+import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import { LeafCall, leafEffectOf, runLeaf } from './leaf.js';
 import type { Step } from './run.js';
 import type { KernelScope } from './scope.js';
 
 /** A loop of any input and output type, without its body. */
-type LoopHeader = Omit<Loop, 'body'>;
+export type LoopHeader = Omit<Loop, 'body'>;
 
 /**
  * Runs a call in its own scope. Returns its output or throws its error, live or as recorded. Never settles once the
@@ -33,6 +36,11 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     if (recorded?.closeEntry !== undefined) {
       caller?.endStep();
       return value;
+    }
+    if (loop.leaf !== undefined && value instanceof LeafCall) {
+      const output = await runLeaf(scope, loop, value);
+      caller?.endStep();
+      return output;
     }
     // guard: full-queue-awaited
     if (recorded === undefined && run.writer.isBacklogged) await run.waitForBacklog(scope.lifetime);
@@ -52,7 +60,7 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
     for (let i = 0; i < 2; i++) await NEXT_MICROTASK;
     if (run.isOver) return await neverSettles();
     caller?.endStep();
-    throw scope.isCallStarted ? recordCallError(scope, thrown) : thrown;
+    throw scope.isCallOpen ? recordCallError(scope, thrown) : thrown;
   }
 }
 
@@ -65,14 +73,14 @@ async function replayCall(scope: KernelScope, step: RecordedStep, loop: LoopHead
   const { name, version } = loop;
   await run.assertMatchesJournal(key, step, { type: 'call.started', name, version, value: input as Json });
   if (step.closeEntry !== undefined) return run.recordedOutcome(step.closeEntry);
-  scope.isCallStarted = true;
+  scope.isCallOpen = true;
   const copy = copyAsJson(input, 'the input', key);
   return loop.input === undefined ? copy : loop.input(copy);
 }
 
 /**
- * Validates the input, records the start of the call, and returns the input for the body. Throws the error of an
- * invalid input after the start is recorded.
+ * Validates the input, records the start of the call, and returns the input for the body, or the leaf call that is
+ * performed in its place. Throws the error of an invalid input after the start is recorded.
  */
 function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknown {
   const { run, key, lifetime, depth } = scope;
@@ -99,41 +107,48 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   if (definitionDigest !== undefined) started.definitionDigest = definitionDigest;
   if (typeof bodyKind === 'string') started.bodyKind = bodyKind;
   if (refusal !== undefined) started.isInputInvalid = true;
+  const effect =
+    loop.leaf === undefined || refusal !== undefined ? undefined : leafEffectOf(scope, loop, validated, value);
+  if (effect !== undefined) addLeafIntent(started, effect);
   run.propose(lifetime, started, weight);
-  scope.isCallStarted = true;
-  if (depth === 0) run.applyToState(started);
+  scope.isCallOpen = true;
+  if (depth === 0 || effect !== undefined) run.applyToState(started);
   if (refusal !== undefined) throw refusal.error;
-  return validated;
+  return effect === undefined ? validated : new LeafCall(effect, value);
 }
 
 /** Validates the output, records the end of the call, and returns a copy of the recorded output. */
-function completeCall({ run, key, lifetime, depth }: Step, loop: LoopHeader, output: unknown): Json | undefined {
-  const { clock } = run.deps;
+export function completeCall(step: Step, loop: LoopHeader, output: unknown): Json | undefined {
+  const { run, key, lifetime } = step;
   lifetime.throwIfEnded();
   // A fast validation changes nothing, so it may read the very copy that is recorded.
   const candidate = loop.hasFastValidation === true ? copyAsJson(output, 'call.completed', key) : output;
   const weight = loop.hasFastValidation === true ? lastCopyBytes() : undefined;
-  // The size of an output is not known before it is copied, which a validator that may change it does not allow.
-  const isTimed = isValidationTimed(loop.output, loop.hasFastValidation === true, weight ?? Number.POSITIVE_INFINITY);
-  const since = isTimed ? clock.now() : 0;
-  const value = (loop.output === undefined ? candidate : loop.output(candidate)) as Json;
-  const entry = new CallCompletedEntry('call.completed', key, since, isTimed ? clock.now() : 0);
-  entry.value = value;
+  return cloneJson(
+    recordCompletion(step, newCompletedEntry(run.deps.clock, key, loop, candidate, weight), weight).value,
+  );
+}
+
+/** Records the end of a call that has completed. `weight` is the size of its value if the value is a JSON copy. */
+export function recordCompletion({ run, key, lifetime, depth }: Step, entry: NewEntry, weight?: number): Entry {
   if (depth === 0 && !run.isOver) run.writer.setDue(key, undefined);
   const completed = run.push(lifetime, entry, weight);
-  if (depth === 0) run.applyToState(completed);
-  return cloneJson(completed.value);
+  if (depth === 0 || entry.endsEffect !== undefined) run.applyToState(completed);
+  return completed;
 }
 
 /**
  * Records the error of a call, unless its branch lost a race, and returns it as it is recorded. A call whose lifetime
- * has ended gets the reason of that end in place of `thrown`.
+ * has ended gets the reason of that end in place of `thrown`. `endsEffect`: the error is also that of its effect.
  */
-function recordCallError({ run, key, lifetime, depth }: Step, thrown: unknown): LoopError {
+export function recordCallError(step: Step, thrown: unknown, endsEffect?: true): LoopError {
+  const { run, key, lifetime, depth } = step;
   const error = lifetime.reason ?? toLoopError(thrown);
   if (lifetime.hasLostRace) return error;
   if (depth === 0) run.writer.setDue(key, undefined);
-  const errored = run.push(lifetime, { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() });
-  if (depth === 0) run.applyToState(errored);
+  const entry: NewEntry = { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() };
+  if (endsEffect !== undefined) entry.endsEffect = endsEffect;
+  const errored = run.push(lifetime, entry);
+  if (depth === 0 || endsEffect !== undefined) run.applyToState(errored);
   return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);
 }

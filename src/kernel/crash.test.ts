@@ -5,9 +5,9 @@ import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
 import { Fault } from '../base/errors.js';
+import { expandLeaves } from '../journal/leaf-entries.js';
 import type { Store } from '../journal/store.js';
 import type { Entry, Safety } from '../protocol/entry.js';
-import type { Json } from '../protocol/json.js';
 import type { Layer, RunOutcome } from '../protocol/session.js';
 import { type CrashPoint, crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
@@ -92,7 +92,7 @@ async function settlePending(
     else if (isFailing(steps, item.name)) await session.resolveEffect(key, 'fail', 'auditor');
     else
       await session.resolveEffect(key, 'supply', 'auditor', {
-        value: programEffectResult(item.name, sizeOf(steps, item.name)),
+        value: programEffectResult(item.name, sizeOf(steps, item.name), findEffect(steps, item.name)?.form),
       });
   }
   const timers = pending.flatMap((item) => (item.kind === 'timer' ? [item.until] : []));
@@ -114,9 +114,10 @@ function findEffect(steps: readonly ProgramStep[], name: string): (ProgramStep &
 const isFailing = (steps: readonly ProgramStep[], name: string): boolean => findEffect(steps, name)?.fails ?? false;
 const sizeOf = (steps: readonly ProgramStep[], name: string): number => findEffect(steps, name)?.size ?? 1;
 
+/** Returns the entries of the journal; those of a leaf call as the entries of the call and its effect. */
 async function entriesOf(store: Store): Promise<Entry[]> {
   const all: Entry[] = [];
-  for await (const entries of store.journal.read('s', 0)) all.push(...entries);
+  for await (const entries of store.journal.read('s', 0)) all.push(...expandLeaves(entries));
   return all;
 }
 
@@ -137,11 +138,17 @@ function comparable(entries: readonly Entry[]): string[] {
       !isInLosingBranch(key) &&
       (name === 'cancel' || !cancelKeys.has(key)),
   );
-  return compared.map(({ seq: _seq, at: _at, value, ...rest }) => comparableText(rest, value)).sort();
+  // A leaf call passes on the error of its effect, and with it the error of a resolution.
+  const failedEffects = new Set(entries.filter(({ type }) => type === 'effect.failed').map(({ key }) => key));
+  const isDoubted = ({ type, key }: Entry): boolean =>
+    type === 'effect.failed' ||
+    type === 'effect.settled' ||
+    (type === 'call.errored' && (failedEffects.has(`${key}/0`) || layeredKeys.has(`${key}/0`)));
+  const layeredKeys = new Set(entries.filter(({ type }) => type === 'effect.opened').map(({ key }) => key));
+  return compared.map((entry) => comparableText(entry, isDoubted(entry))).sort();
 }
 
-function comparableText(rest: Omit<Entry, 'seq' | 'at' | 'value'>, value: Json | undefined): string {
-  const isDoubted = rest.type === 'effect.failed' || rest.type === 'effect.settled';
+function comparableText({ seq: _seq, at: _at, value, ...rest }: Entry, isDoubted: boolean): string {
   const comparableValue = rest.type === 'number.drawn' || rest.type === 'session.opened' ? undefined : value;
   return JSON.stringify({
     ...rest,

@@ -20,8 +20,10 @@ interface AttemptOptions {
   readonly input: Json | undefined;
   /** The key of the effect. All attempts at it share the key, and with it the idempotency key. */
   readonly effectKey: string;
-  /** True if the intent must be durable before the effect is performed. */
-  readonly needsDurableIntent: boolean;
+  /** True if the intent was written just now, and may not be durable yet. */
+  readonly isNewIntent: boolean;
+  /** Records the end of the attempt; `cause` is what the effect threw. @default recordAttemptEnd */
+  readonly recordEnd?: (run: Run, entry: NewEntry, cause?: unknown) => unknown;
 }
 
 /**
@@ -48,7 +50,7 @@ async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect,
   if (recorded.openEntry.safety === 'once')
     return resolveInDoubt(step, recorded, effect, effectKey, recorded.lastRetry('effect.requested'));
   const input = copyAsJson(effect.input, effect.name);
-  return performAttempt(step, effect, { input, effectKey, needsDurableIntent: false });
+  return performAttempt(step, effect, { input, effectKey, isNewIntent: false });
 }
 
 /**
@@ -69,9 +71,7 @@ function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: 
   const { run, lifetime } = step;
   const intent = run.propose(lifetime, newEffectEntry('effect.requested', intentKey, effect));
   run.applyToState(intent);
-  // guard: intent-durable-before-effect
-  const needsDurableIntent = effect.safety !== 'pure';
-  return performAttempt(step, effect, { input: intent.value, effectKey, needsDurableIntent });
+  return performAttempt(step, effect, { input: intent.value, effectKey, isNewIntent: true });
 }
 
 /**
@@ -143,7 +143,7 @@ function recordForcedFailure({ run, key, lifetime }: Step, { by = '', reason }: 
  * Performs the effect and returns its result, or throws when the lifetime ends first. The result is recorded even if
  * the run was cancelled or paused meanwhile.
  */
-function performAttempt(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
+export function performAttempt(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
   const work = performAndRecord(step, effect, options);
   step.run.trackInFlight(step.key, work);
   return step.lifetime.raceWithEnd(work);
@@ -152,7 +152,9 @@ function performAttempt(step: Step, effect: Effect, options: AttemptOptions): Pr
 async function performAndRecord(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
   const { run, key, lifetime } = step;
   const { sessionState, replayOnly } = run.deps;
-  if (options.needsDurableIntent) await run.writer.waitForFlush();
+  const { recordEnd = recordAttemptEnd } = options;
+  // guard: intent-durable-before-effect
+  if (options.isNewIntent && effect.safety !== 'pure') await run.writer.waitForFlush();
   else if (run.writer.isBacklogged) await run.writer.waitForBacklog();
   if (replayOnly) run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
   // guard: ended-attempt-starts-no-effect
@@ -162,10 +164,10 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
     lifetime.throwIfEnded();
     // guard: effect-gets-journaled-input
     const value = await effect.perform(cloneJson(options.input) as Json, context);
-    return recordAttemptEnd(run, newReturnedEntry(key, value));
+    return recordEnd(run, newReturnedEntry(key, value));
   } catch (thrown) {
     const error = toLoopError(thrown).toErrorRecord();
-    return recordAttemptEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
+    return recordEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
   } finally {
     context.release();
   }
@@ -173,11 +175,11 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
 
 /**
  * Records the end of an attempt, even for a run that is over. Returns the value or throws the error. Records nothing
- * and returns undefined if the writer has failed.
+ * and returns undefined if the writer has failed. `weight` is the size of the value if the value is a JSON copy.
  */
-function recordAttemptEnd(run: Run, entry: NewEntry, cause?: unknown): Json | undefined {
+export function recordAttemptEnd(run: Run, entry: NewEntry, cause?: unknown, weight?: number): Json | undefined {
   if (run.writer.fault !== undefined) return undefined;
-  const end = run.writer.push(entry);
+  const end = run.writer.push(entry, false, weight);
   run.applyToState(end);
   if (run.isOver) run.deps.lateResults?.set(end.key, end);
   if (end.error !== undefined) throw LoopError.fromErrorRecord(end.error, cause);

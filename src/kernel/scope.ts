@@ -38,8 +38,8 @@ export class KernelScope implements LayerScope, Step {
   readonly lifetime: Lifetime;
   readonly recorded: RecordedStep | undefined;
   readonly depth: number;
-  /** True if the start of the call that this scope belongs to is recorded. */
-  isCallStarted = false;
+  /** True if the start of the call that this scope belongs to is recorded, and its end is not. */
+  isCallOpen = false;
   /** True if the body is known to await its steps. */
   awaitsSteps = false;
   /** The index of the next step; 0 until the body starts its first one. */
@@ -186,6 +186,13 @@ export class KernelScope implements LayerScope, Step {
     const { openStep } = this;
     // guard: unused-record-noticed
     return openStep === true || (openStep !== undefined && !isUsed(openStep));
+  }
+
+  /** Makes the effect of a leaf call the only step of this scope. */
+  beginLeaf(): void {
+    this.nextIndex = 1;
+    // guard: leaf-scope-refuses-steps
+    this.openStep = true;
   }
 
   /** Marks the current step as ended: the next one may start. */

@@ -16,6 +16,7 @@ import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
+import { leafMembers } from './leaf-loop.js';
 import {
   type ModelObject,
   type ModelOption,
@@ -26,7 +27,7 @@ import {
 import { CODE_ORIGIN } from './origin.js';
 import { promptBody } from './prompt.js';
 import { type AnySchema, compileIoSchema, type InputOf, type OutputOf } from './standard-schema.js';
-import { toolBody } from './tool.js';
+import { toolLeaf } from './tool.js';
 import type { ToolCallContext } from './tool-implementation.js';
 import { unknownOptionsReason } from './unknown-options.js';
 
@@ -151,7 +152,7 @@ export function defineLoop<const I extends AnySchema, const O extends AnySchema>
     bodyKind: spec.run !== undefined ? 'code' : spec.prompt !== undefined ? 'prompt' : undefined,
     input: input.check as (value: unknown) => InputOf<I>,
     output: output.check as (value: unknown) => OutputOf<O>,
-    body: createBody(spec, definition, output.validator, modelObjects) as Loop<InputOf<I>, OutputOf<O>>['body'],
+    ...(createMembers(spec, definition, output.validator, modelObjects) as LoopMembers<InputOf<I>, OutputOf<O>>),
     hasFastValidation: input.isFast && output.isFast,
     definition,
     validators: { input: input.validator, output: output.validator },
@@ -214,29 +215,32 @@ function definitionOf(
   return { ...rest, kind: 'composite', composite: { steps: [] } };
 }
 
-function createBody(
+type LoopMembers<I, O> = Pick<Loop<I, O>, 'leaf' | 'body'>;
+
+function createMembers(
   spec: LoopSpec<AnySchema, AnySchema>,
   definition: LoopDef,
   output: Validator,
   modelObjects: readonly ModelObject[] | undefined,
-): Loop<Json, Json>['body'] {
+): LoopMembers<Json, Json> {
   const { id, version, prompt, backend, policy } = definition;
   const { tool, run } = spec;
   // The approvals of the gate and of a tool are bound to the whole definition, not to the source of the code.
   const fingerprint = canonicalJson(definition as unknown as Json);
   if (prompt !== undefined && backend !== undefined) {
     const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, modelObjects };
-    return withApprovalGate(
+    const body = withApprovalGate(
       { name: id, definitionFingerprint: fingerprint, exactNameOnly: false },
       promptBody({ ...options, definitionFingerprint: version }),
     );
+    return { body };
   }
   if (tool === undefined) {
     const bounded = withCallTimeout(id, policy?.timeoutMs, run as unknown as Loop<Json, Json>['body']);
-    return withApprovalGate({ name: id, definitionFingerprint: fingerprint, exactNameOnly: false }, bounded);
+    return { body: withApprovalGate({ name: id, definitionFingerprint: fingerprint, exactNameOnly: false }, bounded) };
   }
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCallContext);
-  return toolBody({
+  const leaf = toolLeaf({
     id,
     safety: definition.tool?.safety ?? 'once',
     config: {},
@@ -245,4 +249,5 @@ function createBody(
     source: String(tool),
     open,
   });
+  return leafMembers(leaf);
 }

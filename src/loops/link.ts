@@ -16,12 +16,13 @@ import { withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import type { FailedDefinition } from './failed-definition.js';
+import { leafMembers } from './leaf-loop.js';
 import type { PlanPrompt } from './plan/compiler.js';
 import { compileSteps, compositeBody } from './plan/composite-steps.js';
 import { compilePlan, planBody } from './plan/plan.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
-import { toolBody, toolFromImplementation } from './tool.js';
+import { toolFromImplementation, toolLeaf } from './tool.js';
 
 /** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
@@ -109,8 +110,21 @@ function createLoop(registered: RegisteredLoop, context: LinkContext): Loop<Json
     output: definedLoop?.output ?? createSchemaCheck(output, 'OUTPUT_VALIDATION_FAILED', id),
     hasFastValidation: definedLoop === undefined || definedLoop.hasFastValidation === true,
     awaitsSteps: true,
-    body: createBody(registered, definition, context),
+    ...createMembers(registered, definition, context),
   } as Loop<Json, Json>;
+}
+
+function createMembers(
+  registered: RegisteredLoop,
+  definition: LoopDef,
+  context: LinkContext,
+): Pick<Loop<Json, Json>, 'leaf' | 'body'> {
+  const { origin, digest } = registered;
+  const { id, tool, policy } = definition;
+  if (tool === undefined) return { body: createBody(registered, definition, context) };
+  const { safety = 'once', config = {} } = tool;
+  const implementation = toolFromImplementation(tool, origin);
+  return leafMembers(toolLeaf({ id, safety, config, policy, definitionFingerprint: digest, ...implementation }));
 }
 
 function createBody(
@@ -119,22 +133,11 @@ function createBody(
   { unresolved, includesLoop }: LinkContext,
 ): Loop<Json, Json>['body'] {
   const { output, origin, digest, definedLoop } = registered;
-  const { id, version, prompt, tool, composite = { steps: [] }, backend, policy } = definition;
+  const { id, version, prompt, composite = { steps: [] }, backend, policy } = definition;
   if (prompt !== undefined) {
     const options = { id, spec: prompt, output, policy, origin, definitionFingerprint: digest };
     const body = promptBody({ ...options, backend: backend ?? RECORDED_DEFAULT_BACKEND });
     return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, body);
-  }
-  if (tool !== undefined) {
-    const { safety = 'once', config = {} } = tool;
-    return toolBody({
-      id,
-      safety,
-      config,
-      policy,
-      definitionFingerprint: digest,
-      ...toolFromImplementation(tool, origin),
-    });
   }
   if (composite.plan !== undefined)
     return withCallTimeout(id, policy?.timeoutMs, createPlanBody(registered, composite.plan, unresolved));

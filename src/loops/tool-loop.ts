@@ -12,8 +12,9 @@ import { isThenable } from '../protocol/thenable.js';
 import { type LoopsTool, type LoopsToolOptions, type ToolSchema, tool as toolOf } from '../protocol/tool.js';
 import type { DefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
+import { leafMembers } from './leaf-loop.js';
 import { compileIoSchema, type IoSchema } from './standard-schema.js';
-import { type ToolBodyOptions, toolBody } from './tool.js';
+import { type ToolLeafOptions, toolLeaf } from './tool.js';
 import type { DescribeApproval, ResolveTarget, ToolCallContext } from './tool-implementation.js';
 
 /** A tool made with `tool` or `loopsTool`, with any input and output. */
@@ -93,31 +94,32 @@ function createLoop(tool: UntypedTool, agent: InlineOwner | undefined): DefinedL
   const definition = definitionOf(tool, { id, version: agent?.version ?? '1.0.0' }, input);
   const asks = asksByDefault(tool);
   const run = tool.withApproval('always_allow');
-  const open: ToolBodyOptions['open'] = (_scope, approved) =>
+  const open: ToolLeafOptions['open'] = (_scope, approved) =>
     approved === undefined
       ? (args, call) => executeTool(run, args, toolOptionsOf(call))
       : (args, call) => executeTool(run, args, { ...toolOptionsOf(call), approvedTarget: approved });
+  const leaf = toolLeaf({
+    id,
+    safety,
+    config: {},
+    // The agent of a tool that asks by default may allow it, which no agent may under a policy of the tool.
+    policy: asks ? undefined : definition.policy,
+    definitionFingerprint: canonicalJson(definition as unknown as Json),
+    source,
+    describeApproval: approvalDescriberOf(tool),
+    approvalMode: mode,
+    asksByDefault: asks,
+    targetResolver: targetResolverOf(tool),
+    open,
+    isInternal: true,
+  });
   return {
     name: id,
     version: definition.version,
     input: input.check,
     output: output.check,
     hasFastValidation: input.isFast,
-    body: toolBody({
-      id,
-      safety,
-      config: {},
-      // The agent of a tool that asks by default may allow it, which no agent may under a policy of the tool.
-      policy: asks ? undefined : definition.policy,
-      definitionFingerprint: canonicalJson(definition as unknown as Json),
-      source,
-      describeApproval: approvalDescriberOf(tool),
-      approvalMode: mode,
-      asksByDefault: asks,
-      targetResolver: targetResolverOf(tool),
-      open,
-      isInternal: true,
-    }) as DefinedLoop['body'],
+    ...(leafMembers(leaf) as Pick<DefinedLoop, 'leaf' | 'body'>),
     definition,
     validators: { input: input.validator, output: output.validator },
     source,

@@ -1,6 +1,6 @@
 /**
- * The body of a tool loop: one effect with the declared safety of the tool. Log lines, custom events and streamed
- * output of the tool are recorded with its result.
+ * Tool loops: each call is one effect with the declared safety of the tool. Log lines, custom events and streamed output
+ * of the tool are recorded with its result.
  */
 
 import { parseTarget, targetDifference } from '../base/approval-target.js';
@@ -8,7 +8,7 @@ import { LoopError, toLoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
 import type { ActiveToolCall } from '../policy/restrictions.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
-import type { Effect, EffectContext, Scope, TargetBinding } from '../protocol/body.js';
+import type { Effect, EffectContext, Leaf, Scope, TargetBinding } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec, ToolSpec } from '../protocol/loop.js';
@@ -24,8 +24,8 @@ import {
   type ToolFunction,
 } from './tool-implementation.js';
 
-/** The options of `toolBody`. */
-export interface ToolBodyOptions {
+/** The options of `toolLeaf`. */
+export interface ToolLeafOptions {
   readonly id: string;
   readonly safety: Safety;
   readonly config: { readonly [name: string]: Json };
@@ -74,8 +74,8 @@ const MAX_NOTES = 1000;
 /** Upper bound on the recorded part of the streamed output. */
 const MAX_STREAMED_CHARS = 64 * 1024;
 
-/** Returns the body of a tool loop. */
-export function toolBody(options: ToolBodyOptions): (input: Json, scope: Scope) => Promise<Json> {
+/** Returns the effect of the calls of a tool loop. */
+export function toolLeaf(options: ToolLeafOptions): Leaf<Json> {
   const {
     id,
     safety,
@@ -87,13 +87,13 @@ export function toolBody(options: ToolBodyOptions): (input: Json, scope: Scope) 
     targetResolver,
   } = options;
   const askPolicy: PolicySpec = { approval: 'ask', ...options.policy };
-  return (input, scope) => {
+  const toEffect: Leaf<Json>['effect'] = (input, scope) => {
     const perform: Effect['perform'] = (args, context) => runTool(options, scope, args, context);
     const describeByDefault = approvalDescriber?.(scope);
     const policy = describeByDefault === undefined ? options.policy : askPolicy;
     const describe = describeByDefault ?? options.describeApproval;
     const binding = targetResolver && (() => targetBindingOf(options, scope, targetResolver(scope)));
-    const effect: Effect = {
+    return {
       kind: 'tool',
       name: id,
       input,
@@ -107,12 +107,12 @@ export function toolBody(options: ToolBodyOptions): (input: Json, scope: Scope) 
       asksByDefault,
       binding,
     };
-    return scope.effect(effect).then((outcome) => (outcome as ToolOutcome).output);
   };
+  return { effect: toEffect, outputMember: 'output' };
 }
 
 function targetBindingOf(
-  options: ToolBodyOptions,
+  options: ToolLeafOptions,
   scope: Scope,
   resolveUnchecked: ResolveTarget | undefined,
 ): TargetBinding | undefined {
@@ -156,14 +156,14 @@ function assertApprovedTarget(
 export function toolFromImplementation(
   spec: ToolSpec,
   origin: DefinitionOrigin,
-): Pick<ToolBodyOptions, 'open' | 'approvalDescriber' | 'targetResolver'> {
+): Pick<ToolLeafOptions, 'open' | 'approvalDescriber' | 'targetResolver'> {
   const { scheme, target } = splitImplementation(spec.implementation);
   const { config = {} } = spec;
-  const approvalDescriber: ToolBodyOptions['approvalDescriber'] = (scope) =>
+  const approvalDescriber: ToolLeafOptions['approvalDescriber'] = (scope) =>
     servicesOf(scope).implementations.get(scheme)?.approvalDescriber(target, origin, config);
-  const targetResolver: ToolBodyOptions['targetResolver'] = (scope) =>
+  const targetResolver: ToolLeafOptions['targetResolver'] = (scope) =>
     servicesOf(scope).implementations.get(scheme)?.targetResolver(target, origin, config);
-  const open: ToolBodyOptions['open'] = (scope, approved) => {
+  const open: ToolLeafOptions['open'] = (scope, approved) => {
     const implementation = servicesOf(scope).implementations.get(scheme);
     if (implementation === undefined) {
       throw new LoopError(
@@ -177,7 +177,7 @@ export function toolFromImplementation(
 }
 
 async function runTool(
-  options: ToolBodyOptions,
+  options: ToolLeafOptions,
   scope: Scope,
   input: Json,
   effectContext: EffectContext,
@@ -234,7 +234,7 @@ class RecordingToolCallContext implements ToolCallContext {
   /** Created when the tool of an agent reads `signal`. */
   private abortController: AbortController | undefined;
 
-  constructor({ id, config }: ToolBodyOptions, scope: Scope, effectContext: EffectContext) {
+  constructor({ id, config }: ToolLeafOptions, scope: Scope, effectContext: EffectContext) {
     this.toolId = id;
     this.callId = scope.key;
     this.idempotencyKey = effectContext.idempotencyKey;

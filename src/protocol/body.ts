@@ -30,8 +30,24 @@ export interface Loop<I = unknown, O = unknown> {
   readonly hasFastValidation?: boolean | undefined;
   /** True if the body is known to await each of its steps. The kernel then does not look for steps that it forgot. */
   readonly awaitsSteps?: boolean | undefined;
+  /**
+   * The one effect of which every call of the loop consists, if that is all that its body does. A call without layers is
+   * then recorded together with its effect.
+   */
+  readonly leaf?: Leaf<I> | undefined;
   /** Runs the loop. Must be deterministic outside of its scope, because a resumed turn runs it again. */
   body(input: I, scope: Scope): Promise<O> | O;
+}
+
+/** The effect of a leaf call: a call that is its own effect. */
+export interface Leaf<I = unknown> {
+  /**
+   * Returns the effect of a call. Starts no step of the scope. The layers are chosen for this effect before the start of
+   * the call is recorded.
+   */
+  effect(input: I, scope: Scope): Effect;
+  /** The member of the effect's result that is the output; absent if the result itself is the output. */
+  readonly outputMember?: string | undefined;
 }
 
 /**

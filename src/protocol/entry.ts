@@ -41,6 +41,19 @@ interface ValidationTime {
   readonly validationMs?: number;
 }
 
+/** Of a leaf call, which is its own effect: the intent of the effect, whose input is the value of the entry. */
+interface LeafStart {
+  readonly kind?: string;
+  readonly safety?: Safety;
+  /** The name of the effect; absent if it is that of the loop. */
+  readonly effectName?: string;
+}
+
+/** Of a leaf call: how the end of the call is also the end of its effect; see `Entry.endsEffect`. */
+interface LeafEnd {
+  readonly endsEffect?: true | string;
+}
+
 /** How an effect in doubt was resolved: performed again, given a result, or failed. */
 export type Resolution = 'retry' | 'supply' | 'fail';
 
@@ -51,10 +64,11 @@ export interface KernelEntryFields {
     /** The kind of the loop's body; absent for a tool, for a composite of steps, and in entries of earlier versions. */
     readonly bodyKind?: string;
     readonly isInputInvalid?: true;
-  } & ValidationTime &
+  } & LeafStart &
+    ValidationTime &
     StoredValue;
-  'call.completed': ValidationTime & StoredValue;
-  'call.errored': { readonly error: ErrorRecord };
+  'call.completed': LeafEnd & ValidationTime & StoredValue;
+  'call.errored': LeafEnd & { readonly error: ErrorRecord };
   /** A failed root is retried. The value is `{ keys }`: the failed steps, the root first, whose ends no longer apply. */
   'call.reopened': StoredValue;
   'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & StoredValue;
@@ -95,7 +109,15 @@ export interface Entry extends EntryBase, StoredValue {
   readonly kind?: string;
   /** Of a call: the kind of the loop's body. */
   readonly bodyKind?: string;
+  /** Of an effect. Of a call: it is a leaf call, and the entry is also the intent of its effect. */
   readonly safety?: Safety;
+  /** Of a leaf call: the name of its effect; absent if it is that of the loop. */
+  readonly effectName?: string;
+  /**
+   * Of a leaf call: the entry is also the end of its effect. A text is the member of the effect's result that is the
+   * value of this entry; true if the value is the result itself, or if the effect failed.
+   */
+  readonly endsEffect?: true | string;
   readonly error?: ErrorRecord | undefined;
   /** Of an opened session: distinguishes it from earlier sessions of the same name. */
   readonly incarnationId?: string;

@@ -10,6 +10,8 @@ import type { Effect, Loop, Scope } from '../protocol/body.js';
 import type { Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 
+type EffectForm = 'effect' | 'leaf' | 'tool';
+
 /** One step of a random program. */
 export type ProgramStep =
   | { readonly op: 'call'; readonly name: string; readonly steps: readonly ProgramStep[] }
@@ -19,6 +21,8 @@ export type ProgramStep =
       readonly safety: Safety;
       readonly size: number;
       readonly fails: boolean;
+      /** A step of its own, a leaf call, or a leaf call like that of a tool, whose output is a member of the result. */
+      readonly form: EffectForm;
     }
   | { readonly op: 'all' | 'race'; readonly branches: readonly (readonly ProgramStep[])[] }
   | { readonly op: 'sleep'; readonly ms: number }
@@ -26,6 +30,7 @@ export type ProgramStep =
   | { readonly op: 'now' | 'random' | 'fail' | 'cancel' };
 
 const SAFETIES: readonly Safety[] = ['pure', 'idempotent', 'keyed', 'once'];
+const FORMS: readonly EffectForm[] = ['effect', 'effect', 'leaf', 'tool'];
 
 class ProgramGenerator {
   private readonly random: () => number;
@@ -64,7 +69,8 @@ class ProgramGenerator {
   private effect(): ProgramStep {
     const safety = SAFETIES[this.randomBelow(4)] ?? 'pure';
     const size = this.randomBelow(12) === 0 ? 6000 : 1;
-    return { op: 'effect', name: this.name('effect'), safety, size, fails: this.randomBelow(10) === 0 };
+    const form = FORMS[this.randomBelow(4)] ?? 'effect';
+    return { op: 'effect', name: this.name('effect'), safety, size, fails: this.randomBelow(10) === 0, form };
   }
 
   private race(depth: number): ProgramStep {
@@ -111,15 +117,16 @@ export interface OutsideWorld {
 }
 
 /**
- * Returns the result of an effect with this name and size: a long text for a size above 1. It is known in advance, so
- * that a test can supply it for an effect in doubt.
+ * Returns the result of an effect with this name, size and form: a long text for a size above 1. It is known in advance,
+ * so that a test can supply it for an effect in doubt.
  */
-export function programEffectResult(name: string, size: number): Json {
-  return size > 1 ? `${name} `.repeat(size / 8) : { did: name };
+export function programEffectResult(name: string, size: number, form: EffectForm = 'effect'): Json {
+  const output = size > 1 ? `${name} `.repeat(size / 8) : { did: name };
+  return form === 'tool' ? { output } : output;
 }
 
 function programEffect(step: ProgramStep & { op: 'effect' }, outside: OutsideWorld): Effect {
-  const { name, safety, size, fails } = step;
+  const { name, safety, size, fails, form } = step;
   return {
     kind: 'test',
     name,
@@ -128,9 +135,23 @@ function programEffect(step: ProgramStep & { op: 'effect' }, outside: OutsideWor
     perform: async (_input, { idempotencyKey }) => {
       await outside.perform(name, safety, idempotencyKey);
       if (fails) throw new LoopError('EXECUTION_FAILED', `${name} fails by design`);
-      return programEffectResult(name, size);
+      return programEffectResult(name, size, form);
     },
   };
+}
+
+/** Returns a loop whose calls consist of an effect. Its body is what a call does that is no leaf call. */
+export function leafLoop(effect: Effect, outputMember?: string): Loop<Json, Json> {
+  const leaf = { effect: () => effect, outputMember };
+  const outputOf = (result: unknown): Json =>
+    (outputMember === undefined ? result : (result as { readonly [name: string]: Json })[outputMember]) as Json;
+  return { name: `loop of ${effect.name}`, leaf, body: async (_, scope) => outputOf(await scope.effect(effect)) };
+}
+
+function runProgramEffect(step: ProgramStep & { op: 'effect' }, scope: Scope, outside: OutsideWorld): Promise<unknown> {
+  const effect = programEffect(step, outside);
+  if (step.form === 'effect') return scope.effect(effect);
+  return scope.call(leafLoop(effect, step.form === 'tool' ? 'output' : undefined), effect.input as Json);
 }
 
 const cancelEffect = (outside: OutsideWorld): Effect => ({
@@ -149,7 +170,7 @@ async function runProgramStep(step: ProgramStep, scope: Scope, outside: OutsideW
     case 'call':
       return valueOrFailure(() => scope.call(programLoop(step.name, step.steps, outside), { of: step.name }));
     case 'effect':
-      return valueOrFailure(() => scope.effect(programEffect(step, outside)));
+      return valueOrFailure(() => runProgramEffect(step, scope, outside));
     case 'all':
       return valueOrFailure(() =>
         scope.all(step.branches.map((steps) => (branch: Scope) => runProgramSteps(steps, branch, outside))),

@@ -3,6 +3,7 @@
  * and what the model replied, and its other effects. Values are untrusted: escape them before display.
  */
 import { asNonNegativeInteger, ownProperty, ownText } from '../base/own-property.js';
+import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { isoTime } from './iso-time.js';
@@ -79,6 +80,12 @@ class CallDetailsBuilder {
   private readonly layered = new Map<string, Json | undefined>();
 
   apply(entry: Entry): void {
+    const parts = expandLeaf(entry);
+    if (parts === undefined) this.applyEntry(entry);
+    else for (const part of parts) this.applyEntry(part);
+  }
+
+  private applyEntry(entry: Entry): void {
     const { type, key, kind } = entry;
     if (type === 'call.started') this.startCall(entry);
     else if (type === 'call.completed' || type === 'call.errored') this.endCall(entry);

@@ -6,6 +6,7 @@
  * dropped.
  */
 import { ownProperty, ownText } from '../base/own-property.js';
+import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { EventContents, EventEnvelope, EventEnvelopeOf, EventType, ToolCallContent } from '../protocol/events.js';
@@ -70,8 +71,14 @@ export class Conversation {
 
   /** Applies the next entry of the session and emits its envelopes. */
   apply(entry: Entry): void {
-    const { type } = entry;
     this.envelopesOfEntry = 0;
+    const parts = expandLeaf(entry);
+    if (parts === undefined) this.applyEntry(entry);
+    else for (const part of parts) this.applyEntry(part);
+  }
+
+  private applyEntry(entry: Entry): void {
+    const { type } = entry;
     if (this.unannouncedRoot !== undefined) this.announceRoot(this.unannouncedRoot, entry);
     this.approvalTracker.apply(entry);
     if (type === 'call.started') this.startCall(entry);

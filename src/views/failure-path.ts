@@ -3,6 +3,7 @@
  * continues at these steps. Errors are recognized by code and message, because the journal does not record which error
  * a body passed on.
  */
+import { expandLeaves } from '../journal/leaf-entries.js';
 import { isClosingType, isOpeningType, reopenedKeysOf } from '../journal/replay-tree.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import { parentKeyOf } from './conversation/open-calls.js';
@@ -123,7 +124,7 @@ function stepsOf(root: string, entries: readonly Entry[]): StepNode {
     steps.set(key, step);
     return step;
   };
-  for (const entry of entries) {
+  for (const entry of expandLeaves(entries)) {
     const { key, type } = entry;
     if (type === 'call.reopened' && key === root)
       for (const reopened of reopenedKeysOf(entry.value)) endAgain(reopened);
@@ -154,7 +155,7 @@ export function withoutReopenedEnds(entries: readonly Entry[]): readonly Entry[]
   for (const { type, value, seq } of entries)
     if (type === 'call.reopened') for (const key of reopenedKeysOf(value)) reopenedAt.set(key, seq);
   if (reopenedAt.size === 0) return entries;
-  return entries.filter(
+  return expandLeaves(entries).filter(
     ({ type, key, seq }) =>
       (type !== 'call.errored' && type !== 'call.completed' && type !== 'effect.settled') ||
       seq > (reopenedAt.get(key) ?? Number.NEGATIVE_INFINITY),

@@ -2,6 +2,7 @@
  * Counts the recorded answers per model. A scripted model, which gives prepared answers in order, uses the count to
  * continue after a restart.
  */
+import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import { withoutRetrySuffix } from './turns.js';
 
@@ -18,6 +19,12 @@ export class ModelAnswerCounter {
 
   /** Applies the next entry. */
   apply(entry: Entry): void {
+    const parts = expandLeaf(entry);
+    if (parts === undefined) this.applyEntry(entry);
+    else for (const part of parts) this.applyEntry(part);
+  }
+
+  private applyEntry(entry: Entry): void {
     const { type, key } = entry;
     if (type === 'effect.requested' && entry.kind === 'model') this.trackRequest(withoutRetrySuffix(key), entry);
     else if (this.pendingRequests !== undefined && (type === 'effect.returned' || type === 'effect.failed'))

@@ -6,6 +6,7 @@
  * and the effects, timers and signals of code bodies are events in the `rondo` namespace.
  */
 import { ownProperty, ownText } from '../base/own-property.js';
+import { expandLeaf } from '../journal/leaf-entries.js';
 import { isReservedType } from '../journal/reserved-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -112,6 +113,12 @@ export class TraceBuilder {
 
   /** Applies the next entry and emits its events. Entries of other turns are ignored. */
   apply(entry: Entry): void {
+    const parts = expandLeaf(entry);
+    if (parts === undefined) this.applyEntry(entry);
+    else for (const part of parts) this.applyEntry(part);
+  }
+
+  private applyEntry(entry: Entry): void {
     const { type } = entry;
     // The wall clock can be set back across a restart; the times of events must not decrease.
     const at = Math.max(entry.at, this.lastAt);

@@ -1,4 +1,5 @@
 /** The view of a session's turns: the start of each, and its end or its pending steps. */
+import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { PendingItem, ResultError, TurnStatus } from '../protocol/trace.js';
 import { compareByStep } from './conversation/open-calls.js';
@@ -45,6 +46,12 @@ export class Turns {
 
   /** Applies the next entry of the session. */
   apply(entry: Entry): void {
+    const parts = expandLeaf(entry);
+    if (parts === undefined) this.applyEntry(entry);
+    else for (const part of parts) this.applyEntry(part);
+  }
+
+  private applyEntry(entry: Entry): void {
     const { key, type } = entry;
     const slash = key.indexOf('/');
     const root = slash === -1 ? key : key.slice(0, slash);

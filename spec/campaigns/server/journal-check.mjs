@@ -2,7 +2,7 @@
 // under one idempotency key.
 
 import { join } from 'node:path';
-import { Host, Registry, systemClock, systemIds } from 'rondo/host';
+import { expandLeaves, Host, Registry, systemClock, systemIds } from 'rondo/host';
 import { openSqlite } from 'rondo/sqlite';
 import { effectValue } from '../sink.mjs';
 
@@ -30,7 +30,7 @@ export async function checkServerTurns({ data, sink, turns }) {
   /** @type {number[]} */
   const delays = [];
   for (const turn of turns) {
-    const entries = await host.archive.entries(turn.turnId.slice(0, turn.turnId.lastIndexOf('.')));
+    const entries = expandLeaves(await host.archive.entries(turn.turnId.slice(0, turn.turnId.lastIndexOf('.'))));
     violations.push(...checkTurn(turn, entries), ...checkEffect(turn, sink));
     const [first, last] = [entries[0]?.at ?? 0, entries.at(-1)?.at ?? 0];
     delays.push(last - first - turn.ms);

@@ -21,6 +21,7 @@ import {
   toolResult,
   userMessage,
 } from '../../views/messages.js';
+import { leafMembers } from '../leaf-loop.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
 import type { ModelDelta } from '../model-call.js';
@@ -84,7 +85,7 @@ export class AgentRun {
   /** The output; undefined until the agent is settled. */
   output: { readonly value: Json } | undefined;
   /** The loop that calls the model. */
-  readonly modelLoop: Loop<ModelRequest, ModelReply>;
+  readonly modelLoop: Loop<Json, Json>;
 
   constructor(options: AgentOptions, table: ToolTable, input: Json, scope: Scope) {
     this.options = options;
@@ -197,19 +198,14 @@ export class AgentRun {
   }
 
   /** Creates the loop that calls the model. Its input is the request and its output the reply. */
-  private createModelLoop(): Loop<ModelRequest, ModelReply> {
+  private createModelLoop(): Loop<Json, Json> {
     const { id, version } = this.options;
-    return {
-      name: `${id}.model`,
-      version,
-      bodyKind: 'model',
-      hasFastValidation: true,
-      awaitsSteps: true,
-      body: (request, scope) => scope.effect(this.modelEffect(request, scope)),
-    };
+    const effect = (request: Json, scope: Scope): Effect => this.modelEffect(request as unknown as ModelRequest, scope);
+    const members = { version, bodyKind: 'model', hasFastValidation: true, awaitsSteps: true } as const;
+    return { name: `${id}.model`, ...members, ...leafMembers({ effect }) };
   }
 
-  private modelEffect(request: ModelRequest, scope: Scope): Effect<ModelReply> {
+  private modelEffect(request: ModelRequest, scope: Scope): Effect {
     const { services } = this;
     const { policy, origin, definitionFingerprint, modelObjects } = this.options;
     const { onLiveDelta } = this.turnContext;
@@ -228,7 +224,7 @@ export class AgentRun {
       annotateReply: (reply) => this.withEstimates(this.toolTable.withToolNames(reply), request),
       onDelta:
         onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withToolName(delta), generationId }),
-    }) as Effect<ModelReply>;
+    });
   }
 
   /** Adds an estimate of each token count that a limit needs and the model does not report. */

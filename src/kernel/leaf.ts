@@ -1,0 +1,98 @@
+/**
+ * Leaf calls: calls that are their own effect, such as those of tools. The start of such a call is also the intent of its
+ * effect, and its end is also the end of the effect (`leaf-entries.ts`). Only a new call is performed like this. A call
+ * that was interrupted runs its body, which finds the intent as its recorded step 0.
+ */
+
+import { neverSettles } from '../base/microtasks.js';
+import { leafEffectKey, newLeafEnd, outputIn } from '../journal/leaf-entries.js';
+import { assertEffect, type NewEntry } from '../journal/new-entry.js';
+import { cloneJson, copyAsJson, jsonEquals, lastCopyBytes } from '../json/value.js';
+import type { Effect } from '../protocol/body.js';
+import type { Json } from '../protocol/json.js';
+import { completeCall, type LoopHeader, recordCallError, recordCompletion } from './call.js';
+import { performAttempt, recordAttemptEnd } from './effect.js';
+import type { KernelScope } from './scope.js';
+
+/** A leaf call whose start is recorded. */
+export class LeafCall {
+  readonly effect: Effect;
+  /** The recorded input of the call and of its effect. */
+  readonly input: Json | undefined;
+
+  constructor(effect: Effect, input: Json | undefined) {
+    this.effect = effect;
+    this.input = input;
+  }
+}
+
+/**
+ * Returns the effect of a new call if both can be recorded together: neither a layer nor an invariant applies to the
+ * effect, and its input is the recorded `value`. Returns undefined for any other call, and if this throws: the body of
+ * the call then throws the same error.
+ */
+export function leafEffectOf(scope: KernelScope, loop: LoopHeader, input: unknown, value?: Json): Effect | undefined {
+  const { run, key } = scope;
+  // guard: invariants-check-effect-of-leaf
+  if (loop.leaf === undefined || run.writer.hasInvariants) return undefined;
+  try {
+    const effect = loop.leaf.effect(input, scope);
+    const effectKey = leafEffectKey(key);
+    assertEffect(effect, effectKey);
+    // guard: layered-effect-is-no-leaf
+    if (run.deps.layersOf(effect, effectKey).length > 0) return undefined;
+    const isUnchanged = effect.input === input && (loop.input === undefined || loop.hasFastValidation === true);
+    // guard: leaf-effect-has-recorded-input
+    if (!isUnchanged && !jsonEquals(value, copyAsJson(effect.input, effect.name))) return undefined;
+    return effect;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Performs the effect of a leaf call. Returns the output of the call, or throws its error. */
+export async function runLeaf(scope: KernelScope, loop: LoopHeader, { effect, input }: LeafCall): Promise<unknown> {
+  const { run, lifetime, depth } = scope;
+  const effectKey = leafEffectKey(scope.key);
+  let finish: (() => unknown) | undefined;
+  const recordEnd = (_: unknown, end: NewEntry, cause?: unknown): unknown => {
+    // guard: late-end-of-leaf-recorded-as-effect
+    if (run.isOver || lifetime.reason !== undefined) return recordAttemptEnd(run, end, cause);
+    finish = endLeaf(scope, loop, end, cause);
+    return undefined;
+  };
+  scope.beginLeaf();
+  const step = { run, key: effectKey, lifetime, recorded: undefined, depth };
+  try {
+    await performAttempt(step, effect, { input, effectKey, isNewIntent: true, recordEnd });
+  } catch (thrown) {
+    // A lifetime that ends after the call has ended does not change the outcome that is recorded.
+    // guard: recorded-end-of-leaf-kept
+    if (finish === undefined) throw thrown;
+  }
+  return run.isOver || finish === undefined ? neverSettles() : finish();
+}
+
+/**
+ * Records the end of the effect, and with it the end of the call if one entry can stand for both. Returns a function that
+ * finishes the call: it returns the output or throws the error.
+ */
+function endLeaf(scope: KernelScope, loop: LoopHeader, end: NewEntry, cause: unknown): () => unknown {
+  if (end.error !== undefined) {
+    const error = recordCallError(scope, cause, true);
+    scope.isCallOpen = false;
+    return () => {
+      throw error;
+    };
+  }
+  end.value = copyAsJson(end.value, end.type, end.key);
+  const weight = lastCopyBytes();
+  const completed = newLeafEnd(scope.run.deps.clock, scope.key, loop, end.value, weight);
+  if (completed === undefined) {
+    const result = recordAttemptEnd(scope.run, end, undefined, weight);
+    return () => completeCall(scope, loop, outputIn(result, loop.leaf?.outputMember));
+  }
+  const { value } = recordCompletion(scope, completed, weight);
+  scope.isCallOpen = false;
+  return () => cloneJson(value);
+}

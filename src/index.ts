@@ -8,6 +8,7 @@ export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from 
 export type { WorkOptions, WorkProblem } from './host/worker.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
+export type { CodePlanState, CodePlanStep, PlanDefinition } from './loops/define-plan.js';
 export { defineSignal } from './loops/define-signal.js';
 export type { DefinedLoop } from './loops/defined-loop.js';
 export type { ModelProvider, ModelReply, ModelRequest, OpenModelOptions } from './loops/model.js';
@@ -46,7 +47,7 @@ export type {
   TurnResult,
   TurnStatus,
 } from './protocol/trace.js';
-export { type CallableLoop, defineAgent, defineLoop } from './surfaces/rondo/callable-loop.js';
+export { type CallableLoop, defineAgent, defineLoop, definePlan } from './surfaces/rondo/callable-loop.js';
 export { createRondo, type RondoOptions } from './surfaces/rondo/create-rondo.js';
 export type { EffectResolution, LoopRef, Rondo, RunOptions, TurnInput } from './surfaces/rondo/rondo.js';
 export type { AnswerOptions, ApproveOptions, PendingApproval, SignalOptions, Turn } from './surfaces/rondo/turn.js';

@@ -5,14 +5,13 @@
 
 import { LoopError } from '../base/errors.js';
 import { optionKeys } from '../base/option-keys.js';
-import type { Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { AgentSpec, ApprovalPolicy, LoopDef, StopSpec } from '../protocol/loop.js';
 import { toolNameOf } from '../views/tool-name.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { parseDefinition } from './definition/definition.js';
 import { type ModelOption, missingModelReason, type PolicyOption, resolveModels } from './model-ref.js';
-import { servicesOf } from './services.js';
+import { runUnlinked } from './run-unlinked.js';
 import {
   type AnySchema,
   compileIoSchema,
@@ -289,16 +288,6 @@ function assertToolNames(agent: string, tools: readonly AgentTool[]): void {
         `it has "${id}" and "${other.id}", which a model would both see as "${modelName}"; rename one of them`,
       );
   }
-}
-
-/**
- * The body of an agent that code calls with `scope.call`: links the agent in the registry of the host and runs it. A host
- * that runs an agent as a turn, or as the tool of another one, links it beforehand.
- */
-function runUnlinked(this: DefinedLoop, input: unknown, scope: Scope): unknown {
-  return servicesOf(scope)
-    .link(this)
-    .body(input as Json, scope);
 }
 
 function invalidAgentError(id: string, reason: string): LoopError {

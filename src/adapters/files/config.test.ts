@@ -38,6 +38,9 @@ kind = "openai-compatible"
 baseURL = "http://127.0.0.1:8080/v1"
 apiKeyEnv = "LOCAL_KEY"
 model = "small"
+
+[verbs]
+edit = "files.edit"
 `;
 
 verifies('config.keys', 'every setting of the file is in the result', async () => {
@@ -55,6 +58,7 @@ verifies('config.keys', 'every setting of the file is in the result', async () =
         { kind: 'openai-compatible', baseURL: 'http://127.0.0.1:8080/v1', apiKeyEnv: 'LOCAL_KEY', model: 'small' },
       ],
     ]),
+    verbs: new Map([['edit', 'files.edit']]),
   });
   expect(await load('\ufeff# nothing')).toMatchObject({ prices: new Map(), backends: new Map() });
   for (const store of ['memory:', 'sqlite:', 'postgres://db/x', 'sqlite:/abs.db']) {
@@ -78,6 +82,8 @@ verifies(
 
 verifies('config.keys', 'an unknown or invalid setting is an error with its line', async () => {
   const invalid: [text: string, path: string | undefined, line: number, reason: string][] = [
+    ['[verbs]\nedit = 1', '/verbs/edit', 2, 'must be the id of a loop'],
+    ['[verbs]\n"edit it" = "a"', '/verbs/edit it', 2, 'must be a verb'],
     ['data = "a"\nlops = "b"', '/lops', 2, 'is not a known key; known here: data, loops'],
     ['Data = "a"', '/Data', 1, 'did you mean "data"?'],
     ['data = ""', '/data', 1, 'must be a non-empty string'],

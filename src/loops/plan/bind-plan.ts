@@ -38,6 +38,13 @@ export function bindPlan(spec: PlanSpec, { verbs, defaultModel, modelOverride }:
   };
 }
 
+/** Returns the shipped loops that the verbs of a plan stand for. */
+export function shippedLoopsOf(spec: PlanSpec, verbs: PlanBindings['verbs']): readonly string[] {
+  const words = [...verbsOf(spec as unknown as Json, '')].map(({ word }) => word);
+  const unbound = words.filter((word) => (boundLoop(spec.verbs, word) ?? boundLoop(verbs, word)) === undefined);
+  return [...new Set(unbound.flatMap((word) => shippedLoop(word) ?? []))];
+}
+
 function backendOf(id: string, model: string | undefined): BackendRef {
   return model === undefined ? { id } : { id, model };
 }

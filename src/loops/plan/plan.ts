@@ -13,9 +13,12 @@ import { PlanRun } from './plan-run.js';
 import { compileStates } from './states.js';
 import { shippedVerbOf } from './verbs.js';
 
-/** Returns the digest of a plan, in hexadecimal digits. The same plan has the same digest in TOML, JSON and code. */
-export function planDigest(spec: PlanSpec): string {
-  return hash('sha256', canonicalJson(spec as unknown as Json), 'hex');
+/**
+ * Returns the digest of a plan, in hexadecimal digits. The same plan has the same digest in TOML, JSON and code. What a
+ * project binds it to, its verbs and its model, is no part of it.
+ */
+export function planDigest({ verbs: _verbs, backend: _backend, ...plan }: PlanSpec): string {
+  return hash('sha256', canonicalJson(plan as unknown as Json), 'hex');
 }
 
 /** Compiles a plan. Throws DEFINITION_INVALID for an invalid text, path or condition. */

@@ -12,6 +12,7 @@ import { trustPredicateOf } from '../authority.js';
 import { UsageError } from '../settings.js';
 import { loadToolImplementations, providerIdsOf, toolSchemesOf } from './adapters.js';
 import type { ProjectSettings } from './project-settings.js';
+import { shippedDefinitions } from './shipped-loops.js';
 
 /** A warning about a definition file; `mistake` is true if it is probably an error. */
 export type FileWarning = BadFile & { readonly mistake: boolean };
@@ -50,7 +51,9 @@ export async function loadLoops(settings: ProjectSettings, files: readonly strin
     ...files.map((file) => loadDefinitionFile(file, options)),
     ...directories.map((directory) => loadDefinitions(directory, options)),
   ]);
-  const definitions = deduplicateLoops(loads.flatMap((load) => load.definitions));
+  const found = deduplicateLoops(loads.flatMap((load) => load.definitions));
+  const shipped = shippedDefinitions(found, settings);
+  const definitions = [...found, ...shipped];
   const registry = new Registry(
     await loadToolImplementations(settings, toolSchemesOf(definitions)),
     await registryOptionsOf(settings),

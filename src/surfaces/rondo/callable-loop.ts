@@ -1,5 +1,5 @@
 /**
- * `defineLoop` and `defineAgent` of the package root: the loop that they return can also be called like a function, which
+ * `defineLoop`, `defineAgent` and `definePlan` of the package root: the loop that they return can also be called like a function, which
  * runs it once in memory.
  */
 import { LoopError } from '../../base/errors.js';
@@ -10,6 +10,7 @@ import {
   type PromptInputSchema,
   type TextOutputSchema,
 } from '../../loops/define-agent.js';
+import { definePlan as defineUncallablePlan, type PlanDefinition } from '../../loops/define-plan.js';
 import type { DefinedLoop } from '../../loops/defined-loop.js';
 import { isInsideCall } from '../../loops/inside-call.js';
 import type { AnySchema, InputOf, OutputOf } from '../../loops/standard-schema.js';
@@ -58,6 +59,26 @@ export function defineAgent<
   const O extends AnySchema = TextOutputSchema,
 >(spec: AgentDefinition<I, O>): CallableLoop<InputOf<I>, OutputOf<O>> {
   return callable(defineUncallableAgent(spec));
+}
+
+/**
+ * Defines a plan: steps, or a state machine, over other loops. It is data: the same plan in a workflow file has the same
+ * digest. Throws DEFINITION_INVALID if it is invalid.
+ *
+ * @example
+ * const publish = definePlan({
+ *   id: 'publish',
+ *   input: z.object({ text: z.string() }),
+ *   steps: [
+ *     { loop: review, input: { text: '$.input.text' }, capture: 'review' },
+ *     { loop: upload, input: { text: '$.review.output.text' }, retry: { strategy: 'exponential', max_attempts: 5 } },
+ *   ],
+ * });
+ */
+export function definePlan<const I extends AnySchema, const O extends AnySchema = Record<never, never>>(
+  spec: PlanDefinition<I, O>,
+): CallableLoop<InputOf<I>, OutputOf<O>> {
+  return callable(defineUncallablePlan(spec));
 }
 
 /** Returns a function with the members of the loop. */

@@ -85,7 +85,7 @@ verifies(
     const ended = await checkDriver('export default { ...good, open: () => process.exit(1) };', '--json');
     expect(ended.code).toBe(3);
     const rows = [...rowsOf(ended).values()];
-    expect(rows).toHaveLength(74);
+    expect(rows).toHaveLength(75);
     expect(rows.filter(({ note }) => note?.includes('lost 5 processes'))).toHaveLength(69);
     expect(rows.every(({ status }) => status === 'fail')).toBe(true);
   },

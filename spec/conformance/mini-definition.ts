@@ -25,6 +25,7 @@ export interface MiniLoop {
     readonly steps: readonly MiniStep[];
     readonly code?: string;
     readonly agent?: readonly string[];
+    readonly plan?: readonly string[];
   };
   readonly tool?: { readonly use: string };
   readonly backend?: { readonly is: string; readonly model?: string };

@@ -202,6 +202,7 @@ export class Mini implements LsemRuntime {
     const code = this.codes.get(composite?.code ?? '');
     if (code !== undefined) return code(input, this.codeScope(call));
     if (composite?.agent !== undefined) return this.runAgent(call, composite.agent);
+    if (composite?.plan !== undefined) return this.runPlan(call, composite.plan, input);
     return this.compose(call, composite?.steps ?? [], input);
   }
 
@@ -217,6 +218,14 @@ export class Mini implements LsemRuntime {
     await this.child(call, model, {});
     await scope.all?.(loopIds.map((loopId) => ({ loopId, input: {} })));
     return this.child(call, model, {});
+  }
+
+  /** Runs a plan as a composite: it calls each loop, and repeats that once. */
+  async runPlan(call: Call, loopIds: readonly string[], input: unknown): Promise<unknown> {
+    const scope = this.codeScope(call);
+    let output: unknown;
+    for (const loopId of [...loopIds, ...loopIds]) output = await scope.call(loopId, input);
+    return output;
   }
 
   codeScope(call: Call): CodeScope {

@@ -31,6 +31,7 @@ export function mini({ wrong }: { readonly wrong?: Wrong } = {}): LsemDriver {
         return composite(id, { code });
       },
       agent: (id, agent) => composite(id, { agent }),
+      plan: (id, plan) => composite(id, { plan }),
       backend: {
         answering: { ref: { is: 'parrot' }, id: 'parrot', model: 'parrot-1' },
         failing: { is: 'mute' },

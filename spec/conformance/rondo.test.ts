@@ -31,14 +31,12 @@ function allPass(...ids: readonly string[]): () => void {
   };
 }
 
-verifies('lsem.9.conformance', 'Rondo passes every check of the suite, except for its known failure', () => {
+verifies('lsem.9.conformance', 'Rondo passes every check of the suite, with agents and plans', () => {
   const failed = report.checks
     .filter(({ status }) => status !== 'pass')
     .map(({ id, status, note }) => `${id} ${status}: ${note}`);
-  expect(failed).toEqual([
-    expect.stringMatching(/^LIF-13 known-failure: known failure: an agent calls its model within/),
-  ]);
-  expect(report.summary).toMatchObject({ failed: 0, knownFailures: 1, conformant: true });
+  expect(failed).toEqual([]);
+  expect(report.summary).toMatchObject({ failed: 0, knownFailures: 0, conformant: true });
   expect(report.checks.length).toBeGreaterThanOrEqual(61);
   expect(report.points.map(({ status }) => status)).toEqual(['pass', 'pass', 'pass', 'pass', 'pass']);
 });

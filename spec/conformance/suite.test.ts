@@ -43,8 +43,8 @@ verifies('lsem.suite', 'a correct runtime passes every check', async () => {
   expect(report.checks.filter(({ status }) => status !== 'pass')).toEqual([]);
   expect(report.points.map(({ status }) => status)).toEqual(Array(5).fill('pass'));
   expect(report.summary).toEqual({
-    total: 74,
-    passed: 74,
+    total: 75,
+    passed: 75,
     failed: 0,
     notApplicable: 0,
     knownFailures: 0,
@@ -88,7 +88,7 @@ verifies('lsem.suite', 'a runtime that cannot be closed or opened does not stop 
   );
   const unopenable = { ...mini(), open: () => Promise.reject(new Error('shut')) };
   const report = await checkConformance(unopenable, { timeoutMs: 200 });
-  expect(report.summary).toMatchObject({ passed: 2, failed: 72, conformant: false });
+  expect(report.summary).toMatchObject({ passed: 2, failed: 73, conformant: false });
 });
 
 verifies('lsem.suite', 'invalid results and events fail their checks', async () => {
@@ -143,8 +143,8 @@ verifies('lsem.suite', 'a misspelt id or option is an error', async () => {
 
 verifies('lsem.suite', 'a report on a few checks is never conformant', async () => {
   const report = await checkConformance(mini(), { only: ['DEF-01', 'CNF-01'] });
-  expect(report.checks).toHaveLength(74);
-  expect(report.summary).toMatchObject({ passed: 2, notApplicable: 72, conformant: false });
+  expect(report.checks).toHaveLength(75);
+  expect(report.summary).toMatchObject({ passed: 2, notApplicable: 73, conformant: false });
   expect(statusOf(report, 'DEF-02')).toBe('not-applicable: not selected');
 });
 
@@ -195,5 +195,5 @@ verifies('lsem.suite', 'the rendered report shows the failure, its reason and th
   const row = lines.findIndex((line) => line.startsWith('  ✗ TRC-08  §6    MUST    call.tool.invoked'));
   expect(lines[row + 1]).toBe('      call.tool.invoked has nothing for toolName, in {"implementation":"echo"}');
   expect(lines[row + 2]).toMatch(/^ {2}✓ TRC-09/);
-  expect(lines).toContain('2 passed, 1 failed, 71 not applicable, of 74: not conformant');
+  expect(lines).toContain('2 passed, 1 failed, 72 not applicable, of 75: not conformant');
 });

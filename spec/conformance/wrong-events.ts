@@ -120,6 +120,14 @@ export const wrongLifecycle = {
       return { text: 'done' };
     }
   },
+  /** A plan records its choice as an event of a tool. */
+  'LIF-14': class extends Mini {
+    override async runPlan(call: Call, loopIds: readonly string[], input: unknown): Promise<unknown> {
+      this.emit(call, 'call.tool.invoked', { toolName: 'choose' });
+      this.emit(call, 'call.tool.returned', { durationMs: 0 });
+      return super.runPlan(call, loopIds, input);
+    }
+  },
 } as const satisfies Record<string, Mutant>;
 
 export const wrongTrace = {

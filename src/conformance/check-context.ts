@@ -16,7 +16,7 @@ import type { CodeBody, LsemDriver, LsemProfile, LsemResult, LsemRuntime, Prompt
 import { RecordedRun } from './recorded-run.js';
 
 /** An optional member of the driver interface. */
-type OptionalDriverMember = 'definition' | 'tool.custom' | 'systemPrompt' | 'code' | 'agent';
+type OptionalDriverMember = 'definition' | 'tool.custom' | 'systemPrompt' | 'code' | 'agent' | 'plan';
 
 let customToolCount = 0;
 
@@ -39,7 +39,7 @@ export class CheckContext {
   }
 
   /** The profile of the driver. Its type omits the members that the methods below wrap. */
-  get profile(): Omit<LsemProfile, 'tool' | 'systemPrompt' | 'code' | 'agent'> & {
+  get profile(): Omit<LsemProfile, 'tool' | 'systemPrompt' | 'code' | 'agent' | 'plan'> & {
     readonly tool: Omit<LsemProfile['tool'], 'custom'>;
   } {
     return this.driver.profile;
@@ -145,6 +145,14 @@ export class CheckContext {
     const { profile } = this.driver;
     if (profile.agent === undefined) throw new NotApplicableError('the driver has no agents (agent)');
     await this.register(profile.agent(id, loopIds));
+  }
+
+  /** Registers a plan that calls each of these loops twice. Throws NotApplicableError if it is not supported. */
+  async registerPlan(id: string, loopIds: readonly string[]): Promise<void> {
+    this.requestedOptionalMembers.add('plan');
+    const { profile } = this.driver;
+    if (profile.plan === undefined) throw new NotApplicableError('the driver has no plans (plan)');
+    await this.register(profile.plan(id, loopIds));
   }
 
   /**

@@ -51,6 +51,7 @@ const requireDriver = requireMembers({
     systemPrompt: optional(requireFunction),
     code: optional(requireFunction),
     agent: optional(requireFunction),
+    plan: optional(requireFunction),
     backend: requireMembers({
       answering: requireMembers({ ref: requireValue, id: requireText, model: requireText }),
       failing: requireValue,

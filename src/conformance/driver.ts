@@ -70,6 +70,11 @@ export interface LsemProfile {
    * reply, and then answers. Absent if the runtime has no agents.
    */
   agent?(id: string, loopIds: readonly string[]): unknown;
+  /**
+   * Returns what `register` accepts for a plan that calls each of these loops with its input, one after another, and
+   * repeats that once: a loop of its plan language. Absent if the runtime has none.
+   */
+  plan?(id: string, loopIds: readonly string[]): unknown;
   readonly backend: {
     /**
      * A BackendRef that answers every prompt, with the backend and model that answer. Preferably, `ref` names no model.

@@ -9,6 +9,7 @@ import type { ModelProvider } from '../loops/model.js';
 import { Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
 import type { Json } from '../protocol/json.js';
+import type { PlanStep } from '../protocol/plan.js';
 import type { LsemDriver, LsemProfile, LsemRuntime, PromptPiece, ToolBody } from './driver.js';
 import { CALLER_BACKEND_ID, CodeComposite, callerProvider, codeCompositeLoop } from './rondo-bodies.js';
 
@@ -46,13 +47,10 @@ export function rondoDriver(options: RondoDriverOptions): LsemDriver {
       run: (loop, input, onEvent) => host.run({ loop, input }, onEvent === undefined ? {} : { onEvent }),
     };
   };
-  return { name: 'Rondo', open, profile: profileOf(bodies), knownFailures };
+  return { name: 'Rondo', open, profile: profileOf(bodies) };
 }
 
-/** The checks that Rondo is known to fail, with the reasons. */
-const knownFailures = {
-  'LIF-13': 'an agent calls its model within its own call; model calls are not child calls yet.',
-} as const;
+const planSteps = (loopIds: readonly string[]): readonly PlanStep[] => loopIds.map((loop) => ({ loop }));
 
 const templateOf = (pieces: readonly PromptPiece[]): string =>
   pieces.map((piece) => (typeof piece === 'string' ? piece : `{{${piece.variable}}}`)).join('');
@@ -65,6 +63,12 @@ function profileOf(bodies: Map<string, ToolBody>): LsemProfile {
     agent: (id, tools) => ({
       ...{ id, name: id, version: '1.0.0', kind: 'composite', inputSchema: true, outputSchema: true },
       composite: { agent: { backend: { id: CALLER_BACKEND_ID }, tools } },
+    }),
+    plan: (id, loopIds) => ({
+      ...{ id, name: id, version: '1.0.0', kind: 'composite', inputSchema: true, outputSchema: true },
+      composite: {
+        plan: { steps: [{ type: 'repeat', repeat: { steps: planSteps(loopIds), until: 'iteration == 1' } }] },
+      },
     }),
     backend: {
       answering: { ref: { id: 'mock' }, id: 'mock', model: 'mock-1' },

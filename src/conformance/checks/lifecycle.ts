@@ -297,4 +297,18 @@ export const lifecycleChecks: readonly ConformanceCheck[] = checksOf(3, [
       }
     },
   },
+  {
+    id: 'LIF-14',
+    section: '5, 6',
+    level: 'IMPLIED',
+    title: 'a plan is a composite: it frames its calls in order, and its choices are in the namespace of the runtime',
+    async run(context) {
+      await context.register(echoLoop(context, 'one'), promptLoop(context, 'two'));
+      await context.registerPlan('plan', ['one', 'two']);
+      const run = await context.runOutsideLsem('plan', { n: 1 });
+      const children = ['one', 'two', 'one', 'two'].flatMap(() => CHILD_EVENTS);
+      assertSameJson(run.lifecycle(), [...OPENING_EVENTS, ...children, ...CLOSING_EVENTS], 'the events of a plan');
+      assertFrames(run);
+    },
+  },
 ]);

@@ -86,7 +86,7 @@ verifies(
     expect(ended.code).toBe(3);
     const rows = [...rowsOf(ended).values()];
     expect(rows).toHaveLength(75);
-    expect(rows.filter(({ note }) => note?.includes('lost 5 processes'))).toHaveLength(69);
+    expect(rows.filter(({ note }) => note?.includes('lost 5 processes'))).toHaveLength(70);
     expect(rows.every(({ status }) => status === 'fail')).toBe(true);
   },
 );

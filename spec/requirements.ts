@@ -160,6 +160,8 @@ export const requirements = {
     'A misspelling of policy is refused; a misspelling of any other top-level member is accepted with a warning.',
   'definition.ids': 'Every id that LSR (the LSEM reference runtime) accepts is accepted, except for ambiguous ones.',
   'definition.place': 'A bad definition is reported with file, path and reason.',
+  'plan.code':
+    'definePlan is pure data with inferred types: the same plan in TOML, JSON and code has one digest and one trace.',
   'plan.words':
     'An action is split into words before its placeholders are filled, so a value is part of exactly one word and is never expanded.',
   'plan.conditions':

@@ -16,12 +16,12 @@ import { type AnySchema, compileIoSchema, type InputOf, type OutputOf } from './
 import { unknownOptionsReason } from './unknown-options.js';
 
 /** A step of a plan in code: like one in a file, but it can call a loop that it is given as an object. */
-export type CodePlanStep = PlanStep | (Omit<LoopStep, 'loop'> & { readonly loop: DefinedLoop<never, unknown> });
+export type CodePlanStep = PlanStep | (Omit<LoopStep, 'loop'> & { readonly loop: DefinedLoop });
 
 /** A state of a plan in code. */
 export type CodePlanState =
   | PlanState
-  | (Omit<PlanState, keyof PlanCallBase> & PlanCallBase & { readonly loop: DefinedLoop<never, unknown> });
+  | (Omit<PlanState, keyof PlanCallBase> & PlanCallBase & { readonly loop: DefinedLoop });
 
 /** The options of `definePlan`. */
 export interface PlanDefinition<I extends AnySchema, O extends AnySchema>
@@ -47,7 +47,7 @@ export interface PlanDefinition<I extends AnySchema, O extends AnySchema>
   /** The states, if the plan is a state machine. */
   readonly states?: readonly CodePlanState[];
   /** The loops that the verbs of its actions stand for. Each gets `{ verb, args, raw }`. */
-  readonly verbs?: { readonly [verb: string]: string | DefinedLoop<never, unknown> };
+  readonly verbs?: { readonly [verb: string]: string | DefinedLoop };
 }
 
 const PLAN_KEYS = optionKeys<PlanSpec>({

@@ -16,6 +16,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'createRondo',
     'defineAgent',
     'defineLoop',
+    'definePlan',
     'defineSignal',
     'errorCodes',
     'tool',

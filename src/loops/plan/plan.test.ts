@@ -239,6 +239,7 @@ verifies('plan.choice', 'a choice is recorded with its step', async () => {
 
 for (const [condition, promise] of [
   ['input.n < 1', 'says otherwise'],
+  ['input.gone.n > 1', 'fails'],
 ] as const) {
   verifies('plan.choice', `a replay follows the recorded choice, even if the condition now ${promise}`, async () => {
     const stepIf = (text: string): PlanStep => act('literal:a', { condition: text });

@@ -64,11 +64,13 @@ export class PlanFixture {
     return this.host.run({ loop: 'main', input, sessionId: 's', key: 'k' }, { timers: 'pause' });
   }
 
-  /** Runs the plan, and lets time pass whenever only timers can continue it. */
+  /** Runs the plan, and lets time pass whenever it pauses with a timer. */
   async runToEnd(input: Json = {}): Promise<TurnResult> {
     let result = await this.run(input);
-    while (result.status === 'paused' && result.pending.every(({ kind }) => kind === 'timer')) {
-      await this.clock.advanceTo(Math.min(...result.pending.map(({ until = '' }) => Date.parse(until))));
+    while (result.status === 'paused') {
+      const timers = result.pending.flatMap(({ until }) => (until === undefined ? [] : [Date.parse(until)]));
+      if (timers.length === 0) return result;
+      await this.clock.advanceTo(Math.min(...timers));
       result = await this.host.resume(result.turnId, { timers: 'pause' });
     }
     return result;

@@ -45,7 +45,11 @@ const checkCapture = withSchema(
 const checkFallback = eitherOf(
   'skip, escalate, { value } or { loop, input }',
   oneOf(['skip', 'escalate']),
-  objectOf({ optional: { value: anyValue, loop: checkLoopId, input: mappingShape } }),
+  andThat(
+    objectOf({ optional: { value: anyValue, loop: checkLoopId, input: mappingShape } }),
+    'needs either value or loop',
+    (value) => count(value, ['value', 'loop']) === 1,
+  ),
 );
 
 const checkRetry = objectOf({
@@ -56,7 +60,11 @@ const checkRetry = objectOf({
 const checkOnError = eitherOf(
   'fail, skip, { goto } or { value }',
   oneOf(['fail', 'skip']),
-  objectOf({ optional: { goto: nonBlankText, value: anyValue } }),
+  andThat(
+    objectOf({ optional: { goto: nonBlankText, value: anyValue } }),
+    'needs either goto or value',
+    (value) => count(value, ['goto', 'value']) === 1,
+  ),
 );
 
 /** The strategies of a plan or a scope. */
@@ -210,15 +218,31 @@ const callShapes: { readonly [kind: string]: DefinitionCheck } = {
   }),
 };
 
-/** The parameters of the built-in plugins. Any other plugin is a loop, which checks its input itself. */
-const pluginShapes: { readonly [plugin: string]: readonly string[] } = {
-  'for-each': ['source', 'items', 'action', 'loop', 'version', 'input', 'prompt', 'system', 'schema', 'workflow'],
-  fanout: ['source', 'items', 'limit', 'action', 'loop', 'version', 'input', 'prompt', 'system', 'schema', 'workflow'],
-  condition: ['test'],
-  capture: ['value'],
-  transform: ['value', 'path', 'format'],
-  'llm-decide': ['prompt', 'system'],
+/** The parameters of the plugins that call a loop for each item of a list. */
+const itemParameters = {
+  source: checkLoopId,
+  items: path,
+  action: nonBlankText,
+  loop: checkLoopId,
+  version: checkVersion,
+  input: mappingShape,
+  prompt: nonBlankText,
+  system: anyText,
+  schema: anySchema,
+  workflow: nonBlankText,
 };
+
+/** The parameters of the built-in plugins. Any other plugin is a loop, which checks its input itself. */
+const pluginParameters: ReadonlyMap<string, { readonly [name: string]: DefinitionCheck }> = new Map(
+  Object.entries({
+    'for-each': itemParameters,
+    fanout: { ...itemParameters, limit: integerBetween(1, 1000) },
+    condition: { test: nonBlankText },
+    capture: { value: anyValue },
+    transform: { value: anyValue, path, format: anyText },
+    'llm-decide': { prompt: nonBlankText, system: anyText },
+  }),
+);
 
 const typedShape = (type: string): DefinitionCheck =>
   objectOf({
@@ -286,13 +310,17 @@ export function checkPlugin(
   more: { readonly [name: string]: DefinitionCheck },
 ): void {
   nonBlankText(value.plugin ?? null, appendPointer(at, 'plugin'), issues);
-  const parameters = typeof value.plugin === 'string' ? pluginShapes[value.plugin] : undefined;
-  const known: { readonly [name: string]: DefinitionCheck } = { plugin: nonBlankText, ...callBase, ...more };
-  const names = [...Object.keys(known), ...(parameters ?? [])];
+  const parameters = typeof value.plugin === 'string' ? pluginParameters.get(value.plugin) : undefined;
+  const known: { readonly [name: string]: DefinitionCheck } = {
+    plugin: nonBlankText,
+    ...callBase,
+    ...parameters,
+    ...more,
+  };
+  const names = Object.keys(known);
   for (const [key, member] of Object.entries(value)) {
-    const check = known[key];
-    if (check !== undefined) check(member, appendPointer(at, key), issues);
-    else if (parameters !== undefined && !parameters.includes(key))
+    if (Object.hasOwn(known, key)) known[key]?.(member, appendPointer(at, key), issues);
+    else if (parameters !== undefined)
       issues.add(
         appendPointer(at, key),
         `is not a known key; known here: ${names.join(', ')}${didYouMean(nearestWord(key, names))}`,

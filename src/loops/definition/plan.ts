@@ -5,6 +5,7 @@
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
 import { checkBackendRef } from './bodies.js';
+import { checkLoopId } from './loop-identity.js';
 import { checkStates, stateSchema } from './plan-states.js';
 import { checkLlm, NO_UPPER_BOUND, stepList, strategies } from './plan-steps.js';
 import {
@@ -31,6 +32,16 @@ function checkStepNames(steps: readonly Json[], at: string, issues: DefinitionIs
   }
 }
 
+/** Checks that each verb has the id of a loop. */
+const checkVerbs = withSchema(
+  () => ({ type: 'object', additionalProperties: checkLoopId.schema() }),
+  (value, at, issues) => {
+    anyObject(value, at, issues);
+    if (isObject(value))
+      for (const [verb, loop] of Object.entries(value)) checkLoopId(loop, appendPointer(at, verb), issues);
+  },
+);
+
 const checkPlanShape = objectOf({
   optional: {
     steps: stepList,
@@ -51,7 +62,7 @@ const checkPlanShape = objectOf({
         max_identical_actions: integerBetween(1, NO_UPPER_BOUND),
       },
     }),
-    verbs: anyObject,
+    verbs: checkVerbs,
     backend: checkBackendRef,
   },
 });

@@ -273,16 +273,16 @@ export class PlanCompiler {
   private scope(step: Extract<PlanStep, { type: 'scope' }>, path: string): void {
     const outer = this.retry;
     this.retry = step.retry ?? outer;
-    this.open();
+    this.open(false);
     this.steps(step.scope.steps, `${path}/steps`);
-    this.close(false);
+    this.close();
     this.retry = outer;
   }
 
   private repeat(repeat: Extract<PlanStep, { type: 'repeat' }>['repeat'], path: string, name: string): void {
     const { steps, until, max } = repeat;
     const end: Label = { index: -1 };
-    this.open();
+    this.open(true);
     const start: Label = { index: this.program.length };
     this.emit((run, _scope, next) => {
       const iteration = run.nextIteration();
@@ -302,7 +302,7 @@ export class PlanCompiler {
       this.emit((run, scope) => choose(run, scope, 'end', 'repeat').then((holds) => (holds ? end.index : start.index)));
     }
     this.place(end);
-    this.close(true);
+    this.close();
   }
 
   private branch(branch: Extract<PlanStep, { type: 'branch' }>['branch'], path: string, name: string): void {
@@ -324,7 +324,7 @@ export class PlanCompiler {
   private each(each: Extract<PlanStep, { type: 'each' }>['each'], path: string, name: string): void {
     const listOf = this.listMapping(each.items, `${path}/items`);
     const end: Label = { index: -1 };
-    this.update((run) => run.enter(listOf(run), each.collect === true));
+    this.update((run) => run.enter(true, listOf(run), each.collect === true));
     this.depth += 1;
     const start: Label = { index: this.program.length };
     this.emit((run, _scope, next) => (run.nextItem() ? next : end.index));
@@ -333,7 +333,7 @@ export class PlanCompiler {
     this.place(end);
     this.update((run) => {
       const outputs = run.collectedOutputs;
-      run.leave(true);
+      run.leave();
       if (outputs !== undefined) run.setResult(succeeded(outputs), name, undefined);
     });
     this.depth -= 1;
@@ -369,13 +369,13 @@ export class PlanCompiler {
     };
   }
 
-  private open(): void {
-    this.update((run) => run.enter());
+  private open(keepsNames: boolean): void {
+    this.update((run) => run.enter(keepsNames));
     this.depth += 1;
   }
 
-  private close(keepsNames: boolean): void {
-    this.update((run) => run.leave(keepsNames));
+  private close(): void {
+    this.update((run) => run.leave());
     this.depth -= 1;
   }
 }

@@ -21,6 +21,8 @@ export type StepResult = {
 interface Frame {
   /** The values outside of the block. */
   readonly outerData: MappingData;
+  /** True if the names that its steps capture stay visible after it. */
+  readonly keepsNames: boolean;
   /** The items of an `each`. */
   readonly items: readonly Json[];
   /** The outputs of the items so far; undefined if they are not collected. */
@@ -123,9 +125,9 @@ export class PlanRun {
     return this.frames.length;
   }
 
-  /** Opens a block. Names that its steps set or capture are restored by `leave`. */
-  enter(items: readonly Json[] = [], collects = false): void {
-    this.frames.push({ outerData: this.data, items, outputs: collects ? [] : undefined, index: -1 });
+  /** Opens a block. Names that its steps set are restored by `leave`; without `keepsNames`, so are captured ones. */
+  enter(keepsNames: boolean, items: readonly Json[] = [], collects = false): void {
+    this.frames.push({ outerData: this.data, keepsNames, items, outputs: collects ? [] : undefined, index: -1 });
     this.data = { ...this.data };
   }
 
@@ -153,12 +155,12 @@ export class PlanRun {
     return this.frame.outputs;
   }
 
-  /** Closes the innermost block. Its last result stays. With `keepsNames`, so do the captured names. */
-  leave(keepsNames: boolean): void {
+  /** Closes the innermost block. Its last result stays. */
+  leave(): void {
     const frame = this.frames.pop();
     if (frame === undefined) return;
     const inner = this.data;
-    const { outerData } = frame;
+    const { outerData, keepsNames } = frame;
     if (keepsNames) {
       for (const name of BLOCK_NAMES) {
         if (outerData[name] === undefined) delete inner[name];
@@ -172,7 +174,7 @@ export class PlanRun {
 
   /** Closes blocks until `depth` are open, for a jump out of them. */
   unwindTo(depth: number): void {
-    while (this.frames.length > depth) this.leave(true);
+    while (this.frames.length > depth) this.leave();
   }
 
   private get frame(): Frame {

@@ -5,7 +5,7 @@
 import { LoopError } from '../../base/errors.js';
 import type { Scope } from '../../protocol/body.js';
 import type { PlanCallStep, PlanSpec, PlanState, PlanStep, PlanTransition } from '../../protocol/plan.js';
-import { compileEvaluation, recordChoice } from './chooser.js';
+import { compileEvaluation, type Evaluation, recordChoice } from './chooser.js';
 import type { PlanCompiler } from './compiler.js';
 import type { Label } from './plan-call.js';
 import { pluginParameters } from './plan-inputs.js';
@@ -105,29 +105,39 @@ function compileTransitions(
 ): void {
   const compiled = transitions.map(({ condition, next }, index) => ({
     next,
-    holds:
-      condition === undefined
-        ? // A failure needs a transition that is meant for it.
-          (run: PlanRun) => run.result.status === 'ok'
-        : compileEvaluation(condition, `${path}/transitions/${index}/condition`),
+    ...(condition === undefined ? SUCCEEDED : compileEvaluation(condition, `${path}/transitions/${index}/condition`)),
   }));
+  if (compiled.every(({ isImmediate }) => isImmediate)) {
+    leave(machine, state, path, (run, scope) => () => {
+      const chosen = compiled.find(({ holds }) => holds(run, scope) === true);
+      if (chosen === undefined) throw noTransitionError(state.name, run);
+      return chosen.next;
+    });
+    return;
+  }
   leave(machine, state, path, async (run, scope) => {
-    for (const { next, holds } of compiled) if (await holds(run, scope)) return next;
+    for (const { next, holds } of compiled) if (await holds(run, scope)) return () => next;
     throw noTransitionError(state.name, run);
   });
 }
 
-/** Records which state follows, runs `on_exit` unless it is the same one, and jumps. */
+/** The condition of a transition without one: a failure needs a transition that is meant for it. */
+const SUCCEEDED: Evaluation = { isImmediate: true, holds: (run) => run.result.status === 'ok' };
+
+/**
+ * Records which state follows, runs `on_exit` unless it is the same one, and jumps. `chooserOf` returns the function that
+ * chooses it, which is not called if a choice is recorded.
+ */
 function leave(
   machine: Machine,
   state: PlanState,
   path: string,
-  chooseNext: (run: PlanRun, scope: Scope) => Promise<string>,
+  chooserOf: (run: PlanRun, scope: Scope) => (() => string) | Promise<() => string>,
 ): void {
   const { compiler } = machine;
   const exit: Label = { index: -1 };
   compiler.emit(async (run, scope) => {
-    const next = await recordChoice(scope, state.name, await chooseNext(run, scope));
+    const next = await recordChoice(scope, state.name, await chooserOf(run, scope));
     run.countTransition();
     const target = labelsOf(machine, next);
     if (next === state.name) return target.again.index;
@@ -154,7 +164,7 @@ function compileDecision(machine: Machine, state: PlanState, path: string): void
   const { plugin: _plugin, ...base } = withoutStateMembers(state) as { plugin?: string };
   const step = { ...base, prompt: question, ...(system !== undefined && { system }) } as unknown as PlanCallStep;
   machine.compiler.call(step, path, state.name, new Map());
-  leave(machine, state, path, async (run) => {
+  leave(machine, state, path, (run) => () => {
     const reply = String(run.result.output).trim();
     // guard: decision-is-exactly-a-state
     if (names.includes(reply)) return reply;

@@ -9,7 +9,10 @@ const SPECIAL = /[^\p{L}\p{M}\p{N} _.,-]|(?<![\p{L}\p{N}])-|-(?![\p{L}\p{N}])/gu
 
 /** Returns a text as a label: on one line, at most 80 characters long, and escaped. */
 export function labelOf(text: string): string {
-  const line = text.toWellFormed().replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
+  const line = text
+    .replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
+    .replace(/\p{Surrogate}/gu, '\ufffd')
+    .trim();
   const characters = Array.from(line);
   const short = characters.length > MAX_LABEL_CHARS ? `${characters.slice(0, MAX_LABEL_CHARS - 1).join('')}…` : line;
   const escaped = short.replace(SPECIAL, (character) => `#${character.codePointAt(0)};`);

@@ -136,14 +136,14 @@ class StepChart {
     });
   }
 
-  private repeat(
-    repeat: Extract<PlanStep, { type: 'repeat' }>['repeat'],
-    entry: readonly Exit[],
-  ): readonly Exit[] {
+  private repeat(repeat: Extract<PlanStep, { type: 'repeat' }>['repeat'], entry: readonly Exit[]): readonly Exit[] {
     const { steps, until, while: condition, max } = repeat;
     const limit = max === undefined ? '' : `, at most ${max} times`;
     if (until === undefined) return this.loop(`${condition ?? 'again'}${limit}`, steps, entry);
-    const start = this.flowchart.node(condition === undefined ? `repeat${limit}` : `${condition}${limit}`, condition === undefined ? 'box' : 'choice');
+    const start = this.flowchart.node(
+      condition === undefined ? `repeat${limit}` : `${condition}${limit}`,
+      condition === undefined ? 'box' : 'choice',
+    );
     this.joined(entry, start);
     const exits = this.steps(steps, [condition === undefined ? { from: start } : { from: start, label: 'yes' }]);
     const end = this.flowchart.node(until, 'choice');

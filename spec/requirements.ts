@@ -162,6 +162,13 @@ export const requirements = {
     'An action is split into words before its placeholders are filled, so a value is part of exactly one word and is never expanded.',
   'plan.conditions':
     'A condition is a typed expression over the data of its workflow: it runs no code, is bounded, and is checked before the first step.',
+  'plan.check':
+    'What a plan reads, reaches and calls is checked against all loops before anything runs; a mistake has its line and column.',
+  'plan.mermaid': 'The diagram of a loop is valid Mermaid, whatever texts its definition contains.',
+  'plan.convert':
+    'A plan can be converted between TOML and JSON and back without a change of its definition or digest.',
+  'plan.files':
+    'A workflow file becomes a loop whatever the order and the names of its parts; what it cannot express is refused with its line and column.',
   'definition.failed':
     'A request for a loop whose definition failed to load reports that failure with its place, also from a caller.',
   'definition.load':

@@ -12,7 +12,7 @@ import { placeholdersIn } from '../plan-placeholders.js';
 import { inferInputSchema } from '../workflow-document.js';
 import { CallAnalysis, type LoopReference } from './call-analysis.js';
 import { cyclesOf } from './cycles.js';
-import { resultSchema } from './plan-types.js';
+import { resultSchema } from './readable-values.js';
 import { ReferenceCheck } from './references.js';
 import { StateAnalysis } from './state-analysis.js';
 import { StepAnalysis } from './step-analysis.js';

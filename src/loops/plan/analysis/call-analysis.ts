@@ -5,7 +5,7 @@ import { appendPointer, DefinitionIssues } from '../../definition/shape.js';
 import { compileAction } from '../placeholders.js';
 import { type PluginParameters, pluginParameters } from '../plan-inputs.js';
 import { boundLoop, shippedLoop } from '../verbs.js';
-import { ANY, ANY_RESULT, elements, type PlanTypes, resultSchema, withResult, withValues } from './plan-types.js';
+import { ANY, ANY_RESULT, elements, type PlanTypes, resultSchema, withResult, withValues } from './readable-values.js';
 import { ReferenceCheck } from './references.js';
 
 /** A reference of a plan to a loop, and where it is. */

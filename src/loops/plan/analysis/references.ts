@@ -6,7 +6,7 @@ import type { PlanMapping } from '../../../protocol/plan.js';
 import { appendPointer, type DefinitionIssues } from '../../definition/shape.js';
 import { compileCondition } from '../condition.js';
 import { compileText } from '../placeholders.js';
-import { onCondition, type PlanTypes, type Schemas, schemaAt } from './plan-types.js';
+import { onCondition, type PlanTypes, type Schemas, schemaAt } from './readable-values.js';
 
 /** The names that exist only inside of certain blocks, and which. */
 const BLOCK_NAMES: { readonly [name: string]: string } = {

@@ -5,7 +5,7 @@ import type { JsonSchema } from '../../../protocol/loop.js';
 import type { PlanCallStep, PlanSpec, PlanState } from '../../../protocol/plan.js';
 import { type DefinitionIssues, quoteText } from '../../definition/shape.js';
 import type { CallAnalysis } from './call-analysis.js';
-import { ANY_RESULT, type PlanTypes, resultSchema, type Schemas, withResult } from './plan-types.js';
+import { ANY_RESULT, type PlanTypes, resultSchema, type Schemas, withResult } from './readable-values.js';
 import type { ReferenceCheck } from './references.js';
 
 const ACTION_KINDS = ['action', 'loop', 'prompt', 'plugin', 'workflow'];

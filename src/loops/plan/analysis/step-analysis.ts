@@ -21,7 +21,7 @@ import {
   type Schemas,
   withResult,
   withValues,
-} from './plan-types.js';
+} from './readable-values.js';
 import type { ReferenceCheck } from './references.js';
 
 type Typed<T extends string> = Extract<PlanStep, { type: T }>;

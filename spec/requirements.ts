@@ -175,6 +175,13 @@ export const requirements = {
   'plan.wait': 'A plan waits for a duration, a time or a signal; a signal that is late is an error.',
   'plan.choice': 'A choice is recorded, and a replay follows the record, whatever its condition would say now.',
   'plan.compile': 'Registering an invalid plan throws DEFINITION_INVALID and nothing else.',
+  'plan.check':
+    'What a plan reads, reaches and calls is checked against all loops before anything runs; a mistake has its line and column.',
+  'plan.mermaid': 'The diagram of a loop is valid Mermaid, whatever texts its definition contains.',
+  'plan.convert':
+    'A plan can be converted between TOML and JSON and back without a change of its definition or digest.',
+  'plan.files':
+    'A workflow file becomes a loop whatever the order and the names of its parts; what it cannot express is refused with its line and column.',
   'definition.failed':
     'A request for a loop whose definition failed to load reports that failure with its place, also from a caller.',
   'definition.load':

@@ -107,7 +107,8 @@ function compileValue(text: string, where: string, member: string): ValueLookup 
 function assertOptionalPath(path: string, where: string, data: MappingData): void {
   if (path.startsWith(OPTIONAL_PREFIX)) return;
   const names = Object.keys(data).filter((name) => name !== 'steps');
-  const last = (data.steps as Json[]).length - 1;
+  // A plan has no list of results.
+  const last = Array.isArray(data.steps) ? data.steps.length - 1 : -1;
   const steps = last < 0 ? [] : [last === 0 ? '$.steps[0]' : `$.steps[0] to $.steps[${last}]`];
   const readable = [...names.map((name) => `$.${name}`), ...steps].join(', ');
   const message = `${where}: ${path} matches nothing. Readable here: ${readable}.`;

@@ -21,6 +21,7 @@ import type { Settings } from './settings.js';
 export type { DocumentReadError } from '../adapters/files/document-read-error.js';
 export type { BadFile, ProjectConfig } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../adapters/sqlite/index.js';
+export { type DefinitionFormat, readDefinitionFile, renderDefinition } from './compose/convert-definition.js';
 export {
   type Definitions,
   emptyDefinitions,

@@ -4,7 +4,7 @@ import { isObject } from '../../base/own-property.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
 import { checkLoopId, checkVersion } from './loop-identity.js';
 import { mappingShape } from './mapping-shape.js';
-import { anySchema, callBase, checkPlugin, KINDS, refusedOnSteps } from './plan-steps.js';
+import { anySchema, callBase, checkConditionText, checkPlugin, KINDS, refusedOnSteps } from './plan-steps.js';
 import {
   anyText,
   appendPointer,
@@ -18,7 +18,7 @@ import {
   quoteText,
 } from './shape.js';
 
-const checkTransition = objectOf({ required: { next: nonBlankText }, optional: { condition: nonBlankText } });
+const checkTransition = objectOf({ required: { next: nonBlankText }, optional: { condition: checkConditionText } });
 const stateMembers = {
   name: nonBlankText,
   transitions: nonEmptyListOf(checkTransition, 1000),

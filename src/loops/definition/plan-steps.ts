@@ -2,6 +2,7 @@
 import { nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
+import { embeddedCodeReason } from '../plan/embedded-code.js';
 import { checkLoopId, checkVersion } from './loop-identity.js';
 import { mappingShape } from './mapping-shape.js';
 import {
@@ -90,7 +91,14 @@ export const checkLlm = objectOf({
   },
 });
 
-const base = { name: nonBlankText, condition: nonBlankText, capture: checkCapture, on_error: checkOnError };
+/** Checks the form of a condition. It refuses code of other languages here, beside everything else that is wrong. */
+export const checkConditionText: DefinitionCheck = withSchema(nonBlankText.schema, (value, at, issues) => {
+  const codeReason = typeof value === 'string' ? embeddedCodeReason(value) : undefined;
+  if (codeReason === undefined) nonBlankText(value, at, issues);
+  else issues.add(at, codeReason);
+});
+
+const base = { name: nonBlankText, condition: checkConditionText, capture: checkCapture, on_error: checkOnError };
 /** The members of every call. */
 export const callBase = { ...base, retry: checkRetry, timeout_ms: integerBetween(1, MAX_DELAY_MS) };
 const FOR_EACH_REASON =
@@ -140,14 +148,14 @@ const tables: { readonly [type: string]: DefinitionCheck } = {
   repeat: andThat(
     objectOf({
       required: { steps: stepList },
-      optional: { until: nonBlankText, while: nonBlankText, max: integerBetween(1, NO_UPPER_BOUND) },
+      optional: { until: checkConditionText, while: checkConditionText, max: integerBetween(1, NO_UPPER_BOUND) },
     }),
     'is unbounded: nothing ends it; add max, until or while',
     isBounded,
   ),
   branch: objectOf({
     required: {
-      cases: nonEmptyListOf(objectOf({ required: { condition: nonBlankText, steps: stepList } }), MAX_STEPS),
+      cases: nonEmptyListOf(objectOf({ required: { condition: checkConditionText, steps: stepList } }), MAX_STEPS),
     },
     optional: { else: stepList },
   }),
@@ -266,11 +274,15 @@ export function planStepSchema(): JsonObject {
   return { anyOf: [...calls, { type: 'object', required: ['plugin'] }, ...typed] };
 }
 
-function checkStepShape(value: Json, at: string, issues: DefinitionIssues): void {
-  if (!isObject(value)) {
+function checkStepShape(step: Json, at: string, issues: DefinitionIssues): void {
+  if (!isObject(step)) {
     issues.add(at, 'must be a table: a step');
     return;
   }
+  const { for_each: iterator, ...others } = step;
+  const codeReason = typeof iterator === 'string' ? embeddedCodeReason(iterator) : undefined;
+  if (codeReason !== undefined) issues.add(appendPointer(at, 'for_each'), codeReason);
+  const value = codeReason === undefined ? step : others;
   const found = stepKindsOf(value);
   const [kind] = found;
   if (kind === undefined || found.length > 1) {

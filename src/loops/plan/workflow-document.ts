@@ -66,7 +66,7 @@ function workflowDefinition(
     name: id,
     ...(description !== undefined && { description }),
     version: version ?? `0.0.0+${planDigest(plan as unknown as PlanSpec)}`,
-    inputSchema: input ?? inputSchemaOf(plan),
+    inputSchema: input ?? inferInputSchema(plan as unknown as PlanSpec),
     outputSchema: output ?? {},
     kind: 'composite',
     composite: { plan },
@@ -139,8 +139,8 @@ function normalizeTable(table: JsonObject, resolve: ResolveWorkflow): Json {
 }
 
 /** Returns the input schema of a plan: its placeholders, as texts that are required. */
-function inputSchemaOf(plan: JsonObject): JsonObject {
-  const { placeholders, captured } = placeholdersIn(plan as unknown as PlanSpec);
+export function inferInputSchema(plan: PlanSpec): JsonObject {
+  const { placeholders, captured } = placeholdersIn(plan);
   const names = [...new Set(placeholders.map((name) => name.split('.')[0] as string))]
     .filter((name) => !captured.has(name) && !RESERVED_PLACEHOLDERS.includes(name))
     .sort();

@@ -84,9 +84,10 @@ export async function findLoop(
   argument: string,
   version: string | undefined,
   settings: ProjectSettings,
+  model?: string,
 ): Promise<{ readonly wanted: LoopReference; readonly definitions: Definitions }> {
   const file = definitionFileOf(argument, settings.cwd);
-  const definitions = await loadLoops(settings, file === undefined ? [] : [file]);
+  const definitions = await loadLoops(settings, file === undefined ? [] : [file], { model });
   if (
     file === undefined &&
     DEFINITION_FILE_PATTERN.test(argument) &&

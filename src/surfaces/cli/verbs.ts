@@ -4,6 +4,11 @@ import type { Verb } from './verb.js';
 
 const WATCH_FLAG = ['--watch', 'show the call tree while the turn runs'] as const;
 
+const MODEL_FLAG = [
+  '--model <model>',
+  'the model of all prompts of workflows, and of prompts that name none: PROVIDER:MODEL',
+] as const;
+
 const FULL_FLAG = ['--full', 'do not shorten long values'] as const;
 
 const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP] = [
@@ -28,6 +33,7 @@ export const verbs: readonly Verb[] = [
       ['--version <version>', 'the version of the loop (default the newest)'],
       ['--as <who>', 'the user on whose behalf the turn runs, which is not authenticated'],
       ['--approver <who>', 'only this user may answer its approvals; may be repeated', 'repeats'],
+      MODEL_FLAG,
       ['--grant <file>', 'not supported in this version'],
       WATCH_FLAG,
       JSON_FLAG,
@@ -36,6 +42,7 @@ export const verbs: readonly Verb[] = [
       'rondo run hello --input \'{"name": "Ada"}\'',
       'rondo run summarise@1.2.0 --input @article.json --watch',
       'rondo run loops/hello.json --key order-17 --json',
+      'rondo run triage.toml --model anthropic:claude-sonnet-4-5',
       'rondo run refund --input \'{"prompt": "order 17"}\' --as ada --approver bob',
     ],
     load: async () => (await import('./verbs/run.js')).run,
@@ -114,8 +121,19 @@ export const verbs: readonly Verb[] = [
     description:
       'Show a definition with its digest, versions and callers; or a turn with the input, prompts, replies, output ' +
       'and usage of every call. The id of a loop takes precedence over a turn.',
-    options: [['--version <version>', 'the version of the loop (default the newest)'], FULL_FLAG, JSON_FLAG],
-    examples: ['rondo show hello', 'rondo show hello@1.0.0 --json', 'rondo show last --full'],
+    options: [
+      ['--version <version>', 'the version of the loop (default the newest)'],
+      ['--mermaid', 'print a Mermaid diagram of the loop'],
+      MODEL_FLAG,
+      FULL_FLAG,
+      JSON_FLAG,
+    ],
+    examples: [
+      'rondo show hello',
+      'rondo show hello@1.0.0 --json',
+      'rondo show loops/triage.toml --mermaid',
+      'rondo show last --full',
+    ],
     load: async () => (await import('./verbs/show.js')).show,
   },
   {
@@ -123,9 +141,22 @@ export const verbs: readonly Verb[] = [
     group: DEFINITIONS_GROUP,
     arguments: '[files...]',
     description: 'Validate definitions without running them, and list turns in flight that a change would break.',
-    options: [JSON_FLAG],
+    options: [MODEL_FLAG, JSON_FLAG],
     examples: ['rondo check', 'rondo check loops/hello.json --json'],
     load: async () => (await import('./verbs/check.js')).check,
+  },
+  {
+    name: 'plan',
+    group: DEFINITIONS_GROUP,
+    arguments: '<command> <file>',
+    description: 'Convert a workflow or a definition between TOML and JSON, without a change: plan convert FILE.',
+    options: [
+      ['--to <format>', 'toml or json (default the other format)'],
+      ['--out <file>', 'the file to write, which must not exist (default stdout)'],
+      JSON_FLAG,
+    ],
+    examples: ['rondo plan convert loops/triage.toml', 'rondo plan convert triage.json --to toml --out triage.toml'],
+    load: async () => (await import('./verbs/plan.js')).plan,
   },
   {
     name: 'runs',

@@ -8,6 +8,7 @@ import type { BadFile, FoundDefinition } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
 import { ownProperty } from '../../base/own-property.js';
 import type { RegisteredLoop, Registry, RegistryOptions } from '../../loops/registry.js';
+import type { BackendRef } from '../../protocol/loop.js';
 import { trustPredicateOf } from '../authority.js';
 import { UsageError } from '../settings.js';
 import { loadToolImplementations, providerIdsOf, toolSchemesOf } from './adapters.js';
@@ -35,8 +36,18 @@ export async function emptyDefinitions(): Promise<Definitions> {
   return { registry: new Registry(), badFiles: [], skipped: [], warnings: [], loops: [] };
 }
 
+/** Options of {@link loadLoops}. */
+interface LoadLoopsOptions {
+  /** The model of all prompts of plans, and of prompts that name none: `PROVIDER` or `PROVIDER:MODEL`. */
+  readonly model?: string | undefined;
+}
+
 /** Loads the definitions of the project's directory, or of the given files and their directories. */
-export async function loadLoops(settings: ProjectSettings, files: readonly string[] = []): Promise<Definitions> {
+export async function loadLoops(
+  settings: ProjectSettings,
+  files: readonly string[] = [],
+  { model }: LoadLoopsOptions = {},
+): Promise<Definitions> {
   const [{ loadDefinitionFile, loadDefinitions }, { documentParser: parser }, { Registry }] = await Promise.all([
     import('../../adapters/files/load.js'),
     import('../../loops/plan/workflow-document.js'),
@@ -56,9 +67,10 @@ export async function loadLoops(settings: ProjectSettings, files: readonly strin
   const definitions = [...found, ...shipped];
   const registry = new Registry(
     await loadToolImplementations(settings, toolSchemesOf(definitions)),
-    await registryOptionsOf(settings),
+    await registryOptionsOf(settings, model),
   );
-  const { loops, badFiles: rejected, warnings } = await registerAll(registry, definitions);
+  const added = await registerAll(registry, definitions);
+  const { loops, badFiles: rejected, warnings } = await withoutInvalidPlans(registry, definitions, added);
   const badFiles = distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...rejected]);
   addFailures(registry, badFiles);
   // A file that the caller named has been imported.
@@ -66,18 +78,34 @@ export async function loadLoops(settings: ProjectSettings, files: readonly strin
   return { registry, loops, badFiles, skipped, warnings };
 }
 
-/** Returns the configured providers, verbs and default model. Throws a UsageError if the config names an unknown provider. */
-async function registryOptionsOf({ config }: ProjectSettings): Promise<RegistryOptions> {
+/**
+ * Returns the configured providers, verbs and models. Throws a UsageError if the config or the flag `--model` names an
+ * unknown provider.
+ */
+async function registryOptionsOf({ config }: ProjectSettings, model: string | undefined): Promise<RegistryOptions> {
   const providerIds = providerIdsOf(config);
   const verbs = Object.fromEntries(config.verbs);
-  if (config.model === undefined) return { providerIds, verbs };
+  const override = model === undefined ? undefined : await modelOf(model, providerIds, '--model');
+  const configured =
+    config.model === undefined ? undefined : await modelOf(config.model, providerIds, `${config.file}: model`);
+  const defaultModel = override ?? configured;
+  return {
+    providerIds,
+    verbs,
+    ...(defaultModel !== undefined && { defaultModel }),
+    ...(override !== undefined && { modelOverride: override }),
+  };
+}
+
+/** Parses the text of a model. Throws a UsageError, which begins with `where`, for an unknown provider. */
+async function modelOf(text: string, providerIds: readonly string[], where: string): Promise<BackendRef> {
   const [{ parseModelText }, { unknownProviderReason }] = await Promise.all([
     import('../../loops/model-ref.js'),
     import('../../loops/definition/backends.js'),
   ]);
-  const defaultModel = parseModelText(config.model) ?? { id: config.model };
-  if (providerIds.includes(defaultModel.id)) return { providerIds, defaultModel, verbs };
-  throw new UsageError(`${config.file}: model: ${unknownProviderReason(defaultModel.id, providerIds)}.`);
+  const model = parseModelText(text) ?? { id: text };
+  if (providerIds.includes(model.id)) return model;
+  throw new UsageError(`${where}: ${unknownProviderReason(model.id, providerIds)}.`);
 }
 
 /** Records the loops that could not be loaded in the registry, each with all problems of its file. */
@@ -123,6 +151,39 @@ async function registerAll(
     }
   }
   return { loops, badFiles, warnings };
+}
+
+/** Analyzes the plans among the registered loops, removes the invalid ones, and reports their problems. */
+async function withoutInvalidPlans(
+  registry: Registry,
+  definitions: readonly FoundDefinition[],
+  added: Omit<Definitions, 'registry' | 'skipped'>,
+): Promise<Omit<Definitions, 'registry' | 'skipped'>> {
+  const { loops, badFiles } = added;
+  if (!loops.some(({ registered }) => registered.definition.composite?.plan !== undefined)) return added;
+  const { analyzePlans } = await import('../../loops/plan/analysis/analyze.js');
+  const problems = analyzePlans(
+    loops.map(({ registered }) => registered),
+    registry,
+  );
+  if (problems.length === 0) return added;
+  const found: BadFile[] = [];
+  for (const { registered, issues } of problems) {
+    const { id, version } = registered.definition;
+    registry.remove(id, version);
+    const flaws = issues.map(({ path, reason }) => ({ path, reason }));
+    for (const { file } of loops.filter((loop) => loop.registered === registered)) {
+      const isDocument = definitions.some((item) => item.file === file && 'definition' in item);
+      const located = isDocument ? await locateInFile(file, flaws) : flaws.map((flaw) => ({ file, ...flaw }));
+      found.push(...located.map((item) => ({ ...item, loopId: id })));
+    }
+  }
+  const invalid = new Set(problems.map(({ registered }) => registered));
+  return {
+    ...added,
+    loops: loops.filter(({ registered }) => !invalid.has(registered)),
+    badFiles: [...badFiles, ...found],
+  };
 }
 
 function isSameVersion({ definition: a }: RegisteredLoop, { definition: b }: RegisteredLoop): boolean {

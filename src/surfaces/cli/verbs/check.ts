@@ -8,7 +8,7 @@ import { describeBadFile } from '../definitions.js';
 import { openHost } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
 import { type Colors, createColors, sanitizeText } from '../terminal-text.js';
-import { exitCodes, type VerbHandler } from '../verb.js';
+import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
 interface CheckedFile {
   readonly file: string;
@@ -37,10 +37,10 @@ interface AffectedTurn {
 }
 
 /** Handles `rondo check`. */
-export const check: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
+export const check: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   const settings = await loadSettings(settingsInput);
   const paths = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
-  const definitions = await loadLoops(settings, paths);
+  const definitions = await loadLoops(settings, paths, { model: textOption(options.model) });
   const files = checkedFilesOf(definitions, paths);
   const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
   const inFlight = await findInFlightTurns(settings, definitions, terminal);

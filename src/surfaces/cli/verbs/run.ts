@@ -16,7 +16,8 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   assertOptions(options);
   const settings = await loadSettings(settingsInput);
   const input = await readJsonInput('--input', textOption(options.input) ?? '{}', terminal);
-  const { wanted, definitions } = await findLoop(String(args[0]), textOption(options.version), settings);
+  const [version, model] = [textOption(options.version), textOption(options.model)];
+  const { wanted, definitions } = await findLoop(String(args[0]), version, settings, model);
   warnBadFiles(definitions.badFiles, terminal);
   warnIgnoredKeys(definitions.warnings, terminal);
   warnUntrustedEnvFile(settings, terminal);

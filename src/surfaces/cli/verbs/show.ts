@@ -17,16 +17,22 @@ export const show: VerbHandler = async (invocation) => {
   const { args, options, settingsInput, terminal, json } = invocation;
   const settings = await loadSettings(settingsInput);
   const reference = String(args[0]);
-  const { wanted, definitions } = await findLoop(reference, textOption(options.version), settings);
+  const [version, model] = [textOption(options.version), textOption(options.model)];
+  const { wanted, definitions } = await findLoop(reference, version, settings, model);
   const { registry, badFiles } = definitions;
   const registered = registry.find(wanted.id, wanted.version);
   if (registered === undefined) {
-    if (options.version === undefined && (await showTurn(reference, settings, invocation))) return exitCodes.ok;
+    const mayBeTurn = version === undefined && options.mermaid !== true;
+    if (mayBeTurn && (await showTurn(reference, settings, invocation))) return exitCodes.ok;
     warnBadFiles(badFiles, terminal);
     throw loopNotFoundError(reference, wanted, definitions);
   }
   const description = describeLoop(registered, registry);
-  if (json) await terminal.printJson(description);
+  if (options.mermaid === true) {
+    const { mermaidOf } = await import('../../../loops/plan/mermaid/mermaid.js');
+    const diagram = mermaidOf(registered.definition);
+    await (json ? terminal.printJson({ mermaid: diagram }) : terminal.print(diagram));
+  } else if (json) await terminal.printJson(description);
   else await terminal.print(renderLoop(description));
   warnIgnoredKeys(
     definitions.warnings.filter(({ file }) => file === registered.origin.file),

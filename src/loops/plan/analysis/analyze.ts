@@ -1,0 +1,67 @@
+/**
+ * Static analysis of registered plans. Definitions and texts are valid when a plan is registered; what a plan reads of
+ * other loops, and which plans call each other, is known only when all loops are. An issue makes a plan unusable.
+ */
+import { canonicalJson } from '../../../json/canonical.js';
+import type { Json } from '../../../protocol/json.js';
+import type { JsonSchema, LoopDef } from '../../../protocol/loop.js';
+import type { PlanSpec } from '../../../protocol/plan.js';
+import { type DefinitionIssue, DefinitionIssues } from '../../definition/shape.js';
+import type { RegisteredLoop, Registry } from '../../registry.js';
+import { placeholdersIn } from '../plan-placeholders.js';
+import { inferInputSchema } from '../workflow-document.js';
+import { CallAnalysis, type LoopReference } from './call-analysis.js';
+import { cyclesOf } from './cycles.js';
+import { resultSchema } from './readable-values.js';
+import { ReferenceCheck } from './references.js';
+import { StateAnalysis } from './state-analysis.js';
+import { StepAnalysis } from './step-analysis.js';
+
+/** A plan that cannot run, and why. The paths of its issues are JSON pointers in its definition. */
+export interface PlanProblems {
+  readonly registered: RegisteredLoop;
+  readonly issues: readonly DefinitionIssue[];
+}
+
+/** Analyzes the plans among these loops, and returns those with issues. The other loops are looked up in the registry. */
+export function analyzePlans(loops: readonly RegisteredLoop[], registry: Registry): readonly PlanProblems[] {
+  const plans = loops.filter(({ definition }) => definition.composite?.plan !== undefined);
+  const analyses = new Map(plans.map((registered) => [registered, analyzePlan(registered.definition, registry)]));
+  const references = new Map([...analyses].map(([registered, analysis]) => [registered, analysis.references]));
+  const cycles = cyclesOf(references, registry);
+  return plans.flatMap((registered) => {
+    const issues = [...(analyses.get(registered)?.issues ?? []), ...(cycles.get(registered) ?? [])];
+    return issues.length === 0 ? [] : [{ registered, issues }];
+  });
+}
+
+/** Returns the issues of one plan, and the loops that it refers to. */
+function analyzePlan(
+  definition: LoopDef,
+  registry: Registry,
+): { readonly issues: readonly DefinitionIssue[]; readonly references: readonly LoopReference[] } {
+  const spec = definition.composite?.plan as PlanSpec;
+  const issues = new DefinitionIssues();
+  const check = new ReferenceCheck(issues, placeholdersIn(spec).captured);
+  const calls = new CallAnalysis(
+    spec,
+    check,
+    (id, version) => registry.find(id, version)?.definition.outputSchema as JsonSchema | undefined,
+  );
+  const start = {
+    values: { input: inputTypes(definition, spec), result: resultSchema({ type: 'null' }) },
+    carried: {},
+  };
+  if (spec.states !== undefined)
+    new StateAnalysis(spec, calls, check, issues).checkAll('/composite/plan/states', start);
+  else if (spec.steps !== undefined)
+    new StepAnalysis(calls, check, issues).steps(spec.steps, '/composite/plan/steps', start);
+  return { issues: issues.list, references: calls.references };
+}
+
+/** Returns the schema of the input. One that was inferred from the placeholders does not list what mappings read. */
+function inputTypes({ inputSchema }: LoopDef, spec: PlanSpec): JsonSchema {
+  const inferred = inferInputSchema(spec);
+  const isInferred = canonicalJson(inferred) === canonicalJson(inputSchema as unknown as Json);
+  return isInferred ? { ...inferred, additionalProperties: true } : inputSchema;
+}

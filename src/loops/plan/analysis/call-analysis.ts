@@ -1,0 +1,159 @@
+/** Checks a step or state that is a call, and tells the schema of its output and the loops that it calls. */
+import type { JsonSchema } from '../../../protocol/loop.js';
+import type { PlanCallStep, PlanMapping, PlanRetry, PlanSpec } from '../../../protocol/plan.js';
+import { appendPointer, DefinitionIssues } from '../../definition/shape.js';
+import { compileAction } from '../placeholders.js';
+import { type PluginParameters, pluginParameters } from '../plan-inputs.js';
+import { boundLoop, shippedLoop } from '../verbs.js';
+import { ANY, ANY_RESULT, elements, type PlanTypes, resultSchema, withResult, withValues } from './readable-values.js';
+import { ReferenceCheck } from './references.js';
+
+/** A reference of a plan to a loop, and where it is. */
+export interface LoopReference {
+  readonly loopId: string;
+  readonly version: string | undefined;
+  /** A JSON pointer in the definition. */
+  readonly path: string;
+}
+
+/** Returns the output schema of a loop; undefined if it is not known. */
+export type OutputSchemaOf = (loopId: string, version: string | undefined) => JsonSchema | undefined;
+
+/** The members of a call that this analysis reads. */
+interface CallMembers {
+  readonly action?: string;
+  readonly loop?: string;
+  readonly workflow?: string;
+  readonly version?: string;
+  readonly input?: PlanMapping;
+  readonly prompt?: string;
+  readonly schema?: JsonSchema;
+  readonly retry?: PlanRetry;
+  readonly on_error?: unknown;
+  readonly capture?: string;
+}
+
+const TEXT: JsonSchema = { type: 'string' };
+
+/** Checks the calls of one plan. */
+export class CallAnalysis {
+  /** The loops that the checked calls refer to. */
+  readonly references: LoopReference[] = [];
+  private readonly spec: PlanSpec;
+  private readonly check: ReferenceCheck;
+  private readonly outputSchemaOf: OutputSchemaOf;
+
+  constructor(spec: PlanSpec, check: ReferenceCheck, outputSchemaOf: OutputSchemaOf) {
+    this.spec = spec;
+    this.check = check;
+    this.outputSchemaOf = outputSchemaOf;
+  }
+
+  /** Checks a call, and returns what can be read after it. */
+  call(step: PlanCallStep, path: string, types: PlanTypes): PlanTypes {
+    const { retry, on_error: onError, capture } = step as CallMembers;
+    const output =
+      'plugin' in step ? this.plugin(step as PluginParameters, path, types) : this.plain(step, path, types);
+    const isReplaced = this.fallback(retry, `${path}/retry/fallback`, types) || isValue(onError);
+    return withResult(types, resultSchema(isReplaced ? ANY : output), capture);
+  }
+
+  /** Returns the schema of the result of a call without checking it. */
+  resultOf(step: PlanCallStep, types: PlanTypes): JsonSchema {
+    const unchecked = new ReferenceCheck(new DefinitionIssues(), new Set());
+    const { values } = new CallAnalysis(this.spec, unchecked, this.outputSchemaOf).call(step, '', types);
+    return values.result ?? ANY_RESULT;
+  }
+
+  /** Checks an action, and returns the schema of its output. */
+  action(text: string, path: string, types: PlanTypes): JsonSchema {
+    this.check.text(text, path, types);
+    const [verb] = compileAction(text).words;
+    const loopId = verb === undefined ? undefined : (boundLoop(this.spec.verbs, verb.text) ?? shippedLoop(verb.text));
+    return loopId === undefined ? ANY : this.loop(loopId, undefined, path);
+  }
+
+  /** Checks a call that is no plugin, and returns the schema of its output. */
+  private plain(step: CallMembers, path: string, types: PlanTypes): JsonSchema {
+    const { action, loop, workflow, version, input, prompt, schema } = step;
+    if (action !== undefined) return this.action(action, `${path}/action`, types);
+    if (prompt !== undefined) {
+      this.check.text(prompt, `${path}/prompt`, types);
+      return schema ?? TEXT;
+    }
+    if (input !== undefined) this.check.mapping(input, `${path}/input`, types);
+    const [id, key] = loop === undefined ? [workflow, 'workflow'] : [loop, 'loop'];
+    return id === undefined ? ANY : this.loop(id, version, `${path}/${key}`);
+  }
+
+  private loop(loopId: string, version: string | undefined, path: string): JsonSchema {
+    this.references.push({ loopId, version, path });
+    return this.outputSchemaOf(loopId, version) ?? ANY;
+  }
+
+  /** Checks a fallback. Returns true if its value may replace the output. */
+  private fallback(retry: PlanRetry | undefined, path: string, types: PlanTypes): boolean {
+    const fallback = retry?.fallback;
+    if (typeof fallback !== 'object') return false;
+    if ('loop' in fallback) {
+      if (fallback.input !== undefined) this.check.mapping(fallback.input, `${path}/input`, types);
+      this.loop(fallback.loop, undefined, `${path}/loop`);
+    }
+    return true;
+  }
+
+  private plugin(step: PluginParameters, path: string, types: PlanTypes): JsonSchema {
+    const parameters = pluginParameters(step);
+    switch (step.plugin) {
+      case 'for-each':
+      case 'fanout':
+        return this.eachItem(parameters, path, types);
+      case 'condition':
+        this.check.condition(String(parameters.test), `${path}/test`, types);
+        return { type: 'object', properties: { ok: { type: 'boolean' } } };
+      case 'llm-decide':
+        if (typeof parameters.prompt === 'string') this.check.text(parameters.prompt, `${path}/prompt`, types);
+        return TEXT;
+      case 'transform': {
+        const { path: _path, ...texts } = parameters;
+        this.parameters(texts, path, types);
+        return parameters.format === undefined ? ANY : TEXT;
+      }
+      case 'capture': {
+        const { value = '$.result.output' } = parameters;
+        this.parameters({ value }, path, types);
+        return typeof value === 'string' && value.startsWith('$') ? this.check.schemaOf(value, types) : ANY;
+      }
+      default:
+        this.parameters(parameters, path, types);
+        return this.loop(step.plugin, undefined, `${path}/plugin`);
+    }
+  }
+
+  /** A text that starts with $ is a path; any other has placeholders. */
+  private parameters(parameters: { readonly [name: string]: unknown }, path: string, types: PlanTypes): void {
+    for (const [name, value] of Object.entries(parameters)) {
+      if (typeof value !== 'string') continue;
+      const at = appendPointer(path, name);
+      if (value.startsWith('$')) this.check.mapping(value, at, types);
+      else this.check.text(value, at, types);
+    }
+  }
+
+  private eachItem(parameters: { readonly [name: string]: unknown }, path: string, types: PlanTypes): JsonSchema {
+    const { source, items, ...body } = parameters;
+    let list: JsonSchema = ANY;
+    if (typeof source === 'string') list = this.loop(source, undefined, `${path}/source`);
+    else if (typeof items === 'string') {
+      this.check.mapping(items, `${path}/items`, types);
+      list = this.check.schemaOf(items, types);
+    }
+    const inner = withValues(types, { item: elements(list), index: { type: 'integer' } });
+    const output = this.plain(body as CallMembers, path, inner);
+    return { type: 'array', items: output as never };
+  }
+}
+
+function isValue(onError: unknown): boolean {
+  return typeof onError === 'object' && onError !== null && 'value' in onError;
+}

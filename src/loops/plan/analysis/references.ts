@@ -1,0 +1,117 @@
+/** Checks what the texts of a plan refer to: mappings, placeholders and conditions, against the values in reach. */
+import { checkMemberPath } from '../../../json/cel/check.js';
+import { compileJsonPath } from '../../../json/path.js';
+import type { JsonSchema } from '../../../protocol/loop.js';
+import type { PlanMapping } from '../../../protocol/plan.js';
+import { appendPointer, type DefinitionIssues } from '../../definition/shape.js';
+import { compileCondition } from '../condition.js';
+import { compileText } from '../placeholders.js';
+import { onCondition, type PlanTypes, type Schemas, schemaAt } from './readable-values.js';
+
+/** The names that exist only inside of certain blocks, and which. */
+const BLOCK_NAMES: { readonly [name: string]: string } = {
+  item: 'each and fanout',
+  index: 'each and fanout',
+  iteration: 'repeat',
+};
+const OPTIONAL = 'optional:';
+const describeMissing = (variable: string): string => (variable === 'input' ? 'is not declared' : 'is not produced');
+
+/** Checks the references of one plan, and adds an issue for each that cannot be resolved. */
+export class ReferenceCheck {
+  private readonly issues: DefinitionIssues;
+  /** The names that any step of the plan captures. */
+  private readonly captured: ReadonlySet<string>;
+
+  constructor(issues: DefinitionIssues, captured: ReadonlySet<string>) {
+    this.issues = issues;
+    this.captured = captured;
+  }
+
+  /** Checks a mapping: one path, or one for each member. */
+  mapping(mapping: PlanMapping, path: string, types: PlanTypes): void {
+    if (typeof mapping === 'string') this.mappedValue(mapping, path, types);
+    else
+      for (const [member, text] of Object.entries(mapping)) this.mappedValue(text, appendPointer(path, member), types);
+  }
+
+  /** Returns the schema of the value that a path selects. */
+  schemaOf(mapping: string, types: PlanTypes): JsonSchema {
+    return mapping.startsWith('$') ? schemaAt(types.values, segmentsOf(mapping)) : {};
+  }
+
+  /** Checks the placeholders of a text. */
+  text(text: string, path: string, types: PlanTypes): void {
+    for (const placeholder of compileText(text).placeholders) {
+      const reason = this.placeholderReason(placeholder, types.values);
+      if (reason !== undefined) this.issues.add(path, `the placeholder {${placeholder}} has no value: ${reason}`);
+    }
+  }
+
+  /** Checks a condition. In a repetition it may read what an earlier repetition captured. */
+  condition(text: string, path: string, types: PlanTypes): void {
+    const condition = compileCondition(text, path);
+    const readable = onCondition(types);
+    if (condition.file !== undefined) {
+      this.text(condition.file, path, readable);
+      return;
+    }
+    const unreadable = condition.names.find((name) => !Object.hasOwn(readable.values, name) && this.isKnown(name));
+    const reason = unreadable === undefined ? condition.check(readable.values) : this.unreadableReason(unreadable);
+    if (reason !== undefined) this.issues.add(path, `the condition cannot hold: ${reason}`);
+  }
+
+  private mappedValue(text: string, path: string, { values, carried }: PlanTypes): void {
+    if (text.startsWith('literal:')) return;
+    const isOptional = text.startsWith(OPTIONAL);
+    const names = namesIn(segmentsOf(isOptional ? text.slice(OPTIONAL.length) : text));
+    const [first] = names;
+    if (first === undefined) return;
+    const readable = isOptional ? { ...carried, ...values } : values;
+    if (isOptional && (Object.hasOwn(readable, first) || this.captured.has(first))) return;
+    const reason = this.pathReason(names, readable);
+    if (reason !== undefined) this.issues.add(path, `${text} matches nothing: ${reason}`);
+  }
+
+  private placeholderReason(placeholder: string, values: Schemas): string | undefined {
+    const [first = '', ...members] = placeholder.split('.');
+    if (first === 'context') return undefined;
+    if (Object.hasOwn(BLOCK_NAMES, first)) return this.pathReason([first, ...members], values);
+    if (first !== 'input' && Object.hasOwn(values, first))
+      return this.pathReason([first, 'output', ...members], values);
+    const reason = this.pathReason(['input', first, ...members], values);
+    return this.captured.has(first) && !declares(values.input, first) ? this.unreadableReason(first) : reason;
+  }
+
+  private pathReason(names: readonly string[], values: Schemas): string | undefined {
+    const [first = ''] = names;
+    if (!Object.hasOwn(values, first) && this.isKnown(first)) return this.unreadableReason(first);
+    return checkMemberPath(names, values, describeMissing);
+  }
+
+  private isKnown(name: string): boolean {
+    return this.captured.has(name) || Object.hasOwn(BLOCK_NAMES, name);
+  }
+
+  private unreadableReason(name: string): string {
+    const blocks = BLOCK_NAMES[name];
+    return blocks === undefined
+      ? `${name} is not readable here: no earlier step captures it, or the scope of that step has ended`
+      : `${name} is not readable here: it exists only inside of ${blocks}`;
+  }
+}
+
+function segmentsOf(path: string): readonly (string | number | undefined)[] {
+  return compileJsonPath(path, '').leadingSegments ?? [];
+}
+
+/** Returns the names at the start of a path, up to the first index or wildcard. */
+function namesIn(segments: readonly (string | number | undefined)[]): readonly string[] {
+  const end = segments.findIndex((segment) => typeof segment !== 'string');
+  return (end === -1 ? segments : segments.slice(0, end)) as readonly string[];
+}
+
+function declares(schema: JsonSchema | undefined, name: string): boolean {
+  const { properties } = (schema ?? {}) as { readonly properties?: object };
+  return properties !== undefined && Object.hasOwn(properties, name);
+}

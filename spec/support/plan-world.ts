@@ -7,6 +7,7 @@ import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
 import { Fault, LoopError } from '../../src/base/errors.js';
 import { Host } from '../../src/host/host.js';
+import { expandLeaves } from '../../src/journal/leaf-entries.js';
 import type { Store } from '../../src/journal/store.js';
 import { canonicalJson } from '../../src/json/canonical.js';
 import { Registry } from '../../src/loops/registry.js';
@@ -247,7 +248,7 @@ export class PlanWorld {
 
   async entries(): Promise<readonly Entry[]> {
     const all: Entry[] = [];
-    for await (const entries of this.inner.journal.read(SESSION, 0)) all.push(...entries);
+    for await (const entries of this.inner.journal.read(SESSION, 0)) all.push(...expandLeaves(entries));
     return all;
   }
 

@@ -125,11 +125,12 @@ export const anySchema = checkThat(
   (value) => typeof value === 'boolean' || isObject(value),
 );
 
-/** Returns a check with a further condition on an object; `reason` is the issue if it does not hold. */
+/** Returns a check with a further condition on an object without other issues; `reason` is the issue if it fails. */
 function andThat(check: DefinitionCheck, reason: string, holds: (value: JsonObject) => boolean): DefinitionCheck {
   return withSchema(check.schema, (value, at, issues) => {
+    const { count: issueCount } = issues;
     check(value, at, issues);
-    if (isObject(value) && !holds(value)) issues.add(at, reason);
+    if (issues.count === issueCount && isObject(value) && !holds(value)) issues.add(at, reason);
   });
 }
 

@@ -15,9 +15,18 @@ import { type NewEntry, newCompletedEntry, newEffectEntry, newReturnedEntry } fr
 /** The member of the effect's result that is the output of the call; true if the result itself is the output. */
 export type EndsEffect = true | string;
 
+// The kernel, the state of the session and the views ask for the same key one after another. Each new string would be
+// hashed again.
+let lastCallKey = '';
+let lastEffectKey = '/0';
+
 /** Returns the key of the effect of a leaf call. */
 export function leafEffectKey(key: string): string {
-  return `${key}/0`;
+  if (key !== lastCallKey) {
+    lastCallKey = key;
+    lastEffectKey = `${key}/0`;
+  }
+  return lastEffectKey;
 }
 
 /**

@@ -15,7 +15,7 @@ import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { LeafCall, leafEffectOf, runLeaf } from './leaf.js';
+import { LeafCall, leafEffectOf } from './leaf.js';
 import type { Step } from './run.js';
 import type { KernelScope } from './scope.js';
 
@@ -38,7 +38,14 @@ export async function runCall<I>(scope: KernelScope, loop: Loop<I>, input: I, ca
       return value;
     }
     if (loop.leaf !== undefined && value instanceof LeafCall) {
-      const output = await runLeaf(scope, loop, value);
+      try {
+        await value.perform(scope, loop);
+      } catch (thrown) {
+        // A lifetime that ends after the call has ended does not change the outcome that is recorded.
+        // guard: recorded-end-of-leaf-kept
+        if (value.finish === undefined) throw thrown;
+      }
+      const output = run.isOver || value.finish === undefined ? await neverSettles() : value.finish();
       caller?.endStep();
       return output;
     }

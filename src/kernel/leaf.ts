@@ -4,7 +4,6 @@
  * that was interrupted runs its body, which finds the intent as its recorded step 0.
  */
 
-import { neverSettles } from '../base/microtasks.js';
 import { leafEffectKey, newLeafEnd, outputIn } from '../journal/leaf-entries.js';
 import { assertEffect, type NewEntry } from '../journal/new-entry.js';
 import { cloneJson, copyAsJson, jsonEquals, lastCopyBytes } from '../json/value.js';
@@ -19,10 +18,27 @@ export class LeafCall {
   readonly effect: Effect;
   /** The recorded input of the call and of its effect. */
   readonly input: Json | undefined;
+  /** Returns the output of the call, or throws its error; undefined until the end of its effect is recorded. */
+  finish: (() => unknown) | undefined;
 
   constructor(effect: Effect, input: Json | undefined) {
     this.effect = effect;
     this.input = input;
+  }
+
+  /** Performs the effect. Rejects if the lifetime ends first. */
+  perform(scope: KernelScope, loop: LoopHeader): Promise<unknown> {
+    const { run, lifetime, depth } = scope;
+    const effectKey = leafEffectKey(scope.key);
+    const recordEnd = (_: unknown, end: NewEntry, cause?: unknown): unknown => {
+      // guard: late-end-of-leaf-recorded-as-effect
+      if (run.isOver || lifetime.reason !== undefined) return recordAttemptEnd(run, end, cause);
+      this.finish = endLeaf(scope, loop, end, cause);
+      return undefined;
+    };
+    scope.beginLeaf();
+    const step = { run, key: effectKey, lifetime, recorded: undefined, depth };
+    return performAttempt(step, this.effect, { input: this.input, effectKey, isNewIntent: true, recordEnd });
   }
 }
 
@@ -48,29 +64,6 @@ export function leafEffectOf(scope: KernelScope, loop: LoopHeader, input: unknow
   } catch {
     return undefined;
   }
-}
-
-/** Performs the effect of a leaf call. Returns the output of the call, or throws its error. */
-export async function runLeaf(scope: KernelScope, loop: LoopHeader, { effect, input }: LeafCall): Promise<unknown> {
-  const { run, lifetime, depth } = scope;
-  const effectKey = leafEffectKey(scope.key);
-  let finish: (() => unknown) | undefined;
-  const recordEnd = (_: unknown, end: NewEntry, cause?: unknown): unknown => {
-    // guard: late-end-of-leaf-recorded-as-effect
-    if (run.isOver || lifetime.reason !== undefined) return recordAttemptEnd(run, end, cause);
-    finish = endLeaf(scope, loop, end, cause);
-    return undefined;
-  };
-  scope.beginLeaf();
-  const step = { run, key: effectKey, lifetime, recorded: undefined, depth };
-  try {
-    await performAttempt(step, effect, { input, effectKey, isNewIntent: true, recordEnd });
-  } catch (thrown) {
-    // A lifetime that ends after the call has ended does not change the outcome that is recorded.
-    // guard: recorded-end-of-leaf-kept
-    if (finish === undefined) throw thrown;
-  }
-  return run.isOver || finish === undefined ? neverSettles() : finish();
 }
 
 /**

@@ -2,7 +2,7 @@
  * Counts the recorded answers per model. A scripted model, which gives prepared answers in order, uses the count to
  * continue after a restart.
  */
-import { expandLeaf } from '../journal/leaf-entries.js';
+import { leafEffectKey } from '../journal/leaf-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import { withoutRetrySuffix } from './turns.js';
 
@@ -19,16 +19,15 @@ export class ModelAnswerCounter {
 
   /** Applies the next entry. */
   apply(entry: Entry): void {
-    const parts = expandLeaf(entry);
-    if (parts === undefined) this.applyEntry(entry);
-    else for (const part of parts) this.applyEntry(part);
-  }
-
-  private applyEntry(entry: Entry): void {
     const { type, key } = entry;
-    if (type === 'effect.requested' && entry.kind === 'model') this.trackRequest(withoutRetrySuffix(key), entry);
-    else if (this.pendingRequests !== undefined && (type === 'effect.returned' || type === 'effect.failed'))
-      this.countAnswer(key);
+    // The parts of a leaf call, without creating them: every entry of a turn with an agent is applied.
+    if (type === 'call.started') {
+      if (entry.kind === 'model') this.trackRequest(leafEffectKey(key), entry, entry.effectName ?? entry.name);
+    } else if (type === 'effect.requested') {
+      if (entry.kind === 'model') this.trackRequest(withoutRetrySuffix(key), entry, entry.name);
+    } else if (this.pendingRequests === undefined) return;
+    else if (entry.endsEffect !== undefined) this.countAnswer(leafEffectKey(key));
+    else if (type === 'effect.returned' || type === 'effect.failed') this.countAnswer(key);
   }
 
   /** Returns the number of recorded answers of a model. */
@@ -36,7 +35,7 @@ export class ModelAnswerCounter {
     return this.counters?.get(providerId)?.get(model)?.count ?? 0;
   }
 
-  private trackRequest(key: string, { name = '', value }: Entry): void {
+  private trackRequest(key: string, { value }: Entry, name = ''): void {
     this.pendingRequests ??= new Map();
     this.pendingRequests.set(
       key,

@@ -10,7 +10,6 @@ import type { Validator } from '../../json/schema.js';
 import type { Effect, Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
-import { ROUND_BEGUN } from '../../views/history.js';
 import {
   assistantMessage,
   parseArgumentsOrText,
@@ -54,6 +53,12 @@ const DEFAULT_MAX_ROUNDS = 20;
 const DEFAULT_TOOL_TIMEOUT_MS = 600_000;
 /** Type of the record with the number of pending messages, written when the agent of the root call has an answer. */
 const INBOX_READ_TYPE = 'rondo.inbox.read';
+
+/**
+ * The fact that a round begins: its zero-based number, the time, and the number of `steer` messages in the inbox. A type,
+ * because an interface is not JSON.
+ */
+export type BegunRound = { readonly round: number; readonly at: number; readonly steer: number };
 
 /** The deadline of an agent. */
 interface Deadline {
@@ -115,14 +120,19 @@ export class AgentRun {
     this.deadline?.period.stop(false);
   }
 
+  /** Returns the fact that a round begins. */
+  newRound(): BegunRound {
+    const { round, turnContext, isRoot } = this;
+    this.isNewCall = round === 0;
+    return { round, at: this.now(), steer: isRoot ? turnContext.inboxCounts().steer : 0 };
+  }
+
   /** Begins a round: receives messages, and checks the limits. */
-  begin(next: number): NextIndex {
+  begin({ at, steer }: BegunRound, next: number): NextIndex {
     const round = this.round++;
-    return this.recordRound(round).then(({ at, steer }) => {
-      if (round === 0) this.addRestrictions(at);
-      if (steer > 0) return this.receiveMessages('steer', steer).then(() => this.checkLimits(at, next));
-      return this.checkLimits(at, next);
-    });
+    if (round === 0) this.addRestrictions(at);
+    if (steer > 0) return this.receiveMessages('steer', steer).then(() => this.checkLimits(at, next));
+    return this.checkLimits(at, next);
   }
 
   private checkLimits(at: number, next: number): number {
@@ -147,18 +157,9 @@ export class AgentRun {
         this.output = output;
         return next;
       });
-    return runToolCalls(this.scope, toolCalls, args, this.toolAgentOptions(reply)).then((outcomes) => {
+    return runToolCalls(this.scope, toolCalls, args, this.toolRunOptions(reply), (outcomes) => {
       this.output = this.addToolResults(toolCalls, outcomes);
       return next;
-    });
-  }
-
-  /** Records the beginning of a round, with the time and the number of `steer` messages in the inbox. */
-  private recordRound(round: number): Promise<{ at: number; steer: number }> {
-    const { turnContext, isRoot } = this;
-    return this.scope.record(ROUND_BEGUN, () => {
-      this.isNewCall = round === 0;
-      return { round, at: this.now(), steer: isRoot ? turnContext.inboxCounts().steer : 0 };
     });
   }
 
@@ -266,7 +267,7 @@ export class AgentRun {
   }
 
   /** Returns the options for the tool calls of a reply. The calls of a truncated reply are refused. */
-  private toolAgentOptions({ finish }: ModelReply): ToolRunOptions {
+  private toolRunOptions({ finish }: ModelReply): ToolRunOptions {
     const { toolTable, turnContext } = this;
     const isTruncated = finish === 'length' || finish === 'content-filter';
     const { toolTimeoutMs = DEFAULT_TOOL_TIMEOUT_MS } = this.options.spec;

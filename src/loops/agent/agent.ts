@@ -7,12 +7,13 @@ import { LoopError } from '../../base/errors.js';
 import { digestOfText } from '../../journal/record.js';
 import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
+import { ROUND_BEGUN } from '../../views/history.js';
 import { appendPointer } from '../definition/shape.js';
 import { failedDefinitionError } from '../failed-definition.js';
 import type { ModelReply } from '../model.js';
 import { type Program, runProgram } from '../plan/driver.js';
 import { repeatUntil } from '../plan/repeat-until.js';
-import { type AgentOptions, AgentRun } from './agent-run.js';
+import { type AgentOptions, AgentRun, type BegunRound } from './agent-run.js';
 import { type LinkedTool, ToolTable } from './tools.js';
 
 /** The options of `agentBody`. */
@@ -23,7 +24,12 @@ interface AgentBodyOptions extends Omit<AgentOptions, 'systemDigest'> {
 
 const AGENT_PROGRAM: Program<AgentRun> = repeatUntil<AgentRun>(
   [
-    { kind: 'step', run: (run) => run.begin(1) },
+    {
+      kind: 'record',
+      type: ROUND_BEGUN,
+      make: (run) => run.newRound(),
+      accept: (run, _scope, fact) => run.begin(fact as unknown as BegunRound, 1),
+    },
     {
       kind: 'call',
       loopOf: (run) => run.modelLoop as Loop,

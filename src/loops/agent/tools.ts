@@ -95,21 +95,22 @@ export interface ToolRunOptions {
 }
 
 /**
- * Runs the tool calls of one reply concurrently and returns their outcomes in the order of the calls. A single call is
- * a step of the agent itself; several are branches of a group.
+ * Runs the tool calls of one reply concurrently, and returns what `onEnded` returns for their outcomes, which have the
+ * order of the calls. A single call is a step of the agent itself; several are branches of a group.
  */
-export function runToolCalls(
+export function runToolCalls<T>(
   scope: Scope,
   calls: readonly RecordedToolCall[],
   args: readonly Json[],
   options: ToolRunOptions,
-): Promise<readonly ToolCallOutcome[]> {
+  onEnded: (outcomes: readonly ToolCallOutcome[]) => T,
+): Promise<T> {
   const [only] = calls;
   if (only !== undefined && calls.length === 1)
-    return runToolCall(scope, only, args[0] ?? null, options).then((outcome) => [outcome]);
-  return scope.all(
-    calls.map((call, index) => (branch: Scope) => runToolCall(branch, call, args[index] ?? null, options)),
-  );
+    return runToolCall(scope, only, args[0] ?? null, options).then((outcome) => onEnded([outcome]));
+  return scope
+    .all(calls.map((call, index) => (branch: Scope) => runToolCall(branch, call, args[index] ?? null, options)))
+    .then(onEnded);
 }
 
 function runToolCall(

@@ -9,12 +9,12 @@ import type { JsonSchema } from '../../protocol/loop.js';
 import type { PlanCallBase, PlanCallStep, PlanCondition, PlanRetry, PlanSpec, PlanStep } from '../../protocol/plan.js';
 import { compileMapping } from '../mapping.js';
 import { type Chooser, compileChooser } from './chooser.js';
-import type { Instruction, NextIndex, Program } from './driver.js';
+import type { NextIndex, Program } from './driver.js';
 import { fanOutStep } from './fan-out.js';
 import { type CompiledFallback, endsPlan, type Label, type PlanCallee, planCall } from './plan-call.js';
 import { type BuildInput, type CallKind, callKindOf, type SingleCallKind, stepNameOf } from './plan-inputs.js';
 import { failed, type PlanRun, type PlanRunOptions, succeeded } from './plan-run.js';
-import { withRecovery } from './recovery.js';
+import { type PlanInstruction, withRecovery } from './recovery.js';
 import { waitStep } from './wait-step.js';
 
 /** A prompt of a plan, which becomes a loop of its own. */
@@ -65,7 +65,7 @@ export function compileStepList(
 
 /** Emits the instructions of one program. */
 export class PlanCompiler {
-  readonly program: Instruction<PlanRun>[] = [];
+  readonly program: PlanInstruction[] = [];
   private readonly shared: SharedState;
   /** The retries of the enclosing scope. */
   private retry: PlanRetry | undefined;
@@ -255,7 +255,7 @@ export class PlanCompiler {
       return target.index;
     };
     for (let index = from; index < to; index++)
-      this.program[index] = withRecovery(this.program[index] as Instruction<PlanRun>, recover);
+      this.program[index] = withRecovery(this.program[index] as PlanInstruction, recover);
   }
 
   private blockBody(step: Extract<PlanStep, { type: string }>, path: string, name: string): void {

@@ -4,6 +4,7 @@
  * that an instruction does goes through the scope, so a replay takes the same path.
  */
 import type { Loop, Scope } from '../../protocol/body.js';
+import type { Json } from '../../protocol/json.js';
 
 /** The index of the next instruction. The length of the program, or any larger number, ends it. */
 export type NextIndex = number | Promise<number>;
@@ -21,6 +22,17 @@ export interface CallInstruction<S> {
   fail(state: S, scope: Scope, thrown: unknown, hasStarted: boolean): NextIndex;
 }
 
+/** A record: a fact that is made once. */
+export interface RecordInstruction<S> {
+  readonly kind: 'record';
+  /** The type of the entry. */
+  readonly type: string;
+  /** Returns the fact. Not called for a fact that is recorded already. */
+  make(state: S): Json;
+  /** Stores the recorded fact. */
+  accept(state: S, scope: Scope, fact: Json): NextIndex;
+}
+
 /** Anything else: a jump, a choice, a wait or a group of concurrent programs. */
 export interface StepInstruction<S> {
   readonly kind: 'step';
@@ -28,7 +40,7 @@ export interface StepInstruction<S> {
 }
 
 /** One instruction of a program. */
-export type Instruction<S> = CallInstruction<S> | StepInstruction<S>;
+export type Instruction<S> = CallInstruction<S> | RecordInstruction<S> | StepInstruction<S>;
 
 /** The compiled form of a body. */
 export type Program<S> = readonly Instruction<S>[];
@@ -39,7 +51,10 @@ export async function runProgram<S>(program: Program<S>, state: S, scope: Scope)
     const instruction = program[index] as Instruction<S>;
     let next: NextIndex;
     if (instruction.kind === 'step') next = instruction.run(state, scope);
-    else {
+    else if (instruction.kind === 'record') {
+      const fact = await scope.record(instruction.type, () => instruction.make(state));
+      next = instruction.accept(state, scope, fact);
+    } else {
       let hasStarted = false;
       let output: unknown;
       let failure: { readonly thrown: unknown } | undefined;

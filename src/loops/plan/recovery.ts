@@ -1,13 +1,16 @@
 /** The `on_error` of blocks: errors of the instructions inside continue elsewhere. */
 import type { Scope } from '../../protocol/body.js';
-import type { Instruction } from './driver.js';
+import type { CallInstruction, StepInstruction } from './driver.js';
 import type { PlanRun } from './plan-run.js';
+
+/** An instruction of a plan. */
+export type PlanInstruction = CallInstruction<PlanRun> | StepInstruction<PlanRun>;
 
 /** Returns an instruction whose errors continue elsewhere. */
 export function withRecovery(
-  instruction: Instruction<PlanRun>,
+  instruction: PlanInstruction,
   recover: (run: PlanRun, scope: Scope, thrown: unknown) => number,
-): Instruction<PlanRun> {
+): PlanInstruction {
   if (instruction.kind === 'call') {
     const { loopOf, inputOf, complete, fail } = instruction;
     return {

@@ -233,7 +233,7 @@ export class PlanWorld {
       if (kind === 'timer' || (kind === 'signal' && name.startsWith('late-'))) continue;
       isSettled = true;
       if (kind === 'signal') await host.signal({ turnId, name, id: `${name} ${key}`, payload: 'arrived' });
-      else if (kind === 'approval') await host.answer({ id, approved: true, by: 'ada' });
+      else if (kind === 'approval') await host.answer({ id, approved: numberOf(key) % 3 > 0, by: 'ada' });
       else await this.resolve(host, key, input);
     }
     const timers = pending.flatMap(({ until }) => (until === undefined ? [] : [Date.parse(until)]));

@@ -56,7 +56,7 @@ verifies(
   async () => {
     const statuses = new Map<string, number>();
     for (let seed = FIRST_SEED; seed < FIRST_SEED + PLANS; seed++) await assertSameCourse(seed, statuses);
-    expect(statuses.get('ok') ?? 0, 'too few plans succeed').toBeGreaterThan(PLANS / 4);
+    expect(statuses.get('ok') ?? 0, 'too few plans succeed').toBeGreaterThanOrEqual(Math.floor(PLANS / 4));
   },
   580_000,
 );

@@ -76,9 +76,9 @@ async function benchHeapOfPlans(): Promise<void> {
   };
   // The input has 9,000 more items.
   const repeated = await growthOf((steps) => repeatPlan(steps, 'probe'));
-  atMost('heap in repetition 10,000 against 1,000', repeated, 1024, 'KiB more');
+  atMost('heap in repetition 10,000 against 1,000', repeated, 256, 'KiB more');
   const items = await growthOf(() => eachPlan('probe'));
-  atMost('heap at item 10,000 against 1,000', items, 1024, 'KiB more');
+  atMost('heap at item 10,000 against 1,000', items, 256, 'KiB more');
 }
 
 /** Measures how long it takes to load and register workflow files. */

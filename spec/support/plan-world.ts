@@ -180,6 +180,7 @@ export class PlanWorld {
   private readonly clock = new ManualClock(1_000_000);
   private readonly plan: RandomPlan;
   private hostCount = 0;
+  private signalCount = 0;
 
   constructor(plan: RandomPlan) {
     this.plan = plan;
@@ -232,7 +233,9 @@ export class PlanWorld {
     for (const { kind, key, name = '', id = '', input = null } of pending) {
       if (kind === 'timer' || (kind === 'signal' && name.startsWith('late-'))) continue;
       isSettled = true;
-      if (kind === 'signal') await host.signal({ turnId, name, id: `${name} ${key}`, payload: 'arrived' });
+      this.signalCount += 1;
+      // A new id each time: after a crash, another branch may have received the signal that was meant for this one.
+      if (kind === 'signal') await host.signal({ turnId, name, id: `signal ${this.signalCount}`, payload: 'arrived' });
       else if (kind === 'approval') await host.answer({ id, approved: numberOf(key) % 3 > 0, by: 'ada' });
       else await this.resolve(host, key, input);
     }

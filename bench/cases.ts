@@ -89,8 +89,19 @@ export const turnCases = {
   'registration of 1,000': bare(1_000, registrations(1_000)),
 } as const satisfies Record<string, Make>;
 
+/** The cases of plans. */
+export const planCases = {
+  'code of 1,000, trace kept': bare(1_000, turns('code', 1_000, 'kept')),
+  'composite of 1,000, trace kept': bare(1_000, turns('chain', 1_000, 'kept')),
+  'plan of 1,000, trace kept': bare(1_000, turns('plan', 1_000, 'kept')),
+  'repeat of 1,000, trace kept': bare(1_000, turns('repeat', 1_000, 'kept')),
+  'repeat of 10,000, trace kept': bare(10_000, turns('repeat', 10_000, 'kept')),
+  'each of 1,000, trace kept': bare(1_000, turns('each', 1_000, 'kept')),
+  'each of 10,000, trace kept': bare(10_000, turns('each', 10_000, 'kept')),
+} as const satisfies Record<string, Make>;
+
 /** All cases. */
-export const cases = { ...callCases, ...turnCases };
+export const cases = { ...callCases, ...turnCases, ...planCases };
 
 /** Returns the Node flags of a case. `roomy`: the young generation is larger than a run, so that V8 promotes nothing. */
 export function flagsOf(name: string): readonly string[] {

@@ -24,6 +24,31 @@ function document(id: string, more: { readonly [key: string]: Json }): Json {
   return { id, name: id, version: '1.0.0', inputSchema: schema, outputSchema: schema, ...more } as Json;
 }
 
+const planDocument = (id: string, steps: readonly Json[]): Json =>
+  document(id, { inputSchema: true, kind: 'composite', composite: { plan: { steps } } });
+
+/** A plan of `steps` steps, each with the output of the previous one as input. */
+function plan(steps: number): Json {
+  const first = { loop: 'increment', input: { n: '$.input.n' } };
+  const next = { loop: 'increment', input: { n: '$.result.output.n' } };
+  return planDocument('plan', [first, ...Array.from({ length: steps - 1 }, () => next)]);
+}
+
+/** A plan that repeats a step. `loop` is the loop that it calls with the number of the repetition. */
+export function repeatPlan(max: number, loop = 'increment'): Json {
+  return planDocument('repeat', [{ type: 'repeat', repeat: { steps: [{ loop, input: { n: '$.iteration' } }], max } }]);
+}
+
+/** A plan with a step for each item of its input. */
+export function eachPlan(loop = 'increment'): Json {
+  return planDocument('each', [
+    { type: 'each', each: { items: '$.input.items', steps: [{ loop, input: { n: '$.item' } }] } },
+  ]);
+}
+
+/** Returns the input of a plan with this many items. */
+export const itemsInput = (count: number): Json => ({ n: 0, items: Array.from({ length: count }, (_, n) => n) });
+
 const inCode = (steps: number) =>
   defineLoop({
     id: 'in-code',
@@ -56,6 +81,9 @@ const loops = {
   code: (steps: number): unknown => inCode(steps),
   nested: (): unknown => nested,
   wide: (branches: number): unknown => sideBySide(branches),
+  plan: (steps: number): unknown => plan(steps),
+  repeat: (steps: number): unknown => repeatPlan(steps),
+  each: (): unknown => eachPlan(),
 } as const;
 
 /** Returns a function that runs such a loop in a new session and, with 'read', reads its trace. */
@@ -63,7 +91,7 @@ export function turns(kind: keyof typeof loops, size: number, trace: 'kept' | 'r
   const registry = new Registry();
   registry.add(increment);
   const { definition } = registry.add(loops[kind](size));
-  const input = { n: kind === 'nested' ? size - 1 : 0 };
+  const input = kind === 'each' ? itemsInput(size) : { n: kind === 'nested' ? size - 1 : 0 };
   return async () => {
     const host = new Host({ store: memoryStore(), clock: systemClock, ids: systemIds, registry });
     const result = await host.run({ loop: definition.id, input });

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { benchAgents } from './agents.js';
 import { benchCalls } from './calls.js';
 import { benchDurable, benchHeap } from './durable.js';
+import { benchPlans } from './plans.js';
 import { benchReplay } from './replay.js';
 import { benchShared } from './shared.js';
 import { benchStart } from './start.js';
@@ -16,6 +17,7 @@ import { benchTurns } from './turns.js';
 const sections: { readonly [name: string]: () => Promise<void> } = {
   calls: benchCalls,
   turns: benchTurns,
+  plans: benchPlans,
   agents: benchAgents,
   replay: benchReplay,
   durable: () => benchDurable(5),

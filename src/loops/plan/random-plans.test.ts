@@ -10,7 +10,7 @@ import type { CrashPoint } from '../../testing/crashing-store.js';
 const PLANS = repetitions(2000, 'RONDO_PLANS');
 const FIRST_SEED = Number(process.env.RONDO_SEED ?? 1);
 /** A plan with more appends crashes at this many of them, chosen at random. */
-const CRASHES_PER_PLAN = 4;
+const CRASHES_PER_PLAN = 6;
 
 function crashPointsOf(appendCount: number, seed: number): readonly CrashPoint[] {
   const all = Array.from({ length: appendCount }, (_, index) =>
@@ -56,7 +56,7 @@ verifies(
   async () => {
     const statuses = new Map<string, number>();
     for (let seed = FIRST_SEED; seed < FIRST_SEED + PLANS; seed++) await assertSameCourse(seed, statuses);
-    expect(statuses.get('ok') ?? 0, 'too few plans succeed').toBeGreaterThan(PLANS / 4);
+    expect(statuses.get('ok') ?? 0, 'too few plans succeed').toBeGreaterThanOrEqual(Math.floor(PLANS / 4));
   },
   580_000,
 );

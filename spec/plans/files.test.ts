@@ -41,7 +41,12 @@ async function outcomeOf(text: string, more: readonly string[] = []): Promise<ob
   project.write('loops/decide.script.json', '[{"text": "fixing"}]');
   const input = ['--input', '{"file": "a b.py"}'];
   const { status, output, error } = await project.json(['run', 'loops/flow.toml', ...input, ...more]);
-  return { status, ...(error !== undefined && { error }), output, actions: project.read('loops/log.txt').trim().split('\n') };
+  return {
+    status,
+    ...(error !== undefined && { error }),
+    output,
+    actions: project.read('loops/log.txt').trim().split('\n'),
+  };
 }
 
 const [CHECK, FIX] = ['analyze|--health', 'edit|a b.py|fix issues'];
@@ -176,3 +181,24 @@ verifies('plan.files', 'an unknown key anywhere in a workflow is refused at its 
       });
     }
 });
+
+verifies(
+  'plan.files',
+  '--model replaces the model that a workflow names, and an unknown provider is a usage error',
+  async () => {
+    const llm = '[workflow.llm]\nstrategy = "simple"\nprovider = "anthropic"\nmodel = "none"\n';
+    const project = workflowProject({ 'ask.toml': `${llm}[[steps]]\nprompt = "Say hello to {name}"\n` });
+    const args = ['run', 'ask', '--input', '{"name": "Ada"}', '--model'];
+    expect(await project.json([...args, 'mock'])).toMatchObject({
+      status: 'ok',
+      output: expect.stringContaining('Ada'),
+    });
+    const shown = await project.json<{ definition: { composite: object } }>(['show', 'ask', '--model', 'mock:small']);
+    expect(shown.definition.composite).toMatchObject({ plan: { backend: { id: 'mock', model: 'small' } } });
+    for (const verb of [args, ['show', 'ask', '--model'], ['check', '--model']]) {
+      const refused = await project.run([...verb, 'opnai:gpt']);
+      expect(refused.code).toBe(64);
+      expect(refused.stderr).toContain('--model: "opnai" is not configured');
+    }
+  },
+);

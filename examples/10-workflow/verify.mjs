@@ -2,10 +2,13 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { runExample } from '../run-example.mjs';
 
+const config = fileURLToPath(new URL('rondo.toml', import.meta.url));
+
 await runExample('A workflow: fix until the check passes', import.meta.url, async ({ rondo, loops, folder, check }) => {
-  const project = ['--loops', loops, '--config', join(loops, 'rondo.toml'), '--trust', loops];
+  const project = ['--loops', loops, '--config', config, '--trust', loops];
   const notes = join(folder, 'notes');
   mkdirSync(notes);
   writeFileSync(join(notes, 'a list.md'), 'Milk \nEggs  \n');
@@ -18,7 +21,7 @@ await runExample('A workflow: fix until the check passes', import.meta.url, asyn
 
   const input = JSON.stringify({ folder: notes });
   const { code, stdout } = await rondo('run', 'tidy', ...project, '--session', 'tidy', '--input', input);
-  check('it ends when the check finds nothing', code === 0 && JSON.parse(stdout).errors.length === 0);
+  check('it ends when the check finds nothing', code === 0 && JSON.parse(stdout).errors?.length === 0);
   const texts = ['a list.md', 'b.md', 'c.md'].map((name) => readFileSync(join(notes, name), 'utf8'));
   check('the files are fixed', texts.join('') === 'Milk\nEggs\nNothing to do\nBread\n');
 

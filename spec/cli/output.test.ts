@@ -59,6 +59,8 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['show echo', 0],
     ['show unknown', 1],
     ['check', 0],
+    ['plan convert loops/echo.json', 0],
+    ['plan convert loops/none.json', 64],
     ['check loops/none.json', 1],
     ['runs', 0],
     [`status ${turnId}`, 0],

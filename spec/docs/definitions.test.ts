@@ -10,8 +10,9 @@ import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import { loadTrustFile } from '../../src/adapters/files/trust-file.js';
 import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
+import { analyzePlans } from '../../src/loops/plan/analysis/analyze.js';
+import { documentParser } from '../../src/loops/plan/workflow-document.js';
 import { Registry } from '../../src/loops/registry.js';
-import type { LoopDef } from '../../src/protocol/loop.js';
 import { verifies } from '../verifies.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -51,7 +52,7 @@ const isTrustFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\
 const tables = pages
   .flatMap((page) => blocksIn(page, 'toml'))
   .filter((block) => !isConfig(block) && !isTrustFile(block))
-  .map((block) => ({ ...block, value: parseToml(block.text) as LoopDef }));
+  .map((block) => ({ ...block, value: documentParser.parse(parseToml(block.text), block.page, 'flow') }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };
 
@@ -66,6 +67,15 @@ for (const { page, line, value } of loops) {
     expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a valid definition`);
   });
 }
+
+verifies('plan.check', 'every workflow in a guide is accepted by the analysis', () => {
+  const plans = loops.filter(({ value }) => value.composite?.plan !== undefined);
+  expect(plans.length).toBeGreaterThan(3);
+  for (const { page, line, value } of plans) {
+    const loaded = registry();
+    expect(analyzePlans([loaded.add(value, origin)], loaded), `${page}, line ${line}`).toEqual([]);
+  }
+});
 
 verifies('example.runs', 'every policy in a guide is valid', () => {
   const policies = documents.filter(({ value }) => !isLoop(value) && !Array.isArray(value));

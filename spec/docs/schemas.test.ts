@@ -11,6 +11,7 @@ import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import type { LoopError } from '../../src/base/errors.js';
 import { parseDefinition } from '../../src/loops/definition/definition.js';
 import { definitionSchema } from '../../src/loops/definition/definition-schema.js';
+import { documentParser } from '../../src/loops/plan/workflow-document.js';
 import { randomDefinition, randomFrom } from '../fuzz/broken-definitions.js';
 import { verifies } from '../verifies.js';
 
@@ -35,7 +36,9 @@ function definitionsBelow(folder: string): { file: string; value: object }[] {
     .filter((name) => /(?:^|\/)loops\/[^/]*\.(?:json|toml)$/.test(name) && !name.endsWith('.script.json'))
     .map((name) => {
       const text = readFileSync(join(root, folder, name), 'utf8');
-      return { file: name, value: (name.endsWith('.toml') ? parseToml(text) : JSON.parse(text)) as object };
+      const value = (name.endsWith('.toml') ? parseToml(text) : JSON.parse(text)) as object;
+      // A workflow file becomes a definition when it is loaded.
+      return { file: name, value: 'kind' in value ? value : documentParser.parse(value, name, 'flow') };
     });
 }
 

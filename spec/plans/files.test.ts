@@ -181,3 +181,24 @@ verifies('plan.files', 'an unknown key anywhere in a workflow is refused at its 
       });
     }
 });
+
+verifies(
+  'plan.files',
+  '--model replaces the model that a workflow names, and an unknown provider is a usage error',
+  async () => {
+    const llm = '[workflow.llm]\nstrategy = "simple"\nprovider = "anthropic"\nmodel = "none"\n';
+    const project = workflowProject({ 'ask.toml': `${llm}[[steps]]\nprompt = "Say hello to {name}"\n` });
+    const args = ['run', 'ask', '--input', '{"name": "Ada"}', '--model'];
+    expect(await project.json([...args, 'mock'])).toMatchObject({
+      status: 'ok',
+      output: expect.stringContaining('Ada'),
+    });
+    const shown = await project.json<{ definition: { composite: object } }>(['show', 'ask', '--model', 'mock:small']);
+    expect(shown.definition.composite).toMatchObject({ plan: { backend: { id: 'mock', model: 'small' } } });
+    for (const verb of [args, ['show', 'ask', '--model'], ['check', '--model']]) {
+      const refused = await project.run([...verb, 'opnai:gpt']);
+      expect(refused.code).toBe(64);
+      expect(refused.stderr).toContain('--model: "opnai" is not configured');
+    }
+  },
+);

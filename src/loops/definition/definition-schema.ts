@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../protocol/json.js';
 import type { LoopKind } from '../../protocol/loop.js';
 import { bodyChecks, LOOP_KINDS, optionalMembers, requiredMembers } from './definition.js';
+import { planStepSchema } from './plan-steps.js';
 import { type LoopForm, policyTable, REPEATING_KEYS } from './policy-table.js';
 import { conditionalSchema, membersSchema } from './shape.js';
 
@@ -22,6 +23,7 @@ export function definitionSchema(): JsonObject {
       ...formRules.map(([form, condition]) => policyRule(form, condition)),
       onceRule(),
     ],
+    $defs: { planStep: planStepSchema() },
   };
 }
 

@@ -12,7 +12,7 @@ import { placeholdersIn } from '../plan-placeholders.js';
 import { inferInputSchema } from '../workflow-document.js';
 import { CallAnalysis, type LoopReference } from './call-analysis.js';
 import { cyclesOf } from './cycles.js';
-import { resultSchema } from './readable-values.js';
+import { ReadableValues, resultSchema, tableOf } from './readable-values.js';
 import { ReferenceCheck } from './references.js';
 import { StateAnalysis } from './state-analysis.js';
 import { StepAnalysis } from './step-analysis.js';
@@ -48,14 +48,11 @@ function analyzePlan(
     check,
     (id, version) => registry.find(id, version)?.definition.outputSchema as JsonSchema | undefined,
   );
-  const start = {
-    values: { input: inputTypes(definition, spec), result: resultSchema({ type: 'null' }) },
-    carried: {},
-  };
+  const start = tableOf({ input: inputTypes(definition, spec), result: resultSchema({ type: 'null' }) });
   if (spec.states !== undefined)
     new StateAnalysis(spec, calls, check, issues).checkAll('/composite/plan/states', start);
   else if (spec.steps !== undefined)
-    new StepAnalysis(calls, check, issues).steps(spec.steps, '/composite/plan/steps', start);
+    new StepAnalysis(calls, check, issues).steps(spec.steps, '/composite/plan/steps', new ReadableValues(start));
   return { issues: issues.list, references: calls.references };
 }
 

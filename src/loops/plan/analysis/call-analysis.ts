@@ -5,7 +5,7 @@ import { appendPointer, DefinitionIssues } from '../../definition/shape.js';
 import { compileAction } from '../placeholders.js';
 import { type PluginParameters, pluginParameters } from '../plan-inputs.js';
 import { boundLoop, shippedLoop } from '../verbs.js';
-import { ANY, ANY_RESULT, elements, type PlanTypes, resultSchema, withResult, withValues } from './readable-values.js';
+import { ANY, ANY_RESULT, elements, type ReadableValues, resultSchema } from './readable-values.js';
 import { ReferenceCheck } from './references.js';
 
 /** A reference of a plan to a loop, and where it is. */
@@ -50,38 +50,38 @@ export class CallAnalysis {
   }
 
   /** Checks a call, and returns what can be read after it. */
-  call(step: PlanCallStep, path: string, types: PlanTypes): PlanTypes {
+  call(step: PlanCallStep, path: string, values: ReadableValues): ReadableValues {
     const { retry, on_error: onError, capture } = step as CallMembers;
     const output =
-      'plugin' in step ? this.plugin(step as PluginParameters, path, types) : this.plain(step, path, types);
-    const isReplaced = this.fallback(retry, `${path}/retry/fallback`, types) || isValue(onError);
-    return withResult(types, resultSchema(isReplaced ? ANY : output), capture);
+      'plugin' in step ? this.plugin(step as PluginParameters, path, values) : this.plain(step, path, values);
+    const isReplaced = this.fallback(retry, `${path}/retry/fallback`, values) || isValue(onError);
+    return values.withResult(resultSchema(isReplaced ? ANY : output), capture);
   }
 
   /** Returns the schema of the result of a call without checking it. */
-  resultOf(step: PlanCallStep, types: PlanTypes): JsonSchema {
+  resultOf(step: PlanCallStep, values: ReadableValues): JsonSchema {
     const unchecked = new ReferenceCheck(new DefinitionIssues(), new Set());
-    const { values } = new CallAnalysis(this.spec, unchecked, this.outputSchemaOf).call(step, '', types);
-    return values.result ?? ANY_RESULT;
+    const after = new CallAnalysis(this.spec, unchecked, this.outputSchemaOf).call(step, '', values);
+    return after.get('result') ?? ANY_RESULT;
   }
 
   /** Checks an action, and returns the schema of its output. */
-  action(text: string, path: string, types: PlanTypes): JsonSchema {
-    this.check.text(text, path, types);
+  action(text: string, path: string, values: ReadableValues): JsonSchema {
+    this.check.text(text, path, values);
     const [verb] = compileAction(text).words;
     const loopId = verb === undefined ? undefined : (boundLoop(this.spec.verbs, verb.text) ?? shippedLoop(verb.text));
     return loopId === undefined ? ANY : this.loop(loopId, undefined, path);
   }
 
   /** Checks a call that is no plugin, and returns the schema of its output. */
-  private plain(step: CallMembers, path: string, types: PlanTypes): JsonSchema {
+  private plain(step: CallMembers, path: string, values: ReadableValues): JsonSchema {
     const { action, loop, workflow, version, input, prompt, schema } = step;
-    if (action !== undefined) return this.action(action, `${path}/action`, types);
+    if (action !== undefined) return this.action(action, `${path}/action`, values);
     if (prompt !== undefined) {
-      this.check.text(prompt, `${path}/prompt`, types);
+      this.check.text(prompt, `${path}/prompt`, values);
       return schema ?? TEXT;
     }
-    if (input !== undefined) this.check.mapping(input, `${path}/input`, types);
+    if (input !== undefined) this.check.mapping(input, `${path}/input`, values);
     const [id, key] = loop === undefined ? [workflow, 'workflow'] : [loop, 'loop'];
     return id === undefined ? ANY : this.loop(id, version, `${path}/${key}`);
   }
@@ -92,63 +92,63 @@ export class CallAnalysis {
   }
 
   /** Checks a fallback. Returns true if its value may replace the output. */
-  private fallback(retry: PlanRetry | undefined, path: string, types: PlanTypes): boolean {
+  private fallback(retry: PlanRetry | undefined, path: string, values: ReadableValues): boolean {
     const fallback = retry?.fallback;
     if (typeof fallback !== 'object') return false;
     if ('loop' in fallback) {
-      if (fallback.input !== undefined) this.check.mapping(fallback.input, `${path}/input`, types);
+      if (fallback.input !== undefined) this.check.mapping(fallback.input, `${path}/input`, values);
       this.loop(fallback.loop, undefined, `${path}/loop`);
     }
     return true;
   }
 
-  private plugin(step: PluginParameters, path: string, types: PlanTypes): JsonSchema {
+  private plugin(step: PluginParameters, path: string, values: ReadableValues): JsonSchema {
     const parameters = pluginParameters(step);
     switch (step.plugin) {
       case 'for-each':
       case 'fanout':
-        return this.eachItem(parameters, path, types);
+        return this.eachItem(parameters, path, values);
       case 'condition':
-        this.check.condition(String(parameters.test), `${path}/test`, types);
+        this.check.condition(String(parameters.test), `${path}/test`, values);
         return { type: 'object', properties: { ok: { type: 'boolean' } } };
       case 'llm-decide':
-        if (typeof parameters.prompt === 'string') this.check.text(parameters.prompt, `${path}/prompt`, types);
+        if (typeof parameters.prompt === 'string') this.check.text(parameters.prompt, `${path}/prompt`, values);
         return TEXT;
       case 'transform': {
         const { path: _path, ...texts } = parameters;
-        this.parameters(texts, path, types);
+        this.parameters(texts, path, values);
         return parameters.format === undefined ? ANY : TEXT;
       }
       case 'capture': {
         const { value = '$.result.output' } = parameters;
-        this.parameters({ value }, path, types);
-        return typeof value === 'string' && value.startsWith('$') ? this.check.schemaOf(value, types) : ANY;
+        this.parameters({ value }, path, values);
+        return typeof value === 'string' && value.startsWith('$') ? this.check.schemaOf(value, values) : ANY;
       }
       default:
-        this.parameters(parameters, path, types);
+        this.parameters(parameters, path, values);
         return this.loop(step.plugin, undefined, `${path}/plugin`);
     }
   }
 
   /** A text that starts with $ is a path; any other has placeholders. */
-  private parameters(parameters: { readonly [name: string]: unknown }, path: string, types: PlanTypes): void {
+  private parameters(parameters: { readonly [name: string]: unknown }, path: string, values: ReadableValues): void {
     for (const [name, value] of Object.entries(parameters)) {
       if (typeof value !== 'string') continue;
       const at = appendPointer(path, name);
-      if (value.startsWith('$')) this.check.mapping(value, at, types);
-      else this.check.text(value, at, types);
+      if (value.startsWith('$')) this.check.mapping(value, at, values);
+      else this.check.text(value, at, values);
     }
   }
 
-  private eachItem(parameters: { readonly [name: string]: unknown }, path: string, types: PlanTypes): JsonSchema {
+  private eachItem(parameters: { readonly [name: string]: unknown }, path: string, values: ReadableValues): JsonSchema {
     const { source, items, ...body } = parameters;
     let list: JsonSchema = ANY;
     if (typeof source === 'string') list = this.loop(source, undefined, `${path}/source`);
     else if (typeof items === 'string') {
-      this.check.mapping(items, `${path}/items`, types);
-      list = this.check.schemaOf(items, types);
+      this.check.mapping(items, `${path}/items`, values);
+      list = this.check.schemaOf(items, values);
     }
-    const inner = withValues(types, { item: elements(list), index: { type: 'integer' } });
+    const inner = values.with({ item: elements(list), index: { type: 'integer' } });
     const output = this.plain(body as CallMembers, path, inner);
     return { type: 'array', items: output as never };
   }

@@ -6,7 +6,7 @@ import type { PlanMapping } from '../../../protocol/plan.js';
 import { appendPointer, type DefinitionIssues } from '../../definition/shape.js';
 import { compileCondition } from '../condition.js';
 import { compileText } from '../placeholders.js';
-import { onCondition, type PlanTypes, type Schemas, schemaAt } from './readable-values.js';
+import { type ReadableValues, schemaAt } from './readable-values.js';
 
 /** The names that exist only inside of certain blocks, and which. */
 const BLOCK_NAMES: { readonly [name: string]: string } = {
@@ -29,64 +29,65 @@ export class ReferenceCheck {
   }
 
   /** Checks a mapping: one path, or one for each member. */
-  mapping(mapping: PlanMapping, path: string, types: PlanTypes): void {
-    if (typeof mapping === 'string') this.mappedValue(mapping, path, types);
+  mapping(mapping: PlanMapping, path: string, values: ReadableValues): void {
+    if (typeof mapping === 'string') this.mappedValue(mapping, path, values);
     else
-      for (const [member, text] of Object.entries(mapping)) this.mappedValue(text, appendPointer(path, member), types);
+      for (const [member, text] of Object.entries(mapping)) this.mappedValue(text, appendPointer(path, member), values);
   }
 
   /** Returns the schema of the value that a path selects. */
-  schemaOf(mapping: string, types: PlanTypes): JsonSchema {
-    return mapping.startsWith('$') ? schemaAt(types.values, segmentsOf(mapping)) : {};
+  schemaOf(mapping: string, values: ReadableValues): JsonSchema {
+    return mapping.startsWith('$') ? schemaAt(values, segmentsOf(mapping)) : {};
   }
 
   /** Checks the placeholders of a text. */
-  text(text: string, path: string, types: PlanTypes): void {
+  text(text: string, path: string, values: ReadableValues): void {
     for (const placeholder of compileText(text).placeholders) {
-      const reason = this.placeholderReason(placeholder, types.values);
+      const reason = this.placeholderReason(placeholder, values);
       if (reason !== undefined) this.issues.add(path, `the placeholder {${placeholder}} has no value: ${reason}`);
     }
   }
 
   /** Checks a condition. In a repetition it may read what an earlier repetition captured. */
-  condition(text: string, path: string, types: PlanTypes): void {
+  condition(text: string, path: string, values: ReadableValues): void {
     const condition = compileCondition(text, path);
-    const readable = onCondition(types);
+    const readable = values.onCondition();
     if (condition.file !== undefined) {
       this.text(condition.file, path, readable);
       return;
     }
-    const unreadable = condition.names.find((name) => !Object.hasOwn(readable.values, name) && this.isKnown(name));
-    const reason = unreadable === undefined ? condition.check(readable.values) : this.unreadableReason(unreadable);
+    const unreadable = condition.names.find((name) => readable.get(name) === undefined && this.isKnown(name));
+    const reason =
+      unreadable === undefined ? condition.check(readable.pick(condition.names)) : this.unreadableReason(unreadable);
     if (reason !== undefined) this.issues.add(path, `the condition cannot hold: ${reason}`);
   }
 
-  private mappedValue(text: string, path: string, { values, carried }: PlanTypes): void {
+  private mappedValue(text: string, path: string, values: ReadableValues): void {
     if (text.startsWith('literal:')) return;
     const isOptional = text.startsWith(OPTIONAL);
     const names = namesIn(segmentsOf(isOptional ? text.slice(OPTIONAL.length) : text));
     const [first] = names;
     if (first === undefined) return;
-    const readable = isOptional ? { ...carried, ...values } : values;
-    if (isOptional && (Object.hasOwn(readable, first) || this.captured.has(first))) return;
-    const reason = this.pathReason(names, readable);
+    const isKnown = this.captured.has(first) || (values.get(first) ?? values.getCarried(first)) !== undefined;
+    if (isOptional && isKnown) return;
+    const reason = this.pathReason(names, values);
     if (reason !== undefined) this.issues.add(path, `${text} matches nothing: ${reason}`);
   }
 
-  private placeholderReason(placeholder: string, values: Schemas): string | undefined {
+  private placeholderReason(placeholder: string, values: ReadableValues): string | undefined {
     const [first = '', ...members] = placeholder.split('.');
     if (first === 'context') return undefined;
     if (Object.hasOwn(BLOCK_NAMES, first)) return this.pathReason([first, ...members], values);
-    if (first !== 'input' && Object.hasOwn(values, first))
+    if (first !== 'input' && values.get(first) !== undefined)
       return this.pathReason([first, 'output', ...members], values);
     const reason = this.pathReason(['input', first, ...members], values);
-    return this.captured.has(first) && !declares(values.input, first) ? this.unreadableReason(first) : reason;
+    return this.captured.has(first) && !declares(values.get('input'), first) ? this.unreadableReason(first) : reason;
   }
 
-  private pathReason(names: readonly string[], values: Schemas): string | undefined {
+  private pathReason(names: readonly string[], values: ReadableValues): string | undefined {
     const [first = ''] = names;
-    if (!Object.hasOwn(values, first) && this.isKnown(first)) return this.unreadableReason(first);
-    return checkMemberPath(names, values, describeMissing);
+    if (values.get(first) === undefined && this.isKnown(first)) return this.unreadableReason(first);
+    return checkMemberPath(names, values.pick([first]), describeMissing);
   }
 
   private isKnown(name: string): boolean {

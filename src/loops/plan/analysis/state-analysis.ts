@@ -5,7 +5,7 @@ import type { JsonSchema } from '../../../protocol/loop.js';
 import type { PlanCallStep, PlanSpec, PlanState } from '../../../protocol/plan.js';
 import { type DefinitionIssues, quoteText } from '../../definition/shape.js';
 import type { CallAnalysis } from './call-analysis.js';
-import { ANY_RESULT, type PlanTypes, resultSchema, type Schemas, withResult } from './readable-values.js';
+import { ANY_RESULT, ReadableValues, resultSchema, type SchemaTable } from './readable-values.js';
 import type { ReferenceCheck } from './references.js';
 
 const ACTION_KINDS = ['action', 'loop', 'prompt', 'plugin', 'workflow'];
@@ -26,6 +26,8 @@ export class StateAnalysis {
   private readonly predecessors = new Map<string, string[]>();
   /** The schema of the result of each state that captures one. */
   private readonly resultTypes = new Map<string, JsonSchema>();
+  /** The states that capture a result under each name. */
+  private readonly capturingStates = new Map<string, string[]>();
 
   constructor(spec: PlanSpec, calls: CallAnalysis, check: ReferenceCheck, issues: DefinitionIssues) {
     const { states = [], initial_state: initial = states[0]?.name ?? 'done' } = spec;
@@ -46,10 +48,15 @@ export class StateAnalysis {
   }
 
   /** Checks all states, which are at `path`. */
-  checkAll(path: string, start: PlanTypes): void {
-    for (const state of this.states)
-      if (state.capture !== undefined)
-        this.resultTypes.set(state.name, this.calls.resultOf(state as unknown as PlanCallStep, start));
+  checkAll(path: string, start: SchemaTable): void {
+    const values = new ReadableValues(start);
+    for (const state of this.states) {
+      if (state.capture === undefined) continue;
+      this.resultTypes.set(state.name, this.calls.resultOf(state as unknown as PlanCallStep, values));
+      const others = this.capturingStates.get(state.capture);
+      if (others === undefined) this.capturingStates.set(state.capture, [state.name]);
+      else others.push(state.name);
+    }
     const entered = this.reach(this.initial);
     const parallel = new Set(this.states.flatMap((state) => (entered.has(state.name) ? (state.parallel ?? []) : [])));
     for (const [index, state] of this.states.entries()) {
@@ -63,23 +70,19 @@ export class StateAnalysis {
     }
   }
 
-  private state(state: State, path: string, start: PlanTypes, entered: ReadonlySet<string>): void {
-    const before = this.reach(this.initial, state.name);
-    const values = {
-      ...start.values,
-      ...this.captures(before),
-      ...(state.name !== this.initial && { result: ANY_RESULT }),
-    };
-    const carried = this.captures([...this.precede(state.name)].filter((name) => entered.has(name)));
-    let types: PlanTypes = { values, carried };
+  private state(state: State, path: string, start: SchemaTable, entered: ReadonlySet<string>): void {
+    const before = this.captures(() => this.reach(this.initial, state.name));
+    const carried = this.captures(() => [...this.precede(state.name)].filter((name) => entered.has(name)));
+    let values = new ReadableValues(joined(start, before), [carried]);
+    if (state.name !== this.initial) values = values.withResult(ANY_RESULT);
     if (state.on_entry !== undefined)
-      types = withResult(types, resultSchema(this.calls.action(state.on_entry, `${path}/on_entry`, types)));
-    if (state.parallel !== undefined) types = withResult(types, parallelResult(state.parallel), state.capture);
+      values = values.withResult(resultSchema(this.calls.action(state.on_entry, `${path}/on_entry`, values)));
+    if (state.parallel !== undefined) values = values.withResult(parallelResult(state.parallel), state.capture);
     else if (ACTION_KINDS.some((kind) => Object.hasOwn(state, kind)))
-      types = this.calls.call(state as unknown as PlanCallStep, path, withResult(types, ANY_RESULT));
+      values = this.calls.call(state as unknown as PlanCallStep, path, values);
     for (const [index, { condition }] of (state.transitions ?? []).entries())
-      if (condition !== undefined) this.check.condition(condition, `${path}/transitions/${index}/condition`, types);
-    if (state.on_exit !== undefined) this.calls.action(state.on_exit, `${path}/on_exit`, types);
+      if (condition !== undefined) this.check.condition(condition, `${path}/transitions/${index}/condition`, values);
+    if (state.on_exit !== undefined) this.calls.action(state.on_exit, `${path}/on_exit`, values);
   }
 
   /** Returns the states that can be entered from one of them, itself included, without passing through `last`. */
@@ -98,15 +101,30 @@ export class StateAnalysis {
   }
 
   /** Returns what states capture: the schema of a name that only one of them captures, and any result otherwise. */
-  private captures(names: Iterable<string>): Schemas {
-    const captured: { [name: string]: JsonSchema } = {};
-    for (const name of names) {
-      const capture = this.byName.get(name)?.capture;
-      if (capture === undefined) continue;
-      captured[capture] = Object.hasOwn(captured, capture) ? ANY_RESULT : (this.resultTypes.get(name) ?? ANY_RESULT);
-    }
-    return captured;
+  private captures(statesOf: () => Iterable<string>): SchemaTable {
+    let states: ReadonlySet<string> | undefined;
+    const capturing = (name: string): readonly string[] => {
+      const candidates = this.capturingStates.get(name) ?? [];
+      if (candidates.length === 0) return [];
+      states ??= new Set(statesOf());
+      return candidates.filter((state) => states?.has(state));
+    };
+    return {
+      get: (name) => {
+        const [first, ...others] = capturing(name);
+        if (first === undefined) return undefined;
+        return others.length === 0 ? (this.resultTypes.get(first) ?? ANY_RESULT) : ANY_RESULT;
+      },
+      names: () => [...this.capturingStates.keys()].filter((name) => capturing(name).length > 0),
+    };
   }
+}
+
+function joined(first: SchemaTable, second: SchemaTable): SchemaTable {
+  return {
+    get: (name) => first.get(name) ?? second.get(name),
+    names: () => [...first.names(), ...second.names()],
+  };
 }
 
 function followersOf(

@@ -11,21 +11,18 @@ import type { CallAnalysis } from './call-analysis.js';
 import {
   ANY,
   ANY_RESULT,
-  afterBlock,
-  afterCondition,
   elements,
-  mergeTypes,
-  onCondition,
-  type PlanTypes,
+  type ReadableValues,
   resultSchema,
-  type Schemas,
-  withResult,
-  withValues,
+  type SchemaTable,
+  tableOf,
 } from './readable-values.js';
 import type { ReferenceCheck } from './references.js';
 
 type Typed<T extends string> = Extract<PlanStep, { type: T }>;
 const INTEGER: JsonSchema = { type: 'integer' };
+const NULL: JsonSchema = { type: 'null' };
+const LIST_RESULT = resultSchema({ type: 'array' });
 
 /** Checks the steps of one plan. */
 export class StepAnalysis {
@@ -40,65 +37,62 @@ export class StepAnalysis {
   }
 
   /** Checks steps that run one after another, and returns what can be read after them. */
-  steps(steps: readonly PlanStep[], path: string, before: PlanTypes): PlanTypes {
+  steps(steps: readonly PlanStep[], path: string, before: ReadableValues): ReadableValues {
     const targets = gotoTargets(steps);
-    let types = targets.size === 0 ? before : repeating(before, steps);
+    let values = targets.size === 0 ? before : before.repeating(capturesOf(steps));
     for (const [index, step] of steps.entries()) {
       // A jump brings the result of the step that failed.
-      if (targets.has(stepNameOf(step, index))) types = withResult(types, ANY_RESULT);
-      types = this.step(step, `${path}/${index}`, types);
+      if (targets.has(stepNameOf(step, index))) values = values.withResult(ANY_RESULT);
+      values = this.step(step, `${path}/${index}`, values);
     }
-    return { ...types, carried: before.carried };
+    return before.afterBlock(values);
   }
 
-  private step(step: PlanStep, path: string, types: PlanTypes): PlanTypes {
-    if (step.condition === undefined) return this.unconditional(step, path, types);
-    this.check.condition(step.condition as string, `${path}/condition`, types);
-    return mergeTypes(types, afterCondition(types, this.unconditional(step, path, onCondition(types))));
+  private step(step: PlanStep, path: string, values: ReadableValues): ReadableValues {
+    if (step.condition === undefined) return this.unconditional(step, path, values);
+    this.check.condition(step.condition as string, `${path}/condition`, values);
+    return values.afterOneOf([values, this.unconditional(step, path, values.onCondition())]);
   }
 
-  private unconditional(step: PlanStep, path: string, types: PlanTypes): PlanTypes {
-    if (!('type' in step)) return this.calls.call(step as PlanCallStep, path, types);
+  private unconditional(step: PlanStep, path: string, values: ReadableValues): ReadableValues {
+    if (!('type' in step)) return this.calls.call(step as PlanCallStep, path, values);
     const block = step as Typed<string>;
-    const after = this.block(block, path, types);
+    const after = this.block(block, path, values);
     const { capture, on_error: onError } = block;
     const hasValue = typeof onError === 'object' && 'value' in onError;
-    return withResult(after, (hasValue ? undefined : after.values.result) ?? ANY_RESULT, capture);
+    return after.withResult((hasValue ? undefined : after.get('result')) ?? ANY_RESULT, capture);
   }
 
-  private block(step: Extract<PlanStep, { type: string }>, path: string, types: PlanTypes): PlanTypes {
+  private block(step: Extract<PlanStep, { type: string }>, path: string, values: ReadableValues): ReadableValues {
     switch (step.type) {
       case 'sequence':
-        return this.steps(step.sequence.steps, `${path}/sequence/steps`, types);
+        return this.steps(step.sequence.steps, `${path}/sequence/steps`, values);
       case 'repeat':
-        return this.repeat(step.repeat, `${path}/repeat`, types);
+        return this.repeat(step.repeat, `${path}/repeat`, values);
       case 'branch':
-        return this.branch(step.branch, `${path}/branch`, types);
+        return this.branch(step.branch, `${path}/branch`, values);
       case 'each':
-        return this.each(step.each, `${path}/each`, types);
+        return this.each(step.each, `${path}/each`, values);
       case 'fanout':
-        return this.fanOut(step.fanout, `${path}/fanout`, types);
+        return this.fanOut(step.fanout, `${path}/fanout`, values);
       case 'scope': {
-        const inside = this.steps(step.scope.steps, `${path}/scope/steps`, types);
-        return withResult(types, inside.values.result ?? ANY_RESULT);
+        const inside = this.steps(step.scope.steps, `${path}/scope/steps`, values);
+        return values.withResult(inside.get('result') ?? ANY_RESULT);
       }
       case 'wait':
-        return withResult(
-          types,
-          resultSchema(step.wait.signal === undefined ? { type: 'null' } : (step.wait.schema ?? ANY)),
-        );
+        return values.withResult(resultSchema(step.wait.signal === undefined ? NULL : (step.wait.schema ?? ANY)));
     }
   }
 
-  private repeat(repeat: Typed<'repeat'>['repeat'], path: string, before: PlanTypes): PlanTypes {
+  private repeat(repeat: Typed<'repeat'>['repeat'], path: string, before: ReadableValues): ReadableValues {
     const { steps, until, while: condition } = repeat;
     this.checkBounds(repeat, path);
-    const start = withValues(repeating(before, steps), { iteration: INTEGER, result: ANY_RESULT });
+    const start = before.repeating(capturesOf(steps)).with({ iteration: INTEGER, result: ANY_RESULT });
     if (condition !== undefined) this.check.condition(condition, `${path}/while`, start);
     const inside = this.steps(steps, `${path}/steps`, start);
     if (until !== undefined) this.check.condition(until, `${path}/until`, inside);
-    const after = afterBlock(before, inside, ['iteration']);
-    return condition === undefined ? after : mergeTypes(before, after);
+    const after = before.afterBlock(inside, ['iteration']);
+    return condition === undefined ? after : before.afterOneOf([before, after]);
   }
 
   /** Adds an issue for a repetition that its conditions never end or never start, because they read nothing. */
@@ -117,36 +111,41 @@ export class StepAnalysis {
     );
   }
 
-  private branch({ cases, else: otherwise }: Typed<'branch'>['branch'], path: string, before: PlanTypes): PlanTypes {
-    const inside = onCondition(before);
-    const run = (steps: readonly PlanStep[], at: string): PlanTypes =>
-      afterCondition(before, this.steps(steps, at, inside));
+  private branch(
+    { cases, else: otherwise }: Typed<'branch'>['branch'],
+    path: string,
+    before: ReadableValues,
+  ): ReadableValues {
+    const inside = before.onCondition();
     const ends = cases.map(({ condition, steps }, index) => {
       this.check.condition(condition, `${path}/cases/${index}/condition`, before);
-      return run(steps, `${path}/cases/${index}/steps`);
+      return this.steps(steps, `${path}/cases/${index}/steps`, inside);
     });
-    return mergeTypes(otherwise === undefined ? before : run(otherwise, `${path}/else`), ...ends);
+    return before.afterOneOf([
+      ...ends,
+      otherwise === undefined ? before : this.steps(otherwise, `${path}/else`, inside),
+    ]);
   }
 
-  private each({ items, steps, collect }: Typed<'each'>['each'], path: string, before: PlanTypes): PlanTypes {
+  private each({ items, steps, collect }: Typed<'each'>['each'], path: string, before: ReadableValues): ReadableValues {
     this.check.mapping(items, `${path}/items`, before);
     const item = elements(this.check.schemaOf(items, before));
-    const start = withValues(repeating(before, steps), { item, index: INTEGER, result: ANY_RESULT });
-    const after = afterBlock(before, this.steps(steps, `${path}/steps`, start), ['item', 'index']);
-    const merged = mergeTypes(before, after);
-    return collect === true ? withResult(merged, resultSchema({ type: 'array' })) : merged;
+    const start = before.repeating(capturesOf(steps)).with({ item, index: INTEGER, result: ANY_RESULT });
+    const after = before.afterBlock(this.steps(steps, `${path}/steps`, start), ['item', 'index']);
+    const merged = before.afterOneOf([before, after]);
+    return collect === true ? merged.withResult(LIST_RESULT) : merged;
   }
 
-  private fanOut(fanout: Typed<'fanout'>['fanout'], path: string, before: PlanTypes): PlanTypes {
+  private fanOut(fanout: Typed<'fanout'>['fanout'], path: string, before: ReadableValues): ReadableValues {
     const { items, steps = [], branches = [] } = fanout;
     if (items !== undefined) {
       this.check.mapping(items, `${path}/items`, before);
       const item = elements(this.check.schemaOf(items, before));
-      this.steps(steps, `${path}/steps`, withValues(before, { item, index: INTEGER }));
+      this.steps(steps, `${path}/steps`, before.with({ item, index: INTEGER }));
     }
     for (const [index, branch] of branches.entries())
-      this.steps(branch.steps, `${path}/branches/${index}/steps`, withValues(before, { item: ANY, index: INTEGER }));
-    return withResult(before, resultSchema({ type: 'array' }));
+      this.steps(branch.steps, `${path}/branches/${index}/steps`, before.with({ item: ANY, index: INTEGER }));
+    return before.withResult(LIST_RESULT);
   }
 }
 
@@ -162,14 +161,9 @@ function constantOf(text: string | undefined): boolean | undefined {
   }
 }
 
-/** Returns the types of steps that run again: a later repetition can read what they captured in an earlier one. */
-function repeating(types: PlanTypes, steps: readonly PlanStep[]): PlanTypes {
-  return { ...types, carried: { ...types.carried, ...capturesOf(steps) } };
-}
-
 /** Returns the names that are readable after steps, each with any result. */
-function capturesOf(steps: readonly PlanStep[]): Schemas {
-  return Object.fromEntries(steps.flatMap(visibleCaptures).map((name) => [name, ANY_RESULT]));
+function capturesOf(steps: readonly PlanStep[]): SchemaTable {
+  return tableOf(Object.fromEntries(steps.flatMap(visibleCaptures).map((name) => [name, ANY_RESULT])));
 }
 
 function visibleCaptures(step: PlanStep): readonly string[] {

@@ -30,7 +30,7 @@ export function bindPlan(spec: PlanSpec, { verbs, defaultModel, modelOverride }:
   }
   const { llm } = spec;
   const named = llm?.provider === undefined ? undefined : backendOf(llm.provider, llm.model);
-  const backend = spec.backend ?? modelOverride ?? named ?? (usesModel(spec) ? defaultModel : undefined);
+  const backend = modelOverride ?? spec.backend ?? named ?? (usesModel(spec) ? defaultModel : undefined);
   return {
     ...spec,
     ...(Object.keys(bound).length > 0 && { verbs: bound }),

@@ -80,6 +80,7 @@ export class PlanCompiler {
   /** Compiles steps that run one after another. */
   steps(steps: readonly PlanStep[], path: string): void {
     const labels = new Map(steps.map((step, index) => [stepNameOf(step, index), { index: -1 } as Label]));
+    if (labels.size < steps.length) throw duplicateNameError(steps, `${this.shared.options.id}: ${path}`);
     for (const [index, step] of steps.entries()) {
       const name = stepNameOf(step, index);
       this.place(labels.get(name) as Label);
@@ -378,6 +379,17 @@ export class PlanCompiler {
     this.update((run) => run.leave());
     this.depth -= 1;
   }
+}
+
+/** Returns the error for two steps of one list with the same name: `goto` would be ambiguous. */
+function duplicateNameError(steps: readonly PlanStep[], path: string): LoopError {
+  const names = steps.map((step, index) => stepNameOf(step, index));
+  const index = names.findIndex((name, position) => names.indexOf(name) < position);
+  const reason = `is ${JSON.stringify(names[index])}, which an earlier step has`;
+  return new LoopError('DEFINITION_INVALID', `${path}/${index}/name: ${reason}.`, {
+    path: `${path}/${index}/name`,
+    reason,
+  });
 }
 
 function labelOf(labels: ReadonlyMap<string, Label>, name: string, path: string): Label {

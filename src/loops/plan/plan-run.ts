@@ -29,6 +29,8 @@ interface Frame {
   readonly outputs: Json[] | undefined;
   /** The zero-based number of the repetition or of the item. */
   index: number;
+  /** The result before the steps of the item; it stays if all of them are skipped. */
+  resultBefore: Json | undefined;
 }
 
 const DEFAULT_MAX_TRANSITIONS = 50;
@@ -127,7 +129,14 @@ export class PlanRun {
 
   /** Opens a block. Names that its steps set are restored by `leave`; without `keepsNames`, so are captured ones. */
   enter(keepsNames: boolean, items: readonly Json[] = [], collects = false): void {
-    this.frames.push({ outerData: this.data, keepsNames, items, outputs: collects ? [] : undefined, index: -1 });
+    this.frames.push({
+      outerData: this.data,
+      keepsNames,
+      items,
+      outputs: collects ? [] : undefined,
+      index: -1,
+      resultBefore: undefined,
+    });
     this.data = { ...this.data };
   }
 
@@ -142,7 +151,9 @@ export class PlanRun {
   /** Begins the next item of the innermost block. Returns false if there is none. */
   nextItem(): boolean {
     const frame = this.frame;
-    if (frame.index >= 0) frame.outputs?.push(this.result.output);
+    const { result } = this.data;
+    if (frame.index >= 0) frame.outputs?.push(result === frame.resultBefore ? null : this.result.output);
+    frame.resultBefore = result;
     frame.index += 1;
     if (frame.index >= frame.items.length) return false;
     this.data.item = frame.items[frame.index] as Json;

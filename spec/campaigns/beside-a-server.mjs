@@ -161,6 +161,7 @@ const commandsByVerb = {
     { args: ['show', 'delivery'], code: 0, prints: 'delivery' },
     { args: ['show', ended], code: 0, prints: 'ended#parcel' },
   ],
+  plan: async () => [{ args: ['plan', 'convert', 'none.toml'], code: 64 }],
   check: async () => [{ args: ['check'], code: 0, prints: 'No problems' }],
   runs: async ({ ended }) => [{ args: ['runs', '--json'], code: 0, prints: ended }],
   status: async ({ ended, signalled }) => [

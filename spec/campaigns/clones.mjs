@@ -50,6 +50,7 @@ const argumentsByVerb = {
   cancel: () => [['cancel', 'no-such-turn']],
   list: () => [['list'], ['list', '--json']],
   show: ({ loops }) => loops.slice(0, 3).map((loop) => ['show', '--', loop]),
+  plan: () => [['plan', 'convert', 'loops/none.toml']],
   check: () => [['check'], ['check', '--json']],
   runs: () => [['runs']],
   status: ({ turns }) => [['status', turns[0] ?? 'none']],

@@ -40,6 +40,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   cancel: ['cancel', 'none'],
   list: ['list'],
   show: ['show', 'code'],
+  plan: ['plan', 'convert', 'loops/exec.json'],
   check: ['check'],
   runs: ['runs'],
   status: ['status', 'none'],

@@ -43,6 +43,7 @@ beforeAll(() => {
   const { dependencies } = JSON.parse(readText('package.json')) as { dependencies: Record<string, string> };
   mkdirSync(join(folder, 'node_modules', '@types'));
   for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) {
+    mkdirSync(dirname(join(folder, 'node_modules', name)), { recursive: true });
     symlinkSync(absolute(`node_modules/${name}`), join(folder, 'node_modules', name));
   }
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');

@@ -3,6 +3,7 @@
  * the delay are recorded, so a replay repeats no recorded attempt and waits for no timer that has already fired.
  */
 
+import { backoffMs } from '../base/backoff.js';
 import { isRetryableError, LoopError } from '../base/errors.js';
 import { ownProperty } from '../base/own-property.js';
 import type { Scope } from '../protocol/body.js';
@@ -55,9 +56,7 @@ export function retryDelayMs(spec: RetrySpec, attempt: number, random: number, r
     defaultValue: DEFAULT_MAX_BACKOFF_MS,
   });
   const jitter = policyNumber('retry.jitter', spec.jitter, { min: 0, max: 1, defaultValue: DEFAULT_JITTER });
-  // 0 * Infinity is NaN, so a backoff of zero is handled separately.
-  const grown = backoff === 0 ? 0 : Math.min(backoff * factor ** (attempt - 1), maxBackoff);
-  const delayMs = Math.round(grown * (1 - jitter * random));
+  const delayMs = backoffMs({ initialMs: backoff, factor, maxMs: maxBackoff, jitter }, attempt, random);
   if (typeof retryAfterMs !== 'number' || !(retryAfterMs > 0)) return delayMs;
   return Math.max(delayMs, Math.ceil(Math.min(retryAfterMs, spec.maxBackoffMs ?? DEFAULT_MAX_RETRY_AFTER_MS)));
 }

@@ -78,8 +78,8 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const trusts = recordedTrustPredicate(settings);
     const { build } = settings;
     const named = build === undefined ? {} : { build };
-    const { fileExistsIn } = await import('../adapters/files/file-exists.js');
-    const fileExists = fileExistsIn(settings.cwd);
+    const fileExists = async (path: string): Promise<boolean> =>
+      (await import('../adapters/files/file-exists.js')).fileExistsIn(settings.cwd)(path);
     const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, trusts };
     const host = new Host({ ...deps, ...named });
     return {

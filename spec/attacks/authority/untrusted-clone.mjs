@@ -203,6 +203,7 @@ const VERBS = {
   'run-document': ['run', 'loops/code.json'],
   list: ['list'],
   show: ['show', 'code'],
+  'plan-convert': ['plan', 'convert', 'loops/code.json'],
   'show-file': ['show', './loops/code.mjs'],
   check: ['check'],
   'check-files': ['check', 'loops/code.mjs', 'loops/code.json'],

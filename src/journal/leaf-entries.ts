@@ -35,9 +35,17 @@ export function leafEffectKey(key: string): string {
  * any other entry, which stands for itself.
  */
 export function expandLeaf(entry: Entry): readonly [Entry, Entry] | undefined {
-  if (entry.type === 'call.started') return entry.safety === undefined ? undefined : expandStart(entry);
-  return entry.endsEffect === undefined ? undefined : expandEnd(entry, entry.endsEffect);
+  if (!isLeafEntry(entry)) return undefined;
+  if (entry !== lastExpanded) {
+    lastExpanded = entry;
+    lastParts = entry.type === 'call.started' ? expandStart(entry) : expandEnd(entry, entry.endsEffect ?? true);
+  }
+  return lastParts;
 }
+
+// The views of a turn expand the same entry one after another.
+let lastExpanded: Entry | undefined;
+let lastParts: readonly [Entry, Entry] | undefined;
 
 /** Adds the intent of its effect to the start of a leaf call. */
 export function addLeafIntent(started: NewEntry, { kind, name, safety }: EffectIntent): void {

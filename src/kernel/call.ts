@@ -99,7 +99,9 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   const weight = lastCopyBytes();
   const isTimed = isValidationTimed(loop.input, loop.hasFastValidation === true, weight);
   const since = isTimed ? clock.now() : 0;
-  let validated: unknown = cloneJson(value);
+  // The effect of a leaf call gets a copy of its own. Only a body that is known not to change its input shares this one.
+  const isShared = loop.leaf !== undefined && loop.input === undefined && loop.awaitsSteps === true;
+  let validated: unknown = isShared ? value : cloneJson(value);
   let refusal: { readonly error: unknown } | undefined;
   try {
     if (loop.input !== undefined) validated = loop.input(validated);

@@ -202,3 +202,19 @@ verifies(
     }
   },
 );
+
+verifies(
+  'plan.files',
+  'a workflow file calls the loops of the project, wherever it is, and a file beside it by its path',
+  async () => {
+    const project = workflowProject({});
+    project.write('flows/main.toml', '[[steps]]\naction = "analyze x"\n\n[[steps]]\nworkflow = "inner.toml"\n');
+    project.write('flows/inner.toml', '[[steps]]\naction = "edit y"\n');
+    const ended = await project.run(['run', 'flows/main.toml', '--json']);
+    expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'ok', output: { verb: 'edit', args: ['y'] } });
+    project.write('flows/outside.toml', '[[steps]]\nworkflow = "../rondo.toml"\n');
+    const refused = await project.run(['check', 'flows/outside.toml']);
+    expect(refused.code).toBe(1);
+    expect(refused.stdout + refused.stderr).toContain('is outside of the directory of this file');
+  },
+);

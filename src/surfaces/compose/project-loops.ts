@@ -42,7 +42,7 @@ interface LoadLoopsOptions {
   readonly model?: string | undefined;
 }
 
-/** Loads the definitions of the project's directory, or of the given files and their directories. */
+/** Loads the definitions of the project and, if files are given, of those files and their directories. */
 export async function loadLoops(
   settings: ProjectSettings,
   files: readonly string[] = [],
@@ -55,12 +55,11 @@ export async function loadLoops(
   ]);
   const options = { parser, trusted: trustPredicateOf(settings.authority) };
   const isMissing = !settings.hasExplicitLoops && !existsSync(settings.loopsDirectory);
-  const directories = files.length > 0 ? [...new Set(files.map(dirname))] : isMissing ? [] : [settings.loopsDirectory];
-  // A file can call the loops of the project.
-  if (files.length > 0 && !isMissing && settings.hasExplicitLoops) directories.push(settings.loopsDirectory);
+  // A file can call the loops beside it and those of the project.
+  const directories = new Set([...files.map(dirname), ...(isMissing ? [] : [settings.loopsDirectory])]);
   const loads = await Promise.all([
     ...files.map((file) => loadDefinitionFile(file, options)),
-    ...directories.map((directory) => loadDefinitions(directory, options)),
+    ...[...directories].map((directory) => loadDefinitions(directory, options)),
   ]);
   const found = deduplicateLoops(loads.flatMap((load) => load.definitions));
   const shipped = shippedDefinitions(found, settings);

@@ -55,11 +55,27 @@ export class Lifetime {
     if (this.reason !== undefined) throw this.reason;
   }
 
-  /** Settles like `work`, or rejects with the reason when the lifetime ends first. The work itself is not stopped. */
-  raceWithEnd<T>(work: Promise<T>): Promise<T> {
+  /**
+   * Settles like `work`, or rejects with the reason when the lifetime ends first. The work itself is not stopped.
+   * `onSettled` is called when the work settles, in either case.
+   */
+  raceWithEnd<T>(work: Promise<T>, onSettled?: () => void): Promise<T> {
     return new Promise((resolve, reject) => {
       this.onEnd(reject);
-      void work.then(resolve, reject).then(() => this.offEnd(reject));
+      const settled = (): void => {
+        this.offEnd(reject);
+        onSettled?.();
+      };
+      work.then(
+        (value) => {
+          settled();
+          resolve(value);
+        },
+        (thrown) => {
+          settled();
+          reject(thrown);
+        },
+      );
     });
   }
 }

@@ -4,7 +4,6 @@
  * costs little.
  */
 import type { Clock } from '../journal/clock.js';
-import { expandLeaves } from '../journal/leaf-entries.js';
 import type { Session } from '../kernel/session.js';
 import { Watchdog } from '../loops/agent/watchdog.js';
 import type { ModelRef, TurnContext } from '../loops/services.js';
@@ -20,7 +19,7 @@ import { History } from '../views/history.js';
 import { MessageInbox } from '../views/message-inbox.js';
 import { ModelAnswerCounter } from '../views/model-answer-counter.js';
 import { TraceBuilder } from '../views/trace.js';
-import { isKeyOfTurn, TURN_OPENED } from '../views/turns.js';
+import { TURN_OPENED } from '../views/turns.js';
 import { EnvelopePublisher } from './envelope-publisher.js';
 import { ignoringErrors, type SessionFeed } from './session-feed.js';
 
@@ -60,21 +59,19 @@ export class RunningTurn implements TurnContext {
   session: Session | undefined;
   private readonly deps: RunningTurnDeps;
   private readonly traceBuilder: TraceBuilder | undefined;
-  private readonly modelAnswers = new ModelAnswerCounter();
+  /** Created when a provider first asks for a count: few do. */
+  private modelAnswers: ModelAnswerCounter | undefined;
   private createdAgentState: AgentTurnState | undefined;
   private callResults: CallResults | undefined;
   private publisher: EnvelopePublisher | undefined;
   /** Listeners that send entries to other processes. */
   private listeners: Set<(entry: Entry) => void> | undefined;
-  /** True if `entries` can contain entries of other turns. */
-  private readonly hasEarlierEntries: boolean;
 
   constructor(deps: RunningTurnDeps) {
     const { sessionId, turnId, earlierEntries, onEvent } = deps;
     this.sessionId = sessionId;
     this.turnId = turnId;
     this.deps = deps;
-    this.hasEarlierEntries = earlierEntries.length > 0;
     this.traceBuilder = onEvent && new TraceBuilder(turnId, (event) => ignoringErrors(() => onEvent(event)));
     for (const entry of earlierEntries) this.addEntry(entry);
   }
@@ -82,7 +79,7 @@ export class RunningTurn implements TurnContext {
   private addEntry(entry: Entry): void {
     this.entries.push(entry);
     this.traceBuilder?.apply(entry);
-    if (!this.hasEarlierEntries || isKeyOfTurn(entry.key, this.turnId)) this.modelAnswers.apply(entry);
+    this.modelAnswers?.apply(entry);
   }
 
   /** Applies the next entry of the session, and publishes its envelopes to subscribers. */
@@ -119,8 +116,8 @@ export class RunningTurn implements TurnContext {
 
   /** Returns how many answers of a model are recorded, in this turn or in the whole session. */
   replyCount({ id, model }: ModelRef, by: 'turn' | 'session'): number {
-    const inTurn = this.modelAnswers.count(id, model);
-    return by === 'turn' ? inTurn : inTurn + this.agentState.earlierModelAnswers.count(id, model);
+    this.modelAnswers ??= new ModelAnswerCounter(this.turnId, this.entries);
+    return this.modelAnswers.count(id, model, by);
   }
 
   /** Returns the messages of the session before this turn started, also if the turn is resumed after later messages. */
@@ -165,24 +162,20 @@ export class RunningTurn implements TurnContext {
 class AgentTurnState {
   readonly restrictions: RestrictionTable;
   readonly inbox = new MessageInbox();
-  readonly earlierModelAnswers = new ModelAnswerCounter();
   readonly watchdog: Watchdog;
   principals: TurnPrincipals = ANONYMOUS;
   readonly publishDelta: (delta: LiveDelta) => void;
   private readonly deps: RunningTurnDeps;
-  /** True if `entries` can contain entries of other turns. */
-  private readonly hasEarlierEntries: boolean;
   private entries: readonly Entry[];
   private approvalsView: Approvals | undefined;
 
   constructor(deps: RunningTurnDeps, entries: readonly Entry[]) {
     this.deps = deps;
-    this.hasEarlierEntries = deps.earlierEntries.length > 0;
     this.entries = entries;
     this.restrictions = new RestrictionTable(deps.restrictionFlag);
     this.watchdog = new Watchdog(deps.clock);
     this.publishDelta = (delta) => this.feed?.publishDelta(delta);
-    for (const entry of expandLeaves(entries)) {
+    for (const entry of entries) {
       if (entry.type === 'call.started')
         // guard: recorded-calls-known-to-policy
         this.restrictions.earlierCallStarted(entry.key, entry.name ?? '');
@@ -221,12 +214,11 @@ class AgentTurnState {
 
   private updateState(entry: Entry): void {
     const { key, type } = entry;
-    const { turnId } = this.deps;
     if (type === 'call.started') this.restrictions.callStarted(key, entry.name ?? '');
     else if (type === 'call.completed' || type === 'call.errored') this.restrictions.callEnded(key);
     else if (type === 'signal.received' || type === 'wait.settled') this.inbox.apply(entry);
-    else if (type === TURN_OPENED && key === `#${turnId}`) this.principals = (entry.value ?? {}) as TurnPrincipals;
-    else if (this.hasEarlierEntries && !isKeyOfTurn(key, turnId)) this.earlierModelAnswers.apply(entry);
+    else if (type === TURN_OPENED && key === `#${this.deps.turnId}`)
+      this.principals = (entry.value ?? {}) as TurnPrincipals;
   }
 }
 

@@ -15,18 +15,9 @@ import { type NewEntry, newCompletedEntry, newEffectEntry, newReturnedEntry } fr
 /** The member of the effect's result that is the output of the call; true if the result itself is the output. */
 export type EndsEffect = true | string;
 
-// The kernel, the state of the session and the views ask for the same key one after another. Each new string would be
-// hashed again.
-let lastCallKey = '';
-let lastEffectKey = '/0';
-
 /** Returns the key of the effect of a leaf call. */
 export function leafEffectKey(key: string): string {
-  if (key !== lastCallKey) {
-    lastCallKey = key;
-    lastEffectKey = `${key}/0`;
-  }
-  return lastEffectKey;
+  return `${key}/0`;
 }
 
 /**
@@ -36,16 +27,8 @@ export function leafEffectKey(key: string): string {
  */
 export function expandLeaf(entry: Entry): readonly [Entry, Entry] | undefined {
   if (!isLeafEntry(entry)) return undefined;
-  if (entry !== lastExpanded) {
-    lastExpanded = entry;
-    lastParts = entry.type === 'call.started' ? expandStart(entry) : expandEnd(entry, entry.endsEffect ?? true);
-  }
-  return lastParts;
+  return entry.type === 'call.started' ? expandStart(entry) : expandEnd(entry, entry.endsEffect ?? true);
 }
-
-// The views of a turn expand the same entry one after another.
-let lastExpanded: Entry | undefined;
-let lastParts: readonly [Entry, Entry] | undefined;
 
 /** Adds the intent of its effect to the start of a leaf call. */
 export function addLeafIntent(started: NewEntry, { kind, name, safety }: EffectIntent): void {
@@ -59,6 +42,11 @@ type EffectIntent = Required<Pick<Entry, 'kind' | 'name' | 'safety'>>;
 /** Returns the output in the result of an effect. `member` is the member that holds it, if it is not the result itself. */
 export function outputIn(result: Json | undefined, member: string | undefined): Json | undefined {
   return member === undefined ? result : (result as { readonly [name: string]: Json })[member];
+}
+
+/** Returns the result of the effect of a leaf call with this output. */
+export function leafResultOf(output: Json | undefined, endsEffect: EndsEffect): Json | undefined {
+  return endsEffect === true ? output : { [endsEffect]: output as Json };
 }
 
 /**
@@ -120,7 +108,7 @@ function expandEnd(entry: Entry, endsEffect: EndsEffect): readonly [Entry, Entry
   const end: Mutable<Entry> =
     type === 'call.errored'
       ? { seq: 0, at: 0, type: 'effect.failed', key: effectKey, error }
-      : newReturnedEntry(effectKey, endsEffect === true ? value : { [endsEffect]: value as Json });
+      : newReturnedEntry(effectKey, leafResultOf(value, endsEffect));
   // The output was validated after the effect had ended.
   return [placed(end, entry, entry.at - validationMs), ended];
 }

@@ -82,18 +82,13 @@ export class SessionState {
     return this.intents.size === 0 && this.openRootCount === 0;
   }
 
-  /** Applies the next entry of the session. */
-  apply(entry: Entry): void {
+  /** Applies the next entry of the session. `effectKey` is the key of the effect of a leaf call, if it is known. */
+  apply(entry: Entry, effectKey?: string): void {
     // The parts of `expandLeaf`, without creating them: every leaf call runs this twice.
     const { key, type, name, safety, effectName = name } = entry;
     if (type === 'call.started' && safety !== undefined && safety !== 'pure')
-      this.applyIntent(leafEffectKey(key), effectName, safety);
-    else if (entry.endsEffect !== undefined) this.intentsByKey?.delete(leafEffectKey(key));
-    this.applyEntry(entry);
-  }
-
-  private applyEntry(entry: Entry): void {
-    const { key, type } = entry;
+      this.applyIntent(effectKey ?? leafEffectKey(key), effectName, safety);
+    else if (entry.endsEffect !== undefined) this.intentsByKey?.delete(effectKey ?? leafEffectKey(key));
     if (type === 'session.opened')
       /* guard: idempotency-key-bound-to-session */ this.incarnationId = entry.incarnationId ?? '';
     else if (type === 'signal.received') this.applySignalReceived(entry);

@@ -15,7 +15,7 @@ import { cloneJson, copyAsJson, lastCopyBytes } from '../json/value.js';
 import type { Loop } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import { LeafCall, leafEffectOf } from './leaf.js';
+import { LeafCall, leafCallOf } from './leaf.js';
 import type { Step } from './run.js';
 import type { KernelScope } from './scope.js';
 
@@ -116,14 +116,13 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   if (definitionDigest !== undefined) started.definitionDigest = definitionDigest;
   if (typeof bodyKind === 'string') started.bodyKind = bodyKind;
   if (refusal !== undefined) started.isInputInvalid = true;
-  const effect =
-    loop.leaf === undefined || refusal !== undefined ? undefined : leafEffectOf(scope, loop, validated, value);
-  if (effect !== undefined) addLeafIntent(started, effect);
+  const leaf = loop.leaf === undefined || refusal !== undefined ? undefined : leafCallOf(scope, loop, validated, value);
+  if (leaf !== undefined) addLeafIntent(started, leaf.effect);
   run.propose(lifetime, started, weight);
   scope.isCallOpen = true;
-  if (depth === 0 || effect !== undefined) run.applyToState(started);
+  if (depth === 0 || leaf !== undefined) run.applyToState(started, leaf?.effectKey);
   if (refusal !== undefined) throw refusal.error;
-  return effect === undefined ? validated : new LeafCall(effect, value);
+  return leaf ?? validated;
 }
 
 /** Validates the output, records the end of the call, and returns a copy of the recorded output. */
@@ -138,26 +137,30 @@ export function completeCall(step: Step, loop: LoopHeader, output: unknown): Jso
   );
 }
 
-/** Records the end of a call that has completed. `weight` is the size of its value if the value is a JSON copy. */
-export function recordCompletion({ run, key, lifetime, depth }: Step, entry: NewEntry, weight?: number): Entry {
+/**
+ * Records the end of a call that has completed. `weight` is the size of its value if the value is a JSON copy, and
+ * `effectKey` the key of the effect that ends with the call.
+ */
+export function recordCompletion(step: Step, entry: NewEntry, weight?: number, effectKey?: string): Entry {
+  const { run, key, lifetime, depth } = step;
   if (depth === 0 && !run.isOver) run.writer.setDue(key, undefined);
   const completed = run.push(lifetime, entry, weight);
-  if (depth === 0 || entry.endsEffect !== undefined) run.applyToState(completed);
+  if (depth === 0 || effectKey !== undefined) run.applyToState(completed, effectKey);
   return completed;
 }
 
 /**
  * Records the error of a call, unless its branch lost a race, and returns it as it is recorded. A call whose lifetime
- * has ended gets the reason of that end in place of `thrown`. `endsEffect`: the error is also that of its effect.
+ * has ended gets the reason of that end in place of `thrown`. `effectKey` is the key of the effect that ends with the call.
  */
-export function recordCallError(step: Step, thrown: unknown, endsEffect?: true): LoopError {
+export function recordCallError(step: Step, thrown: unknown, effectKey?: string): LoopError {
   const { run, key, lifetime, depth } = step;
   const error = lifetime.reason ?? toLoopError(thrown);
   if (lifetime.hasLostRace) return error;
   if (depth === 0) run.writer.setDue(key, undefined);
   const entry: NewEntry = { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() };
-  if (endsEffect !== undefined) entry.endsEffect = endsEffect;
+  if (effectKey !== undefined) entry.endsEffect = true;
   const errored = run.push(lifetime, entry);
-  if (depth === 0 || endsEffect !== undefined) run.applyToState(errored);
+  if (depth === 0 || effectKey !== undefined) run.applyToState(errored, effectKey);
   return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);
 }

@@ -144,9 +144,11 @@ function recordForcedFailure({ run, key, lifetime }: Step, { by = '', reason }: 
  * the run was cancelled or paused meanwhile.
  */
 export function performAttempt(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
+  const { run, key, lifetime } = step;
+  const { inFlight } = run.deps;
   const work = performAndRecord(step, effect, options);
-  step.run.trackInFlight(step.key, work);
-  return step.lifetime.raceWithEnd(work);
+  inFlight.set(key, work);
+  return lifetime.raceWithEnd(work, () => inFlight.delete(key));
 }
 
 async function performAndRecord(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {

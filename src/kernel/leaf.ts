@@ -16,38 +16,64 @@ import type { KernelScope } from './scope.js';
 /** A leaf call whose start is recorded. */
 export class LeafCall {
   readonly effect: Effect;
+  readonly effectKey: string;
   /** The recorded input of the call and of its effect. */
   readonly input: Json | undefined;
   /** Returns the output of the call, or throws its error; undefined until the end of its effect is recorded. */
   finish: (() => unknown) | undefined;
 
-  constructor(effect: Effect, input: Json | undefined) {
+  constructor(effect: Effect, effectKey: string, input: Json | undefined) {
     this.effect = effect;
+    this.effectKey = effectKey;
     this.input = input;
   }
 
   /** Performs the effect. Rejects if the lifetime ends first. */
   perform(scope: KernelScope, loop: LoopHeader): Promise<unknown> {
     const { run, lifetime, depth } = scope;
-    const effectKey = leafEffectKey(scope.key);
+    const { effect, effectKey, input } = this;
     const recordEnd = (_: unknown, end: NewEntry, cause?: unknown): unknown => {
       // guard: late-end-of-leaf-recorded-as-effect
       if (run.isOver || lifetime.reason !== undefined) return recordAttemptEnd(run, end, cause);
-      this.finish = endLeaf(scope, loop, end, cause);
+      this.finish = this.end(scope, loop, end, cause);
       return undefined;
     };
     scope.beginLeaf();
     const step = { run, key: effectKey, lifetime, recorded: undefined, depth };
-    return performAttempt(step, this.effect, { input: this.input, effectKey, isNewIntent: true, recordEnd });
+    return performAttempt(step, effect, { input, effectKey, isNewIntent: true, recordEnd });
+  }
+
+  /**
+   * Records the end of the effect, and with it the end of the call if one entry can stand for both. Returns a function
+   * that finishes the call: it returns the output or throws the error.
+   */
+  private end(scope: KernelScope, loop: LoopHeader, end: NewEntry, cause: unknown): () => unknown {
+    if (end.error !== undefined) {
+      const error = recordCallError(scope, cause, this.effectKey);
+      scope.isCallOpen = false;
+      return () => {
+        throw error;
+      };
+    }
+    end.value = copyAsJson(end.value, end.type, end.key);
+    const weight = lastCopyBytes();
+    const completed = newLeafEnd(scope.run.deps.clock, scope.key, loop, end.value, weight);
+    if (completed === undefined) {
+      const result = recordAttemptEnd(scope.run, end, undefined, weight);
+      return () => completeCall(scope, loop, outputIn(result, loop.leaf?.outputMember));
+    }
+    const { value } = recordCompletion(scope, completed, weight, this.effectKey);
+    scope.isCallOpen = false;
+    return () => cloneJson(value);
   }
 }
 
 /**
- * Returns the effect of a new call if both can be recorded together: neither a layer nor an invariant applies to the
- * effect, and its input is the recorded `value`. Returns undefined for any other call, and if this throws: the body of
- * the call then throws the same error.
+ * Returns the leaf call for a new call if it can be recorded together with its effect: neither a layer nor an invariant
+ * applies to the effect, and its input is the recorded `value`. Returns undefined for any other call, and if this
+ * throws: the body of the call then throws the same error.
  */
-export function leafEffectOf(scope: KernelScope, loop: LoopHeader, input: unknown, value?: Json): Effect | undefined {
+export function leafCallOf(scope: KernelScope, loop: LoopHeader, input: unknown, value?: Json): LeafCall | undefined {
   const { run, key } = scope;
   // guard: invariants-check-effect-of-leaf
   if (loop.leaf === undefined || run.writer.hasInvariants) return undefined;
@@ -60,32 +86,8 @@ export function leafEffectOf(scope: KernelScope, loop: LoopHeader, input: unknow
     const isUnchanged = effect.input === input && (loop.input === undefined || loop.hasFastValidation === true);
     // guard: leaf-effect-has-recorded-input
     if (!isUnchanged && !jsonEquals(value, copyAsJson(effect.input, effect.name))) return undefined;
-    return effect;
+    return new LeafCall(effect, effectKey, value);
   } catch {
     return undefined;
   }
-}
-
-/**
- * Records the end of the effect, and with it the end of the call if one entry can stand for both. Returns a function that
- * finishes the call: it returns the output or throws the error.
- */
-function endLeaf(scope: KernelScope, loop: LoopHeader, end: NewEntry, cause: unknown): () => unknown {
-  if (end.error !== undefined) {
-    const error = recordCallError(scope, cause, true);
-    scope.isCallOpen = false;
-    return () => {
-      throw error;
-    };
-  }
-  end.value = copyAsJson(end.value, end.type, end.key);
-  const weight = lastCopyBytes();
-  const completed = newLeafEnd(scope.run.deps.clock, scope.key, loop, end.value, weight);
-  if (completed === undefined) {
-    const result = recordAttemptEnd(scope.run, end, undefined, weight);
-    return () => completeCall(scope, loop, outputIn(result, loop.leaf?.outputMember));
-  }
-  const { value } = recordCompletion(scope, completed, weight);
-  scope.isCallOpen = false;
-  return () => cloneJson(value);
 }

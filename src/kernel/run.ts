@@ -136,17 +136,10 @@ export class Run {
 
   /**
    * Updates the state of the session with an entry that was written. Call it for each entry on which the state depends.
+   * `effectKey` is the key of the effect of a leaf call.
    */
-  applyToState(entry: Entry): void {
-    this.deps.sessionState.apply(entry);
-  }
-
-  /** Registers an attempt as in flight until it settles. */
-  trackInFlight(key: string, work: Promise<unknown>): void {
-    const { inFlight } = this.deps;
-    const remove = (): boolean => inFlight.delete(key);
-    inFlight.set(key, work);
-    work.then(remove, remove);
+  applyToState(entry: Entry, effectKey?: string): void {
+    this.deps.sessionState.apply(entry, effectKey);
   }
 
   /**

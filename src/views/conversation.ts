@@ -6,7 +6,7 @@
  * dropped.
  */
 import { ownProperty, ownText } from '../base/own-property.js';
-import { expandLeaf } from '../journal/leaf-entries.js';
+import { leafEffectKey } from '../journal/leaf-entries.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { EventContents, EventEnvelope, EventEnvelopeOf, EventType, ToolCallContent } from '../protocol/events.js';
@@ -69,16 +69,13 @@ export class Conversation {
     });
   }
 
-  /** Applies the next entry of the session and emits its envelopes. */
+  /**
+   * Applies the next entry of the session and emits its envelopes. If the effect of a leaf call ends with the call, it
+   * adds nothing to what the call contains.
+   */
   apply(entry: Entry): void {
-    this.envelopesOfEntry = 0;
-    const parts = expandLeaf(entry);
-    if (parts === undefined) this.applyEntry(entry);
-    else for (const part of parts) this.applyEntry(part);
-  }
-
-  private applyEntry(entry: Entry): void {
     const { type } = entry;
+    this.envelopesOfEntry = 0;
     if (this.unannouncedRoot !== undefined) this.announceRoot(this.unannouncedRoot, entry);
     this.approvalTracker.apply(entry);
     if (type === 'call.started') this.startCall(entry);
@@ -94,11 +91,13 @@ export class Conversation {
   }
 
   private startCall(entry: Entry): void {
-    const { key, name = '', value, at, validationMs = 0, bodyKind } = entry;
+    const { key, name = '', value, at, validationMs = 0, bodyKind, kind, safety } = entry;
     const parent = this.calls.enclosing(key);
     if (parent === undefined && key.includes('/')) return;
     // The model call of an agent is displayed as the reply of the agent.
     if (bodyKind === 'model') return;
+    const isLeaf = safety !== undefined;
+    const toolUse = toolUseAt(parent, key);
     const call: ConversationCall = {
       key,
       name,
@@ -109,14 +108,17 @@ export class Conversation {
       startedAt: at - validationMs,
       input: value,
       agent: undefined,
-      toolUse: toolUseAt(parent, key),
-      trackedEffect: undefined,
+      toolUse,
+      trackedEffect:
+        isLeaf && toolUse !== undefined && kind === 'tool'
+          ? { key: leafEffectKey(key), attemptResults: undefined }
+          : undefined,
       streamedOutput: '',
     };
     this.calls.add(call);
     if (parent !== undefined || bodyKind === 'agent') return;
     // Without a kind, the call can be an agent that an earlier version recorded.
-    if (bodyKind === undefined) this.unannouncedRoot = call;
+    if (bodyKind === undefined && !isLeaf) this.unannouncedRoot = call;
     else this.emitLoopStart(call, entry);
   }
 

@@ -3,7 +3,6 @@
  * turn. A turn that is paused, cancelled or interrupted in a round gets placeholder results, because providers reject
  * tool calls without a result. Messages of sub-agents are left out.
  */
-import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import type { ModelMessage } from '../protocol/model.js';
 import {
@@ -48,14 +47,8 @@ interface TurnTranscript {
 export class History {
   private readonly turns = new Map<string, TurnTranscript>();
 
-  /** Applies the next entry of the session. */
+  /** Applies the next entry of the session. The effect of a leaf call adds nothing to what the call contains. */
   apply(entry: Entry): void {
-    const parts = expandLeaf(entry);
-    if (parts === undefined) this.applyEntry(entry);
-    else for (const part of parts) this.applyEntry(part);
-  }
-
-  private applyEntry(entry: Entry): void {
     const { key, type } = entry;
     const slash = key.indexOf('/');
     const root = slash === -1 ? key : key.slice(0, slash);

@@ -6,7 +6,7 @@
  * and the effects, timers and signals of code bodies are events in the `rondo` namespace.
  */
 import { ownProperty, ownText } from '../base/own-property.js';
-import { expandLeaf } from '../journal/leaf-entries.js';
+import { leafEffectKey, leafResultOf } from '../journal/leaf-entries.js';
 import { isReservedType } from '../journal/reserved-entries.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -14,39 +14,22 @@ import type { TraceEvent, TracePayloads, VendorPayloads } from '../protocol/trac
 import { isoTime } from './iso-time.js';
 import { ChildCompletedPayload, ChildStartedPayload, PlainTraceEvent, SharedPayloads } from './trace-events.js';
 import { TracedWaits } from './trace-waits.js';
+import { TracedCall, TracedEffect, tracedAsOf } from './traced-call.js';
 import { withoutRetrySuffix } from './turns.js';
 
 /** The entry type of a body's log lines. */
 export const LOG_WRITTEN = 'log.written';
 
-/** The event types that are reserved for LSEM. */
-const CORE_TYPES = /^(?:call|child)\.|^log$/;
 /** Entry types of the runtime that are not traced. */
 const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
 
-/** A call that has started. */
-class TracedCall {
-  readonly id: string;
-  readonly startedEntry: Entry;
-  readonly startedAt: number;
-  readonly parent: TracedCall | undefined;
-  /** The number of children that have started, and of those that have not ended. */
-  childCount = 0;
-  openChildren = 0;
-  /** True if the call is in `TraceBuilder.indexedCalls`. */
-  isIndexed = false;
-  /** True if the LSEM event of its request, of its response and of its end was emitted. */
-  hasRequest = false;
-  hasResponse = false;
-  hasEnded = false;
-
-  constructor(startedEntry: Entry, startedAt: number, parent: TracedCall | undefined) {
-    this.id = startedEntry.key;
-    this.startedEntry = startedEntry;
-    this.startedAt = startedAt;
-    this.parent = parent;
-  }
-}
+/** The types of the further requests and responses of one call. */
+const REPEATED = {
+  'call.tool.invoked': 'rondo.tool.invoked',
+  'call.tool.returned': 'rondo.tool.returned',
+  'call.backend.requested': 'rondo.backend.requested',
+  'call.backend.responded': 'rondo.backend.responded',
+} as const;
 
 type EventPayloads = TracePayloads & VendorPayloads;
 
@@ -59,25 +42,15 @@ export interface ToolNote {
 type EmitEvent = (event: TraceEvent) => void;
 
 /**
- * An effect in progress. `tracedAs`: the events that it emits; those of an LSEM backend or tool, of a code body, or
- * none (`gate`).
- */
-interface TracedEffect {
-  readonly requestedAt: number;
-  readonly kind: string;
-  readonly name: string;
-  readonly tracedAs: 'backend' | 'tool' | 'body' | 'gate';
-  readonly call: TracedCall;
-}
-
-/**
  * Returns true for the type of a vendor's event, which bodies and tools may record: it has a namespace, and is reserved
  * neither for LSEM nor for the runtime.
  */
 export function isVendorType(type: string): boolean {
   return (
     type.includes('.') &&
-    !CORE_TYPES.test(type) &&
+    // The types of LSEM.
+    !type.startsWith('call.') &&
+    !type.startsWith('child.') &&
     !isReservedType(type) &&
     !UNTRACED_TYPES.has(type) &&
     type !== LOG_WRITTEN
@@ -113,16 +86,9 @@ export class TraceBuilder {
 
   /** Applies the next entry and emits its events. Entries of other turns are ignored. */
   apply(entry: Entry): void {
-    const parts = expandLeaf(entry);
-    if (parts === undefined) this.applyEntry(entry);
-    else for (const part of parts) this.applyEntry(part);
-  }
-
-  private applyEntry(entry: Entry): void {
-    const { type } = entry;
-    // The wall clock can be set back across a restart; the times of events must not decrease.
-    const at = Math.max(entry.at, this.lastAt);
-    this.lastAt = at;
+    const { type, endsEffect } = entry;
+    if (endsEffect !== undefined) this.leafEnded(entry, endsEffect);
+    const at = this.timeOf(entry.at);
     if (type === 'call.started') this.callStarted(entry, at);
     else if (type === 'call.completed' || type === 'call.errored') this.callEnded(entry, at);
     else if (type === 'effect.requested') this.effectRequested(entry, at);
@@ -131,6 +97,12 @@ export class TraceBuilder {
     else if (type === 'race.won') this.raceWon(entry, at);
     else if (isReservedType(type)) this.stepRecorded(entry, at);
     else this.entryRecorded(entry, at);
+  }
+
+  /** Returns the time of an event. The wall clock can be set back across a restart; the times must not decrease. */
+  private timeOf(at: number): number {
+    this.lastAt = Math.max(at, this.lastAt);
+    return this.lastAt;
   }
 
   private callStarted(entry: Entry, at: number): void {
@@ -158,6 +130,20 @@ export class TraceBuilder {
         this.payloads.validated(validationMs),
       ),
     );
+    const { kind = '', safety, effectName = name, value } = entry;
+    if (safety !== undefined) call.leafEffect = this.startEffect(call, at, kind, effectName, value);
+  }
+
+  /** Applies the end of the effect of a leaf call: its output was validated after it. */
+  private leafEnded(entry: Entry, endsEffect: true | string): void {
+    const { key, type, at, validationMs = 0, error } = entry;
+    const call = this.openCall(key);
+    const effect = call?.leafEffect;
+    if (call === undefined || effect === undefined) return;
+    call.leafEffect = undefined;
+    const endedAt = this.timeOf(at - validationMs);
+    if (type === 'call.errored') this.endFailedEffect(effect, error, endedAt);
+    else this.endEffect(effect, leafResultOf(entry.value, endsEffect), endedAt);
   }
 
   private rootPayload(loopId: string, loopVersion: string): TracePayloads['call.started'] {
@@ -233,19 +219,28 @@ export class TraceBuilder {
   private effectRequested({ key, kind = '', name = '', value }: Entry, at: number): void {
     const call = this.enclosingCall(key);
     if (call === undefined) return;
-    const tracedAs = tracedAsOf(call, kind, name);
+    call.leafEffect = undefined;
     this.effects ??= new Map();
-    this.effects.set(withoutRetrySuffix(key), { requestedAt: at, kind, name, tracedAs, call });
-    if (tracedAs === 'tool') this.emitRequest(call, at, 'tool.invoked', { toolName: name });
+    this.effects.set(withoutRetrySuffix(key), this.startEffect(call, at, kind, name, value));
+  }
+
+  private startEffect(call: TracedCall, at: number, kind: string, name: string, input: Entry['value']): TracedEffect {
+    const tracedAs = tracedAsOf(call, kind, name);
+    if (tracedAs === 'tool') this.emitRequest(call, at, 'call.tool.invoked', { toolName: name });
     else if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.requested', { kind, name });
-    if (tracedAs !== 'backend') return;
-    const { model = '', promptLength = 0 } = (value ?? {}) as { model?: string; promptLength?: number };
-    this.emitRequest(call, at, 'backend.requested', { backendId: name, model, promptLength });
+    else if (tracedAs === 'backend') {
+      const { model = '', promptLength = 0 } = (input ?? {}) as { model?: string; promptLength?: number };
+      this.emitRequest(call, at, 'call.backend.requested', { backendId: name, model, promptLength });
+    }
+    return new TracedEffect(at, kind, name, tracedAs, call);
   }
 
   private effectReturned({ key, value }: Entry, at: number): void {
     const effect = this.takeEffect(key);
-    if (effect === undefined) return;
+    if (effect !== undefined) this.endEffect(effect, value, at);
+  }
+
+  private endEffect(effect: TracedEffect, value: Entry['value'], at: number): void {
     const { call, tracedAs, kind, name } = effect;
     const durationMs = at - effect.requestedAt;
     if (tracedAs === 'body') this.emitEvent(call, at, 'rondo.effect.returned', { kind, name, durationMs });
@@ -254,11 +249,11 @@ export class TraceBuilder {
     if (tracedAs === 'tool') {
       const { notes } = (value ?? {}) as { notes?: unknown };
       if (Array.isArray(notes)) for (const note of notes as readonly ToolNote[]) this.emitNote(call, at, note);
-      this.emitResponse(call, at, 'tool.returned', { durationMs });
+      this.emitResponse(call, at, 'call.tool.returned', { durationMs });
     }
     if (tracedAs !== 'backend') return;
     const { inputTokens = 0, outputTokens = 0 } = (value ?? {}) as { inputTokens?: number; outputTokens?: number };
-    this.emitResponse(call, at, 'backend.responded', { durationMs, inputTokens, outputTokens });
+    this.emitResponse(call, at, 'call.backend.responded', { durationMs, inputTokens, outputTokens });
   }
 
   /**
@@ -267,19 +262,34 @@ export class TraceBuilder {
    */
   private effectFailed({ key, error }: Entry, at: number): void {
     const effect = this.takeEffect(key);
-    if (effect?.tracedAs !== 'body') return;
-    const { call, kind, name } = effect;
+    if (effect !== undefined) this.endFailedEffect(effect, error, at);
+  }
+
+  private endFailedEffect(
+    { tracedAs, call, kind, name, requestedAt }: TracedEffect,
+    error: Entry['error'],
+    at: number,
+  ): void {
+    if (tracedAs !== 'body') return;
     const { code = 'EXECUTION_FAILED', message = '' } = error ?? {};
-    this.emitEvent(call, at, 'rondo.effect.failed', { kind, name, durationMs: at - effect.requestedAt, code, message });
+    this.emitEvent(call, at, 'rondo.effect.failed', { kind, name, durationMs: at - requestedAt, code, message });
   }
 
   /**
    * Removes and returns an effect that ends; undefined if its call has ended, because such an end belongs to no call.
    */
   private takeEffect(key: string): TracedEffect | undefined {
-    const effect = this.effects?.get(key);
+    const effect = this.effects?.get(key) ?? this.takeLeafEffect(key);
     this.effects?.delete(key);
     return effect?.call.hasEnded === false ? effect : undefined;
+  }
+
+  private takeLeafEffect(key: string): TracedEffect | undefined {
+    const call = this.enclosingCall(key);
+    if (call === undefined || key !== leafEffectKey(call.id)) return undefined;
+    const effect = call.leafEffect;
+    call.leafEffect = undefined;
+    return effect;
   }
 
   /** Applies an entry of the kernel that is neither a call nor an attempt at an effect. */
@@ -336,14 +346,24 @@ export class TraceBuilder {
   }
 
   /** Emits the first request of a call as an LSEM event, and further ones in the `rondo` namespace. */
-  private emitRequest(call: TracedCall, at: number, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: isoTime(at), type: `${call.hasRequest ? 'rondo' : 'call'}.${type}`, payload });
+  private emitRequest<T extends keyof typeof REPEATED>(
+    call: TracedCall,
+    at: number,
+    type: T,
+    payload: TracePayloads[T],
+  ) {
+    this.emit(new PlainTraceEvent(call.id, isoTime(at), call.hasRequest ? REPEATED[type] : type, payload));
     call.hasRequest = true;
   }
 
   /** Emits the first response of a call as an LSEM event, and further ones in the `rondo` namespace. */
-  private emitResponse(call: TracedCall, at: number, type: string, payload: object): void {
-    this.emit({ callId: call.id, ts: isoTime(at), type: `${call.hasResponse ? 'rondo' : 'call'}.${type}`, payload });
+  private emitResponse<T extends keyof typeof REPEATED>(
+    call: TracedCall,
+    at: number,
+    type: T,
+    payload: TracePayloads[T],
+  ) {
+    this.emit(new PlainTraceEvent(call.id, isoTime(at), call.hasResponse ? REPEATED[type] : type, payload));
     call.hasResponse = true;
   }
 
@@ -355,22 +375,6 @@ export class TraceBuilder {
   ): void {
     this.emit(new PlainTraceEvent(call.id, isoTime(at), type, payload));
   }
-}
-
-/**
- * Returns how an effect is traced. LSEM defines the model request of a prompt and the one effect of a tool; model
- * requests of agents are traced like those of prompts. Calls that earlier versions recorded have no `bodyKind`: their
- * effect counts as the effect of a tool if it has the name of the loop.
- */
-function tracedAsOf({ startedEntry }: TracedCall, kind: string, name: string): TracedEffect['tracedAs'] {
-  if (kind === 'gate') return 'gate';
-  if (kind === 'model')
-    return /* guard: code-effect-is-no-backend */ startedEntry.bodyKind === 'code' ? 'body' : 'backend';
-  return kind === 'tool' &&
-    /* guard: code-effect-is-no-tool */ startedEntry.bodyKind === undefined &&
-    name === startedEntry.name
-    ? 'tool'
-    : 'body';
 }
 
 const SLASH_CODE = 47;

@@ -94,9 +94,14 @@ function openModel(
   if (object !== undefined) return object;
   const ref = options === undefined ? { id, model } : { id, model, options };
   const turnId = turnIdOf(scope);
-  const provider = services.provider(id);
-  const replyCount = services.turnContext(turnId).replyCount(ref, replyCountScope);
-  return provider.open(ref, { origin, turnId, replyCount });
+  return services.provider(id).open(ref, {
+    origin,
+    turnId,
+    // Counted only for a provider that reads it.
+    get replyCount() {
+      return services.turnContext(turnId).replyCount(ref, replyCountScope);
+    },
+  });
 }
 
 /**

@@ -15,7 +15,10 @@ import type { Layer, RunOutcome } from '../protocol/session.js';
 import { type CrashPoint, crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { leafLoop, type ProgramStep, randomProgram } from '../testing/random-programs.js';
+import { conversationOf } from '../views/conversation.js';
 import { failurePathOf } from '../views/failure-path.js';
+import { traceOf } from '../views/trace.js';
+import { Turns } from '../views/turns.js';
 import { Session } from './session.js';
 
 /** The outside world of a program. It survives crashes. */
@@ -88,9 +91,14 @@ class World {
     return this.drive(store);
   }
 
-  async entries(): Promise<Entry[]> {
+  /** Returns the entries with those of leaf calls expanded. */
+  async entries(): Promise<readonly Entry[]> {
+    return expandLeaves(await this.storedEntries());
+  }
+
+  async storedEntries(): Promise<readonly Entry[]> {
     const all: Entry[] = [];
-    for await (const entries of this.store.journal.read('s', 0)) all.push(...expandLeaves(entries));
+    for await (const entries of this.store.journal.read('s', 0)) all.push(...entries);
     return all;
   }
 
@@ -133,6 +141,34 @@ verifies(
   },
   120_000,
 );
+
+verifies(
+  'kernel.leaf',
+  `views of stored leaf calls equal those of the entries that they stand for (${PROGRAMS} programs)`,
+  async () => {
+    let leafEntries = 0;
+    for (let seed = 1; seed <= PROGRAMS; seed++) {
+      const world = new World(seed);
+      await world.drive();
+      world.hasOutage = false;
+      await world.retry();
+      const stored = await world.storedEntries();
+      const expanded = expandLeaves(stored);
+      leafEntries += expanded.length - stored.length;
+      expect(traceOf('t1', stored), `seed ${seed}`).toEqual(traceOf('t1', expanded));
+      expect(conversationOf('s', stored), `seed ${seed}`).toEqual(conversationOf('s', expanded));
+      expect(turnOf(stored), `seed ${seed}`).toEqual(turnOf(expanded));
+    }
+    expect(leafEntries).toBeGreaterThan(PROGRAMS);
+  },
+  120_000,
+);
+
+function turnOf(entries: readonly Entry[]): unknown {
+  const turns = new Turns();
+  for (const entry of entries) turns.apply(entry);
+  return turns.get('t1')?.pending;
+}
 
 verifies(
   'turn.retry',

@@ -219,7 +219,6 @@ export class TraceBuilder {
   private effectRequested({ key, kind = '', name = '', value }: Entry, at: number): void {
     const call = this.enclosingCall(key);
     if (call === undefined) return;
-    call.leafEffect = undefined;
     this.effects ??= new Map();
     this.effects.set(withoutRetrySuffix(key), this.startEffect(call, at, kind, name, value));
   }

@@ -12,7 +12,7 @@ export class TracedCall {
   openChildren = 0;
   /** True if the call is in `TraceBuilder.indexedCalls`. */
   isIndexed = false;
-  /** The effect of a leaf call, until its end or a retry is recorded. */
+  /** The effect of a leaf call, until its end is recorded. */
   leafEffect: TracedEffect | undefined;
   /** True if the LSEM event of its request, of its response and of its end was emitted. */
   hasRequest = false;

@@ -2,12 +2,11 @@
  * Binds a plan to its project when it is registered: the loops that its verbs stand for and the model of its prompts
  * become part of the definition, so that a turn continues with them.
  */
-import { isObject } from '../../base/own-property.js';
-import type { Json } from '../../protocol/json.js';
 import type { BackendRef } from '../../protocol/loop.js';
 import type { PlanSpec } from '../../protocol/plan.js';
 import { compileAction } from './placeholders.js';
 import { unboundVerbError } from './plan-inputs.js';
+import { planTexts } from './plan-texts.js';
 import { boundLoop, shippedLoop } from './verbs.js';
 
 /** What a project provides to its plans. */
@@ -23,7 +22,7 @@ export interface PlanBindings {
 /** Returns a plan with its verbs and its model. Throws DEFINITION_INVALID for a verb that nothing is bound to. */
 export function bindPlan(spec: PlanSpec, { verbs, defaultModel, modelOverride }: PlanBindings): PlanSpec {
   const bound: { [verb: string]: string } = {};
-  for (const { word, path } of verbsOf(spec as unknown as Json, '/composite/plan')) {
+  for (const { word, path } of verbsOf(spec)) {
     const loopId = boundLoop(spec.verbs, word) ?? boundLoop(verbs, word) ?? shippedLoop(word);
     if (loopId === undefined) throw unboundVerbError(word, path);
     bound[word] = loopId;
@@ -40,7 +39,7 @@ export function bindPlan(spec: PlanSpec, { verbs, defaultModel, modelOverride }:
 
 /** Returns the shipped loops that the verbs of a plan stand for. */
 export function shippedLoopsOf(spec: PlanSpec, verbs: PlanBindings['verbs']): readonly string[] {
-  const words = [...verbsOf(spec as unknown as Json, '')].map(({ word }) => word);
+  const words = [...verbsOf(spec)].map(({ word }) => word);
   const unbound = words.filter((word) => (boundLoop(spec.verbs, word) ?? boundLoop(verbs, word)) === undefined);
   return [...new Set(unbound.flatMap((word) => shippedLoop(word) ?? []))];
 }
@@ -50,30 +49,19 @@ function backendOf(id: string, model: string | undefined): BackendRef {
 }
 
 /** True if a plan calls a model itself. */
-export function usesModel(spec: PlanSpec): boolean {
-  return containsPrompt((spec.steps ?? spec.states ?? []) as unknown as Json);
+function usesModel(spec: PlanSpec): boolean {
+  for (const { member, text } of planTexts(spec))
+    if (member === 'prompt' || (member === 'plugin' && text === 'llm-decide')) return true;
+  return false;
 }
 
-function containsPrompt(value: Json): boolean {
-  if (Array.isArray(value)) return value.some(containsPrompt);
-  if (!isObject(value)) return false;
-  if (typeof value.prompt === 'string' || value.plugin === 'llm-decide') return true;
-  return Object.entries(value).some(([name, member]) => !DATA_MEMBERS.has(name) && containsPrompt(member));
-}
-
-/** Members that hold data of the author, not steps. */
-const DATA_MEMBERS: ReadonlySet<string> = new Set(['value', 'schema', 'input', 'on_error']);
 const ACTION_MEMBERS: ReadonlySet<string> = new Set(['action', 'on_entry', 'on_exit']);
 
 /** Yields the verb of each action of a plan, with its path. */
-function* verbsOf(value: Json, path: string): Generator<{ readonly word: string; readonly path: string }> {
-  if (Array.isArray(value)) for (const [index, item] of value.entries()) yield* verbsOf(item, `${path}/${index}`);
-  if (!isObject(value)) return;
-  for (const [name, member] of Object.entries(value)) {
-    const memberPath = `${path}/${name}`;
-    if (ACTION_MEMBERS.has(name) && typeof member === 'string') {
-      const [first] = compileAction(member, memberPath).words;
-      if (first !== undefined && first.placeholders.length === 0) yield { word: first.text, path: memberPath };
-    } else if (!DATA_MEMBERS.has(name)) yield* verbsOf(member, memberPath);
+function* verbsOf(spec: PlanSpec): Generator<{ readonly word: string; readonly path: string }> {
+  for (const { member, text, path } of planTexts(spec)) {
+    if (!ACTION_MEMBERS.has(member)) continue;
+    const [first] = compileAction(text, path).words;
+    if (first !== undefined && first.placeholders.length === 0) yield { word: first.text, path };
   }
 }

@@ -250,3 +250,13 @@ for (const [condition, promise] of [
     expect(await now.host.replay(turnId, 'now')).toMatchObject({ matches: true });
   });
 }
+
+verifies('plan.words', 'a verb may have the name of a key of steps', async () => {
+  const verbs = { action: 'act', prompt: 'act', capture: 'act' };
+  const plan = new PlanFixture({ steps: [{ action: 'action x' }, { action: 'prompt {capture}' }], verbs });
+  await plan.run({ capture: 'y' });
+  expect(plan.calls).toEqual([
+    { verb: 'action', args: ['x'], raw: 'action x' },
+    { verb: 'prompt', args: ['y'], raw: 'prompt {capture}' },
+  ]);
+});

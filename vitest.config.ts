@@ -1,13 +1,45 @@
 // CI adds a JSON report per Node lane; .ci/run sums them.
 
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 const lane = process.env.RONDO_NODE_LANE ?? 'default';
 const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/reports/vitest-${lane}.json` }];
 
+/**
+ * Tests that leave nothing behind in their process, such as a registered store or a temporary directory. They share
+ * processes, so that not every file loads the same modules again.
+ */
+const SHARING = [
+  ...['base', 'host', 'kernel', 'layers', 'loops', 'policy', 'protocol', 'surfaces', 'views'].map(
+    (ring) => `src/${ring}/**/*.test.ts`,
+  ),
+  ...['approvals', 'conformance', 'guards', 'house', 'models', 'probes', 'suites'].map(
+    (part) => `spec/${part}/**/*.test.ts`,
+  ),
+];
+/** Tests that measure CPU time or memory, which depend on what else a process has loaded. */
+const MEASURING = [
+  'src/base/redact.test.ts',
+  'src/layers/filter.test.ts',
+  'src/loops/model-call/generate.test.ts',
+  'src/loops/plan/condition-bounds.test.ts',
+  'spec/approvals/bounds.test.ts',
+  'spec/probes/memory.test.ts',
+];
+const ALL = ['src', 'spec', 'examples', 'bench'].map((directory) => `${directory}/**/*.test.ts`);
+
+const project = (name: string, include: string[], exclude: readonly string[], isolate: boolean) => ({
+  extends: true as const,
+  test: { name, include, exclude: [...configDefaults.exclude, ...exclude], isolate },
+});
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'spec/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts'],
+    projects: [
+      project('shared process', SHARING, MEASURING, false),
+      project('own process', ALL, SHARING, true),
+      project('measurements', MEASURING, [], true),
+    ],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 120_000,

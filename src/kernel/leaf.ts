@@ -13,7 +13,7 @@ import { completeCall, type LoopHeader, recordCallError, recordCompletion } from
 import { performAttempt, recordAttemptEnd } from './effect.js';
 import type { KernelScope } from './scope.js';
 
-/** A leaf call whose start is recorded. */
+/** A new call that is performed together with its effect. */
 export class LeafCall {
   readonly effect: Effect;
   readonly effectKey: string;

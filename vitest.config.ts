@@ -6,25 +6,18 @@ const lane = process.env.RONDO_NODE_LANE ?? 'default';
 const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/reports/vitest-${lane}.json` }];
 
 /**
- * Tests that leave nothing behind in their process, such as a registered store or a temporary directory. They share
+ * Tests of the rings without adapters: they start no process and leave nothing behind in their own. They share
  * processes, so that not every file loads the same modules again.
  */
-const SHARING = [
-  ...['base', 'host', 'kernel', 'layers', 'loops', 'policy', 'protocol', 'surfaces', 'views'].map(
-    (ring) => `src/${ring}/**/*.test.ts`,
-  ),
-  ...['approvals', 'conformance', 'guards', 'house', 'models', 'probes', 'suites'].map(
-    (part) => `spec/${part}/**/*.test.ts`,
-  ),
-];
+const SHARING = ['base', 'host', 'kernel', 'layers', 'loops', 'policy', 'protocol', 'views'].map(
+  (ring) => `src/${ring}/**/*.test.ts`,
+);
 /** Tests that measure CPU time or memory, which depend on what else a process has loaded. */
 const MEASURING = [
   'src/base/redact.test.ts',
   'src/layers/filter.test.ts',
   'src/loops/model-call/generate.test.ts',
   'src/loops/plan/condition-bounds.test.ts',
-  'spec/approvals/bounds.test.ts',
-  'spec/probes/memory.test.ts',
 ];
 const ALL = ['src', 'spec', 'examples', 'bench'].map((directory) => `${directory}/**/*.test.ts`);
 

@@ -103,8 +103,15 @@ const callStep: fc.Arbitrary<JsonObject> = fc.oneof(
   table('plugin', { plugin: fc.constant('other'), parameter: value, text: hostileText, ...call }),
 );
 
+/** Steps of one list. Their names differ. */
+const listOf = (one: fc.Arbitrary<JsonObject>, maxLength: number): fc.Arbitrary<JsonObject[]> =>
+  fc.uniqueArray(one, {
+    ...{ minLength: 1, maxLength },
+    comparator: (a, b) => a.name !== undefined && a.name === b.name,
+  });
+
 const step: fc.Arbitrary<JsonObject> = fc.letrec<{ step: JsonObject; steps: JsonObject[] }>((tie) => ({
-  steps: fc.array(tie('step'), { minLength: 1, maxLength: 3 }),
+  steps: listOf(tie('step'), 3),
   step: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
     callStep,
@@ -143,7 +150,7 @@ const settings = {
 
 /** Plans: lists of steps, and state machines. */
 const plan = fc.oneof(
-  table('steps', { steps: fc.array(step, { minLength: 1, maxLength: 4 }), ...settings }),
+  table('steps', { steps: listOf(step, 4), ...settings }),
   table('states', { states, ...settings }),
 ) as unknown as fc.Arbitrary<PlanSpec>;
 

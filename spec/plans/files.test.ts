@@ -35,10 +35,10 @@ function workshop(files: Readonly<Record<string, string>>): Project {
   return project;
 }
 
-/** Runs a workflow, and returns its status and output, and the actions in their order. */
-async function outcomeOf(text: string, more: readonly string[] = []): Promise<object> {
+/** Runs a workflow, and returns its status and output, and the actions in their order. `reply` is that of a model. */
+async function outcomeOf(text: string, more: readonly string[] = [], reply = 'fixing'): Promise<object> {
   const project = workshop({ 'flow.toml': text });
-  project.write('loops/decide.script.json', '[{"text": "fixing"}]');
+  project.write('loops/decide.script.json', [{ text: reply }]);
   const input = ['--input', '{"file": "a b.py"}'];
   const { status, output, error } = await project.json(['run', 'loops/flow.toml', ...input, ...more]);
   return {
@@ -93,14 +93,14 @@ function rearranged(value: unknown): unknown {
   return Object.fromEntries(members.map(([key, member]) => [key, rename(key, member)]));
 }
 
-for (const [name, outcome] of outcomes.filter(([, , more]) => more === undefined))
+for (const [name, outcome, more] of outcomes)
   verifies(
     'plan.files',
     `the workflow "${name}" behaves the same with other names, keys and forms of TOML`,
     async () => {
       for (const seed of [1, 2]) {
         const document = rearranged(parseToml(seedWorkflows[name].replace(/^name = "v.*/m, ''))) as Table;
-        expect(await outcomeOf(renderToml(document, seed).text)).toEqual(outcome);
+        expect(await outcomeOf(renderToml(document, seed).text, more, 'the fixing')).toEqual(outcome);
       }
     },
   );

@@ -138,7 +138,7 @@ async function runSecondProcess(scenario) {
   const exit = await ended;
   if (exit !== 0 || outcome === undefined) throw new Error(`Process 2 failed (${exit}). ${await stderr}`);
   if (outcome.status === 'error') throw new Error(`The order failed: ${outcome.error.message}`);
-  if (outcome.status === 'paused') throw new Error('The order is still paused.');
+  if (outcome.status !== 'ok') throw new Error(`The order is still ${outcome.status}.`);
   line(green(`finished: ${JSON.stringify(outcome.output)}`));
   return { secondPid: pid, output: outcome.output };
 }

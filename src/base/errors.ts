@@ -66,6 +66,10 @@ export const errorCodes = {
   TOOL_NOT_ADMITTED: outcomeCode(403, false, 'A tool may not run here.'),
   APPROVAL_DENIED: outcomeCode(403, false, 'An approval was requested and not given.'),
   BUDGET_EXHAUSTED: outcomeCode(402, false, 'The turn reached a limit of its budget.'),
+  GRANT_INVALID: outcomeCode(422, false, 'A grant is not valid.'),
+  GRANT_CONFLICT: outcomeCode(409, false, 'This grant id is known with other content, or the turn has another grant.'),
+  GRANT_WIDENED: outcomeCode(403, false, 'A grant permits more than the grant from which it is derived.'),
+  GRANT_EXPIRED: outcomeCode(403, false, 'The grant has expired.'),
   CONTENT_REFUSED: outcomeCode(422, false, 'A content filter refused the request or the answer.'),
   TIMEOUT: outcomeCode(504, true, 'The attempt took longer than its policy allows.'),
   KEY_CONFLICT: outcomeCode(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
@@ -222,6 +226,11 @@ export class Fault extends Error {
     this.code = code;
     this.data = data;
   }
+}
+
+/** Thrown by an effect whose run was stopped before it began. The kernel records no end of the attempt. */
+export class NotPerformed extends Error {
+  override readonly name = 'NotPerformed';
 }
 
 /** Converts any thrown value to a LoopError with the code EXECUTION_FAILED. Returns a LoopError unchanged. */

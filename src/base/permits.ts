@@ -90,6 +90,14 @@ function matchesOrigin(entry: string, url: URL): boolean {
   return URL.canParse(text) && new URL(text).origin === url.origin;
 }
 
+/** True if a host entry, or `*.HOST` for the names below a host, matches a URL. */
+export function matchesDestination(entry: string, url: URL): boolean {
+  if (!entry.startsWith('*.')) return matchesOrigin(entry, url);
+  const isBelow = url.hostname.endsWith(entry.slice(1)) && url.hostname.length > entry.length - 1;
+  // The port and the scheme are those of the URL: `matchesOrigin` compares them with the entry's.
+  return isBelow && matchesOrigin(url.hostname, url);
+}
+
 /** True if the traffic is encrypted or does not leave this machine. */
 function isConfidential(url: URL): boolean {
   return url.protocol === 'https:' || isLoopback(url);

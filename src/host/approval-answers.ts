@@ -6,6 +6,7 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Ids } from '../journal/clock.js';
+import { RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
 import type { Session } from '../kernel/session.js';
 import { GRANT_GIVEN, refusalReasonOf, standingGrantOf } from '../policy/approval-answer.js';
 import { APPROVAL_REQUESTED } from '../policy/approval-request.js';
@@ -18,7 +19,7 @@ import type { StoredTurn } from './archive.js';
 import type { RunningTurn } from './running-turn.js';
 
 /** The id of the session that records refused answers to approvals of unknown turns. */
-export const REFUSALS_SESSION_ID = 'rondo:refusals';
+export const REFUSALS_SESSION_ID = `${RESERVED_SESSION_PREFIX}refusals`;
 const APPROVAL_REFUSED = 'rondo.approval.refused';
 
 /** What `answerApproval` needs to check and record an answer. */

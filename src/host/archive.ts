@@ -5,6 +5,7 @@
 import { Fault, LoopError } from '../base/errors.js';
 import { ownText } from '../base/own-property.js';
 import { fetchValue } from '../journal/fetch-value.js';
+import { RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
 import type { Store } from '../journal/store.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
@@ -18,7 +19,7 @@ import { conversationOf } from '../views/conversation.js';
 import { withoutReopenedEnds } from '../views/failure-path.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
+import { recordedStopOf, type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
 import type { EntryTail } from './follow-entries.js';
 import { sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 
@@ -91,6 +92,7 @@ export class Archive {
   /** Returns the names of the stored sessions and of those with a running turn, which may have no stored entry yet. */
   private async sessionNames(runners: TurnRunners): Promise<Iterable<string>> {
     const names = new Set((await this.store.journal.list()).map(({ session }) => session));
+    for (const name of names) if (name.startsWith(RESERVED_SESSION_PREFIX)) names.delete(name);
     for (const session of runners.keys()) names.add(session);
     return names;
   }
@@ -185,6 +187,9 @@ export class Archive {
     const ended = await this.result(turnId);
     if (ended !== undefined) return ended;
     const { identity, turn, entries } = await this.get(turnId);
+    const { stoppedEntry } = turn;
+    if (stoppedEntry !== undefined)
+      return turnResultOf(identity, { status: 'stopped', stop: recordedStopOf(stoppedEntry) }, entries, stoppedEntry.at);
     if (turn.pending.length === 0) return undefined;
     const paused = turnResultOf(identity, { status: 'paused', pending: [] }, entries, entries.at(-1)?.at ?? 0);
     return Object.defineProperty(paused, 'pending', { value: turn.pending, enumerable: true });

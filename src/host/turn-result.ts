@@ -7,7 +7,7 @@ import type { PendingItem, ResultError, TraceEvent, TurnResult } from '../protoc
 import { compareByStep } from '../views/conversation/open-calls.js';
 import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
-import { cancelReasonOf, pendingSignalOf, resultErrorOf, stopReasonOf } from '../views/turns.js';
+import { cancelReasonOf, pendingSignalOf, resultErrorOf, stopReasonOf, stopTextOf } from '../views/turns.js';
 import { type CodeChange, describeChanges } from './code-changes.js';
 
 /** Identifies a turn and its loop. */
@@ -80,8 +80,8 @@ export function turnResultOf(
   const { sessionId, turnId, loopId, loopVersion } = identity;
   const first = entries.find(({ key, type }) => type === 'call.started' && key === turnId);
   const started = first === undefined ? now : first.at - (first.validationMs ?? 0);
-  const isPaused = outcome.status === 'paused';
-  const end = isPaused ? Math.max(now, entries.at(-1)?.at ?? now) : (endEntryOf(entries, turnId)?.at ?? now);
+  const isOpen = outcome.status === 'paused' || outcome.status === 'stopped';
+  const end = isOpen ? Math.max(now, entries.at(-1)?.at ?? now) : (endEntryOf(entries, turnId)?.at ?? now);
   // The wall clock can be set back across a restart; an end must not precede its start.
   const ended = Math.max(started, end);
   const result: ResultDraft = {
@@ -99,6 +99,7 @@ export function turnResultOf(
   };
   if (outcome.status === 'ok') result.output = outcome.output ?? null;
   else if (outcome.status === 'error') setError(result, outcome.error);
+  else if (outcome.status === 'stopped') result.reason = stopTextOf(outcome.stop);
   else result.pending = outcome.pending.map(pendingItemOf).sort((a, b) => compareByStep(a.key, b.key));
   return Object.defineProperty(result, 'trace', traceProperty) as unknown as TurnResult;
 }

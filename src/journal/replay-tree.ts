@@ -19,7 +19,13 @@ const OPENING_TYPES = new Set([
  * The types of entries that belong to no step. Any type in neither of these sets ends its step: `call.completed`,
  * `effect.failed` and so on, or a fact that a body recorded.
  */
-const NON_STEP_TYPES = new Set(['signal.received', 'signal.discarded', 'cancel.requested', 'session.opened']);
+const NON_STEP_TYPES = new Set([
+  'signal.received',
+  'signal.discarded',
+  'cancel.requested',
+  'session.opened',
+  'call.stopped',
+]);
 
 /** True if an entry of this type begins a step. */
 export function isOpeningType(type: string): boolean {

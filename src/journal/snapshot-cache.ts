@@ -87,6 +87,6 @@ export class SnapshotCache {
  * Returns the digest that identifies the last entry of a snapshot: of its position, time, type and key, not of its
  * value.
  */
-function tailDigestOf({ seq, type, key, at }: Entry): string {
+export function tailDigestOf({ seq, type, key, at }: Entry): string {
   return digestOfText(`${seq}\n${at}\n${type}\n${key}`);
 }

@@ -6,7 +6,8 @@
  */
 
 import { LazyEffectContext } from '../base/effect-context.js';
-import { Fault, LoopError, toLoopError } from '../base/errors.js';
+import { Fault, LoopError, NotPerformed, toLoopError } from '../base/errors.js';
+import { neverSettles } from '../base/microtasks.js';
 import { type NewEntry, newEffectEntry, newReturnedEntry } from '../journal/new-entry.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, copyAsJson } from '../json/value.js';
@@ -49,8 +50,24 @@ async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect,
   // guard: once-effect-in-doubt-not-repeated
   if (recorded.openEntry.safety === 'once')
     return resolveInDoubt(step, recorded, effect, effectKey, recorded.lastRetry('effect.requested'));
+  return repeatAttempt(step, effect, effectKey);
+}
+
+/** Makes an interrupted attempt again, under its recorded intent, if the effect is still admitted. */
+function repeatAttempt(step: Step, effect: Effect, effectKey: string): Promise<unknown> {
+  const { run, key, lifetime } = step;
+  let admitted: Effect | undefined;
+  try {
+    // guard: repeated-attempt-admitted
+    admitted = run.admit(effect, effectKey);
+  } catch (thrown) {
+    const error = toLoopError(thrown).toErrorRecord();
+    run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'effect.failed', key, error }));
+    throw thrown;
+  }
+  if (admitted === undefined) return neverSettles();
   const input = copyAsJson(effect.input, effect.name);
-  return performAttempt(step, effect, { input, effectKey, isNewIntent: false });
+  return performAttempt(step, admitted, { input, effectKey, isNewIntent: false });
 }
 
 /**
@@ -69,9 +86,22 @@ function attemptInProgress({ run, key, lifetime }: Step): Promise<unknown> | und
 
 function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: string): Promise<unknown> {
   const { run, lifetime } = step;
+  const admitted = admitOrRefuse(step, intentKey, effect, effectKey);
+  if (admitted === undefined) return neverSettles();
   const intent = run.propose(lifetime, newEffectEntry('effect.requested', intentKey, effect));
   run.applyToState(intent);
-  return performAttempt(step, effect, { input: intent.value, effectKey, isNewIntent: true });
+  return performAttempt(step, admitted, { input: intent.value, effectKey, isNewIntent: true });
+}
+
+/** Returns the admitted effect; undefined if the run was stopped. A refusal is recorded, so that a replay repeats it. */
+function admitOrRefuse({ run, lifetime }: Step, intentKey: string, effect: Effect, effectKey: string) {
+  try {
+    return run.admit(effect, effectKey);
+  } catch (thrown) {
+    // guard: refused-attempt-recorded
+    run.recordRefusal(lifetime, newEffectEntry('effect.requested', intentKey, effect), toLoopError(thrown));
+    throw thrown;
+  }
 }
 
 /**
@@ -168,6 +198,9 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
     const value = await effect.perform(cloneJson(options.input) as Json, context);
     return recordEnd(run, newReturnedEntry(key, value));
   } catch (thrown) {
+    // The run was stopped before the effect began: its intent stays without an end.
+    // guard: unperformed-attempt-has-no-end
+    if (thrown instanceof NotPerformed) return undefined;
     const error = toLoopError(thrown).toErrorRecord();
     return recordEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
   } finally {

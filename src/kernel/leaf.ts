@@ -86,7 +86,8 @@ export function leafCallOf(scope: KernelScope, loop: LoopHeader, input: unknown,
     const isUnchanged = effect.input === input && (loop.input === undefined || loop.hasFastValidation === true);
     // guard: leaf-effect-has-recorded-input
     if (!isUnchanged && !jsonEquals(value, copyAsJson(effect.input, effect.name))) return undefined;
-    return new LeafCall(effect, effectKey, value);
+    const admitted = run.admit(effect, effectKey);
+    return admitted === undefined ? undefined : new LeafCall(admitted, effectKey, value);
   } catch {
     return undefined;
   }

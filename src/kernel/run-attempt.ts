@@ -9,7 +9,7 @@ import { Fault, LoopError } from '../base/errors.js';
 import { Lifetime } from '../base/lifetime.js';
 import { neverSettles } from '../base/microtasks.js';
 import type { Clock } from '../journal/clock.js';
-import type { PendingStep, RunOutcome, TimerMode } from '../protocol/session.js';
+import type { PendingStep, RunOutcome, RunStop, TimerMode } from '../protocol/session.js';
 
 /** The callbacks that settle the promise of the outcome, and the conversion of an error to an outcome. */
 interface OutcomeReceiver {
@@ -36,6 +36,8 @@ export class RunAttempt {
   private readonly timerMode: TimerMode;
   private readonly clock: Clock;
   private receiver: OutcomeReceiver | undefined;
+  /** Set by `stop`. */
+  private stopped: RunStop | undefined;
 
   constructor(timerMode: TimerMode, clock: Clock) {
     this.timerMode = timerMode;
@@ -50,6 +52,7 @@ export class RunAttempt {
     return new Promise((resolve, reject) => {
       this.receiver = { resolve, reject, toOutcome };
       if (this.fault !== undefined) reject(this.fault);
+      if (this.stopped !== undefined) resolve({ status: 'stopped', stop: this.stopped });
       call.then(
         (output) => resolve({ status: 'ok', output }),
         (error: unknown) => this.settleWithError(error),
@@ -95,6 +98,14 @@ export class RunAttempt {
     if (error instanceof Fault) this.fault ??= error;
     this.finish();
     this.settleWithError(error);
+  }
+
+  /** Ends the attempt as stopped. No body continues, and none notices it. The first reason counts. */
+  stop(stop: RunStop): void {
+    if (this.isOver) return;
+    this.stopped = stop;
+    this.finish();
+    this.receiver?.resolve({ status: 'stopped', stop });
   }
 
   /** Ends the attempt: every wait is unsubscribed and stays pending. Does not settle the outcome. */

@@ -17,7 +17,7 @@ import { cloneJson } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Layer, PendingStep } from '../protocol/session.js';
+import type { Admit, Layer, PendingStep } from '../protocol/session.js';
 import type { RunAttempt } from './run-attempt.js';
 
 type EntryListener = (entry: Entry) => void;
@@ -41,6 +41,8 @@ export interface RunDeps {
   readonly ids: Ids;
   /** Returns the layers around an effect, outermost first. */
   layersOf(effect: Effect, key: string): readonly Layer[];
+  /** Decides on each attempt at an effect; undefined if every effect may be performed. */
+  readonly admit: Admit | undefined;
   readonly maxDepth: number;
   readonly replayOnly: boolean;
   readonly context: unknown;
@@ -103,11 +105,27 @@ export class Run {
     } catch (thrown) {
       // guard: invariant-refusal-recorded
       if (!(thrown instanceof LoopError) || thrown.code !== 'INVARIANT_VIOLATED') throw thrown;
-      const { type, key, name, value } = entry;
-      const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: thrown.toErrorRecord() };
-      this.push(lifetime, name === undefined ? refused : { ...refused, kind: name });
+      this.recordRefusal(lifetime, entry, thrown);
       throw thrown;
     }
+  }
+
+  /** Records that the first entry of a step was refused. */
+  recordRefusal(lifetime: Lifetime, { type, key, name, value }: NewEntry, refusal: LoopError): void {
+    const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: refusal.toErrorRecord() };
+    this.push(lifetime, name === undefined ? refused : { ...refused, kind: name });
+  }
+
+  /**
+   * Returns the effect as it may be performed; undefined if the run was stopped instead. Throws if it is refused. A
+   * replay performs nothing, so it admits everything.
+   */
+  admit(effect: Effect, effectKey: string): Effect | undefined {
+    const { admit, replayOnly } = this.deps;
+    // guard: every-attempt-admitted
+    if (admit === undefined || replayOnly) return effect;
+    const admitted = admit(effect, effectKey);
+    return this.isOver ? undefined : admitted;
   }
 
   /**

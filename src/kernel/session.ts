@@ -22,7 +22,16 @@ import { type Invariant, type View, ViewStates } from '../journal/view.js';
 import type { Effect, Loop } from '../protocol/body.js';
 import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { Layer, PendingStep, ResolutionDetails, RunOptions, RunOutcome, Signal } from '../protocol/session.js';
+import type {
+  Admit,
+  Layer,
+  PendingStep,
+  ResolutionDetails,
+  RunOptions,
+  RunOutcome,
+  RunStop,
+  Signal,
+} from '../protocol/session.js';
 import { runCall } from './call.js';
 import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
@@ -35,6 +44,8 @@ export interface SessionOptions {
   readonly ids: Ids;
   /** The layers around every effect, outermost first, or a function that chooses them for each effect. @default [] */
   readonly layers?: readonly Layer[] | ((effect: Effect, key: string) => readonly Layer[]);
+  /** Decides on each attempt at an effect. @default every effect may be performed */
+  readonly admit?: Admit | undefined;
   /** Views to keep up to date; `state` returns their states. @default [] */
   readonly views?: readonly View<never>[];
   /** Rules that may refuse an entry before it is written. @default [] */
@@ -68,6 +79,7 @@ const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
   clock: true,
   ids: true,
   layers: true,
+  admit: true,
   views: true,
   invariants: true,
   upcasts: true,
@@ -126,6 +138,7 @@ export class Session {
       clock,
       ids,
       layersOf: typeof layers === 'function' ? layers : (): readonly Layer[] => layers,
+      admit: options.admit,
       maxDepth,
       replayOnly,
       context: options.context,
@@ -190,6 +203,7 @@ export class Session {
       const outcome = await attempt.outcome(runCall(scope, loop, input), toOutcome);
       // guard: paused-turn-has-due-time
       if (outcome.status === 'paused') this.writer.setPaused(root, outcome.pending);
+      else if (outcome.status === 'stopped') await this.recordStop(root, outcome.stop);
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();
@@ -275,6 +289,16 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
+  /**
+   * Stops the active run of a root, which no body can notice: it stays open, and a later run continues it. Effects in
+   * flight end and are recorded. Returns false if the root does not run.
+   */
+  stop(root: string, stop: RunStop): boolean {
+    if (this.activeRun?.root !== root || this.activeRun.attempt.isOver) return false;
+    this.activeRun.attempt.stop(stop);
+    return true;
+  }
+
   /** Waits until everything that was written so far is durable. */
   flush(): Promise<void> {
     return this.writer.waitForDurability();
@@ -302,6 +326,18 @@ export class Session {
     return this.closing;
   }
 
+  /** Records that a root was stopped, once the effects in flight have ended. No process has to continue it. */
+  private async recordStop(root: string, { reason, message, data = null }: RunStop): Promise<void> {
+    // guard: stopped-root-awaits-effects
+    await this.waitForEffects();
+    this.writer.setDue(root, undefined);
+    this.writer.push({ seq: 0, at: 0, type: 'call.stopped', key: root, reason, value: { message, data } });
+  }
+
+  private async waitForEffects(): Promise<void> {
+    while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
+  }
+
   /** Converts an error to an outcome. Records the end of a root whose body is suspended and cannot record it itself. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
     const error = withHiddenCause(failure.toErrorRecord(), failure.cause);
@@ -321,7 +357,7 @@ export class Session {
   private async shutDown(): Promise<void> {
     this.activeRun?.attempt.fail(this.createFault('SESSION_CLOSED', 'it was closed'));
     // guard: effects-in-flight-awaited
-    while (this.inFlight.size > 0 && this.writer.fault === undefined) await Promise.allSettled(this.inFlight.values());
+    await this.waitForEffects();
     if (this.writer.fault === undefined) await this.writer.waitForDurability();
   }
 

@@ -127,6 +127,10 @@ export type EffectArguments<O> =
 export interface EffectRules {
   /** The policy of the loop that performs the effect. Backends in it are resolved to models by name. */
   readonly policy?: PolicySpec | undefined;
+  /** The scopes that the tool requires of a grant. */
+  readonly scopes?: readonly string[] | undefined;
+  /** What runs the effect, and so confines it: `toolbox`, `http`, `builtin`, `exec`, `module`, `mcp` or `code`. */
+  readonly boundary?: string | undefined;
   /** Distinguishes two definitions with the same id. An approval is bound to it. */
   readonly definition?: string | undefined;
   /** The source text of the function that performs the effect. Only the answer cache compares it. */

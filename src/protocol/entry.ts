@@ -69,6 +69,8 @@ export interface KernelEntryFields {
     StoredValue;
   'call.completed': LeafEnd & ValidationTime & StoredValue;
   'call.errored': LeafEnd & { readonly error: ErrorRecord };
+  /** A root was stopped from outside of its bodies. It stays open: a later run continues it. The value is a message. */
+  'call.stopped': { readonly reason: string } & StoredValue;
   /** A failed root is retried. The value is `{ keys }`: the failed steps, the root first, whose ends no longer apply. */
   'call.reopened': StoredValue;
   'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & StoredValue;

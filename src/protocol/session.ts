@@ -76,6 +76,21 @@ export type PendingStep =
   | { readonly kind: 'doubt'; readonly key: string; readonly name: string; readonly input?: Json }
   | { readonly kind: 'timer'; readonly key: string; readonly until: number };
 
+/** Why a run was stopped from outside of its bodies, which cannot notice it. */
+export interface RunStop {
+  /** The name of the reason, such as that of a limit. */
+  readonly reason: string;
+  readonly message: string;
+  readonly data?: Json;
+}
+
+/**
+ * Decides on each attempt at an effect, before its intent is written, and again when an attempt that was interrupted is
+ * repeated. Returns the effect to perform, which may differ in `perform` only. Throws a LoopError to refuse it; the
+ * refusal is recorded. It may also stop the run (`Session.stop`); then nothing is performed.
+ */
+export type Admit = (effect: Effect, effectKey: string) => Effect;
+
 /** How a run ended, or what it waits for. The journal holds it durably before it is returned. */
 export type RunOutcome<O = unknown> =
   | { readonly status: 'ok'; readonly output: O }
@@ -84,4 +99,6 @@ export type RunOutcome<O = unknown> =
       /** The recorded error. Its `cause`, which is not enumerable, is what was thrown, if that was in this run. */
       readonly error: ErrorRecord & { readonly cause?: unknown };
     }
-  | { readonly status: 'paused'; readonly pending: readonly PendingStep[] };
+  | { readonly status: 'paused'; readonly pending: readonly PendingStep[] }
+  /** The root stays open: a later run continues it. */
+  | { readonly status: 'stopped'; readonly stop: RunStop };

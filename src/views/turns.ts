@@ -1,6 +1,8 @@
 /** The view of a session's turns: the start of each, and its end or its pending steps. */
 import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { RunStop } from '../protocol/session.js';
 import type { PendingItem, ResultError, TurnStatus } from '../protocol/trace.js';
 import { compareByStep } from './conversation/open-calls.js';
 import { isoTime } from './iso-time.js';
@@ -10,6 +12,8 @@ export interface TurnSummary {
   /** The `call.started` entry of the turn, with its loop and its input. */
   readonly startedEntry: Entry;
   readonly endedEntry: Entry | undefined;
+  /** The entry that stopped the turn, if nothing followed it: the turn is open and waits for authority. */
+  readonly stoppedEntry: Entry | undefined;
   /** The principal of the turn; undefined if it has none, or if the entry was read without its value. */
   readonly principal: string | undefined;
   /** The open waits and timers of the turn, and its `once` effects without a result, in the order of its steps. */
@@ -19,6 +23,7 @@ export interface TurnSummary {
 interface TurnState {
   startedEntry: Entry;
   endedEntry: Entry | undefined;
+  stoppedEntry: Entry | undefined;
   readonly principal: string | undefined;
   readonly pending: Map<string, PendingItem>;
 }
@@ -65,6 +70,7 @@ export class Turns {
       else if (type === TURN_OPENED && key.startsWith('#')) this.recordPrincipal(entry);
       return;
     }
+    turn.stoppedEntry = type === 'call.stopped' ? entry : undefined;
     if (slash !== -1) updatePending(turn.pending, entry);
     else if (type === 'call.completed' || type === 'call.errored') turn.endedEntry = entry;
     else if (type === 'call.reopened') turn.endedEntry = undefined;
@@ -97,7 +103,7 @@ export class Turns {
 }
 
 function newTurnState(startedEntry: Entry, principal: string | undefined): TurnState {
-  return { startedEntry, endedEntry: undefined, principal, pending: new Map() };
+  return { startedEntry, endedEntry: undefined, stoppedEntry: undefined, principal, pending: new Map() };
 }
 
 /** Adds the item that an entry makes pending, or removes the one that it settles. */
@@ -129,6 +135,17 @@ export function stopReasonOf({ code, message, data }: ErrorRecord): string | und
   return typeof reason === 'string' ? `${reason}: ${message}` : message;
 }
 
+/** Returns why a turn was stopped from outside of its loops, as text. */
+export function stopTextOf({ reason, message }: RunStop): string {
+  return `${reason}: ${message}`;
+}
+
+/** Returns why a turn was stopped, from the entry that records it. */
+export function recordedStopOf({ reason = '', value }: Entry): RunStop {
+  const { message, data } = (value ?? {}) as { readonly message?: unknown; readonly data?: Json };
+  return { reason, message: typeof message === 'string' ? message : '', ...(data != null && { data }) };
+}
+
 /** Returns why a turn was cancelled, from the error of a cancellation; undefined for other errors. */
 export function cancelReasonOf({ code, data }: ErrorRecord): string | undefined {
   if (code !== 'CANCELLED') return undefined;
@@ -157,12 +174,15 @@ export function turnStatusOf(
   turn: TurnSummary,
   runner: { readonly pid?: number } | undefined,
 ): TurnStatus {
-  const { startedEntry, endedEntry, principal, pending } = turn;
+  const { startedEntry, endedEntry, stoppedEntry, principal, pending } = turn;
   const startedAt = startedEntry.at - (startedEntry.validationMs ?? 0);
   const status =
-    endedEntry === undefined ? statusOfOpenTurn(pending, runner !== undefined) : statusOfEndedTurn(endedEntry);
+    endedEntry === undefined
+      ? statusOfOpenTurn(pending, runner !== undefined, stoppedEntry !== undefined)
+      : statusOfEndedTurn(endedEntry);
   const { error } = endedEntry ?? {};
-  const reason = error && (stopReasonOf(error) ?? cancelReasonOf(error));
+  const stop = status === 'stopped' && stoppedEntry !== undefined ? stopTextOf(recordedStopOf(stoppedEntry)) : undefined;
+  const reason = stop ?? (error && (stopReasonOf(error) ?? cancelReasonOf(error)));
   return {
     turnId,
     sessionId,
@@ -190,8 +210,13 @@ function endTimes(startedAt: number, at: number): { readonly endedAt: string; re
   return { endedAt: isoTime(endedAt), durationMs: endedAt - startedAt };
 }
 
-function statusOfOpenTurn(pending: readonly PendingItem[], isRunning: boolean): TurnStatus['status'] {
+function statusOfOpenTurn(
+  pending: readonly PendingItem[],
+  isRunning: boolean,
+  isStopped: boolean,
+): TurnStatus['status'] {
   if (isRunning) return 'running';
+  if (isStopped) return 'stopped';
   return pending.length > 0 ? 'paused' : 'interrupted';
 }
 

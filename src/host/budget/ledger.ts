@@ -1,0 +1,140 @@
+/**
+ * The ledger of a grant: reserves what an effect can use at most before it starts, and settles what it used afterwards.
+ * All turns with the same grant id share it, in any session and process. It has a journal stream of its own, to which
+ * every process appends by compare and retry.
+ */
+
+import { LoopError } from '../../base/errors.js';
+import type { Clock } from '../../journal/clock.js';
+import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
+import { SharedStream } from '../../journal/shared-stream.js';
+import type { Store } from '../../journal/store.js';
+import { grantDigest } from '../../policy/grant.js';
+import type { Grant } from '../../protocol/grant.js';
+import type { Json, JsonObject } from '../../protocol/json.js';
+import {
+  type Account,
+  type Amounts,
+  BUDGET_SETTLED,
+  BUDGET_TURN_ENDED,
+  Budget,
+  type Charge,
+  type ExceededLimit,
+  GRANT_REGISTERED,
+  newReservedEntry,
+} from '../../views/budget.js';
+
+/** A reservation of an attempt. */
+export interface Reservation {
+  /** Undefined if the attempt pays nothing. */
+  readonly key: string | undefined;
+  /** Resolves once the reservation is final: false if another process used up the budget first. */
+  readonly durable: Promise<boolean>;
+}
+
+/** An effect that is charged, and the accounts that pay for it. */
+export interface ChargedEffect {
+  readonly turn: string;
+  readonly effect: string;
+  readonly accounts: readonly Account[];
+  /** True if the reservation is settled later with what was used. */
+  readonly isOpen: boolean;
+}
+
+/** The ledger of one grant, as one process uses it. */
+export class Ledger {
+  readonly grantId: string;
+  private readonly stream: SharedStream<Budget>;
+
+  private constructor(grantId: string, stream: SharedStream<Budget>) {
+    this.grantId = grantId;
+    this.stream = stream;
+  }
+
+  /** Opens the ledger of a grant id. Registers the grant if the id is new; throws GRANT_CONFLICT if it has another. */
+  static async open(store: Store, clock: Clock, grantId: string, grant: Grant): Promise<Ledger> {
+    const stream = await SharedStream.open({ store, clock, name: ledgerName(grantId), create: (saved) => new Budget(saved) });
+    const ledger = new Ledger(grantId, stream);
+    await ledger.register(grant);
+    return ledger;
+  }
+
+  /** The budget with all reservations, durable or not. */
+  get budget(): Budget {
+    return this.stream.state;
+  }
+
+  /** True if the ledger can be used; false after a failure of the store. */
+  get isUsable(): boolean {
+    return this.stream.failure === undefined;
+  }
+
+  /** Registers a grant under the id. Throws GRANT_CONFLICT if the id is known with other content. */
+  async register(grant: Grant): Promise<void> {
+    const digest = grantDigest(grant);
+    const value = { digest, grant: grant as unknown as Json };
+    const { durable } = this.stream.update(({ registered }) =>
+      registered === undefined ? [{ type: GRANT_REGISTERED, key: 'grant', value }] : [],
+    );
+    await durable;
+    // guard: grant-id-has-one-content
+    if (this.budget.registered?.digest === digest) return;
+    const message =
+      `The grant id "${this.grantId}" is known with other content. A grant never changes: ` +
+      'give the changed grant another id.';
+    throw new LoopError('GRANT_CONFLICT', message, { grantId: this.grantId });
+  }
+
+  /**
+   * Reserves a charge, or returns the limit that it would exceed. What an effect pays once is not charged again for a
+   * repeated attempt.
+   */
+  reserve({ turn, effect, accounts, isOpen }: ChargedEffect, charge: Charge): Reservation | ExceededLimit {
+    let exceeded: ExceededLimit | undefined;
+    let key: string | undefined;
+    const { isAccepted, durable } = this.stream.update((budget) => {
+      const attempt = budget.attemptsAt(turn, effect);
+      // guard: repeated-attempt-not-counted-again
+      const amounts = attempt === 0 ? { ...charge.perEffect, ...charge.perAttempt } : charge.perAttempt;
+      exceeded = budget.exceededBy(accounts, amounts);
+      if (exceeded !== undefined) return undefined;
+      if (attempt > 0 && Object.keys(amounts).length === 0) return [];
+      const entry = newReservedEntry(turn, effect, attempt, amounts, { accounts, isOpen });
+      key = entry.key;
+      return [entry];
+    });
+    if (!isAccepted && exceeded !== undefined) return exceeded;
+    return {
+      get key() {
+        return key;
+      },
+      durable,
+    };
+  }
+
+  /** Replaces what a reservation holds with what was used. */
+  settle(key: string, used: Amounts): void {
+    this.stream.update(() => [{ type: BUDGET_SETTLED, key, value: { amounts: used as JsonObject } }]);
+  }
+
+  /** Charges an amount that was not reserved. */
+  charge(key: string, used: Amounts, accounts: readonly Account[]): void {
+    const value = { amounts: used as JsonObject, accounts: accounts.map(({ id }) => id) };
+    this.stream.update(() => [{ type: BUDGET_SETTLED, key, value }]);
+  }
+
+  /** Ends a turn: its effects are not repeated any more. Resolves when everything of the ledger is durable. */
+  async endTurn(turn: string): Promise<void> {
+    await this.stream.update(() => [{ type: BUDGET_TURN_ENDED, key: turn }]).durable;
+  }
+
+  /** Resolves when everything that was decided so far is durable. */
+  async flush(): Promise<void> {
+    await this.stream.update(() => []).durable;
+  }
+}
+
+/** Returns the name of the session that holds the ledger of a grant. */
+export function ledgerName(grantId: string): string {
+  return `${RESERVED_SESSION_PREFIX}grant:${grantId}`;
+}

@@ -1,0 +1,245 @@
+/**
+ * A journal stream that several processes append to, without a lease: each decides on the state that it knows, and an
+ * append on another state is refused by the store. The stream then reads what others wrote and decides again. A decision
+ * is known at once and may be reversed until it is durable.
+ */
+
+import { Fault, toStoreFault } from '../base/errors.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Json } from '../protocol/json.js';
+import type { Clock } from './clock.js';
+import { tailDigestOf } from './snapshot-cache.js';
+import type { Store } from './store.js';
+
+/** The state that is folded from a stream. */
+export interface StreamState {
+  /** Applies the next entry of the stream. */
+  apply(entry: StreamEntry): void;
+  /** Returns the state as JSON. */
+  save(): Json;
+}
+
+/** An entry of a shared stream, before it has a position. */
+export interface StreamEntry {
+  readonly type: string;
+  readonly key: string;
+  readonly value?: Json;
+}
+
+/** Returns the entries that a decision adds; undefined if it refuses. It may be called again with a newer state. */
+export type Decide<S> = (state: S) => readonly StreamEntry[] | undefined;
+
+/** A decision: whether it was accepted on the known state, and whether it is so durably. */
+export interface Decision {
+  readonly isAccepted: boolean;
+  /** Resolves once the decision is final: true if its entries are durable. Rejects with the Fault of the store. */
+  readonly durable: Promise<boolean>;
+}
+
+interface PendingDecision<S> {
+  readonly decide: Decide<S>;
+  entries: readonly StreamEntry[];
+  settle(isAccepted: boolean): void;
+  fail(fault: Fault): void;
+}
+
+/** The dependencies of a stream. */
+interface SharedStreamDeps<S extends StreamState> {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly name: string;
+  /** Creates the state: an empty one, or that of a snapshot, for which it may throw. */
+  create(saved?: Json): S;
+}
+
+const NO_DECISION: Decision = { isAccepted: false, durable: Promise.resolve(false) };
+/** The number of entries between two snapshots. */
+const SNAPSHOT_INTERVAL = 1000;
+
+/** One process's access to a shared stream. */
+export class SharedStream<S extends StreamState> {
+  private readonly deps: SharedStreamDeps<S>;
+  private known: S;
+  private fence = 0;
+  private nextSeq = 0;
+  private lastSnapshotSeq = 0;
+  /** The decisions that are not durable, oldest first. */
+  private pending: PendingDecision<S>[] = [];
+  /** The decisions of the current microtask, which are appended together. */
+  private batch: PendingDecision<S>[] = [];
+  private isRecovering = false;
+  private fault: Fault | undefined;
+
+  private constructor(deps: SharedStreamDeps<S>) {
+    this.deps = deps;
+    this.known = deps.create();
+  }
+
+  /** Opens a stream and reads it. Creates one that does not exist. */
+  static async open<S extends StreamState>(deps: SharedStreamDeps<S>): Promise<SharedStream<S>> {
+    const stream = new SharedStream(deps);
+    await stream.reload();
+    return stream;
+  }
+
+  /** The state with all decisions that were accepted, durable or not. */
+  get state(): S {
+    return this.known;
+  }
+
+  /** Why the stream accepts no more decisions; undefined while it works. */
+  get failure(): Fault | undefined {
+    return this.fault;
+  }
+
+  /** Decides on the known state. An accepted decision is part of the state at once. */
+  update(decide: Decide<S>): Decision {
+    if (this.fault !== undefined) return { isAccepted: true, durable: rejected(this.fault) };
+    const entries = decide(this.known);
+    if (entries === undefined) return NO_DECISION;
+    let settle!: (isAccepted: boolean) => void;
+    let fail!: (fault: Fault) => void;
+    const durable = new Promise<boolean>((resolve, reject) => {
+      settle = resolve;
+      fail = reject;
+    });
+    durable.catch(() => {});
+    for (const entry of entries) this.known.apply(entry);
+    this.add({ decide, entries, settle, fail });
+    return { isAccepted: true, durable };
+  }
+
+  private add(decision: PendingDecision<S>): void {
+    this.pending.push(decision);
+    // A recovery appends everything that is pending.
+    if (this.isRecovering) return;
+    if (this.batch.length === 0) queueMicrotask(() => this.appendBatch());
+    this.batch.push(decision);
+  }
+
+  private appendBatch(): void {
+    const decisions = this.batch;
+    this.batch = [];
+    if (this.isRecovering || this.fault !== undefined) return;
+    this.append(decisions).then(
+      () => this.settle(decisions),
+      (thrown: unknown) => this.handleFailure(thrown),
+    );
+  }
+
+  /** Appends the entries of decisions. Positions are taken at once, so that appends may overlap. */
+  private async append(decisions: readonly PendingDecision<S>[]): Promise<void> {
+    const { store, name, clock } = this.deps;
+    const at = clock.now();
+    const firstSeq = this.nextSeq;
+    const entries = decisions
+      .flatMap((decision) => decision.entries)
+      .map((entry, index) => ({ seq: firstSeq + index, at, ...entry }));
+    if (entries.length === 0) return;
+    this.nextSeq += entries.length;
+    await store.journal.append({ session: name, fence: this.fence, firstSeq, entries });
+    if (this.nextSeq - this.lastSnapshotSeq >= SNAPSHOT_INTERVAL) await this.saveSnapshot(entries.at(-1), decisions);
+  }
+
+  private settle(decisions: readonly PendingDecision<S>[]): void {
+    for (const decision of decisions) {
+      const index = this.pending.indexOf(decision);
+      // A decision that a recovery has taken over is settled by it.
+      if (index >= 0) this.pending.splice(index, 1);
+      decision.settle(true);
+    }
+  }
+
+  private handleFailure(thrown: unknown): void {
+    if (this.isRecovering || this.fault !== undefined) return;
+    // guard: stale-append-decided-again
+    if (!(thrown instanceof Fault) || thrown.code !== 'STALE_WRITER') {
+      this.fail(toStoreFault(thrown));
+      return;
+    }
+    this.isRecovering = true;
+    this.recover().catch((failure: unknown) => this.fail(toStoreFault(failure)));
+  }
+
+  /** Reads what others wrote, and decides and appends everything pending again, until an append succeeds. */
+  private async recover(): Promise<void> {
+    for (;;) {
+      await this.reload();
+      const accepted: PendingDecision<S>[] = [];
+      for (const decision of this.pending.splice(0)) {
+        const entries = decision.decide(this.known);
+        if (entries === undefined) {
+          decision.settle(false);
+          continue;
+        }
+        decision.entries = entries;
+        for (const entry of entries) this.known.apply(entry);
+        accepted.push(decision);
+      }
+      this.pending = [...accepted, ...this.pending];
+      try {
+        await this.append(accepted);
+      } catch (thrown) {
+        if (thrown instanceof Fault && thrown.code === 'STALE_WRITER') continue;
+        throw thrown;
+      }
+      this.settle(accepted);
+      if (this.pending.length > 0) continue;
+      this.isRecovering = false;
+      return;
+    }
+  }
+
+  private fail(fault: Fault): void {
+    this.fault = fault;
+    for (const { fail } of this.pending.splice(0)) fail(fault);
+  }
+
+  /** Claims the stream and folds it again, from its snapshot if there is one. */
+  private async reload(): Promise<void> {
+    const { store, name, create } = this.deps;
+    const { fence, nextSeq } = await store.journal.claim(name);
+    const { state, from } = await this.restore(nextSeq);
+    const folded = state ?? create();
+    for await (const entries of store.journal.read(name, from))
+      for (const entry of entries) folded.apply(entry as StreamEntry & Entry);
+    this.known = folded;
+    this.fence = fence;
+    this.nextSeq = nextSeq;
+    this.lastSnapshotSeq = from;
+  }
+
+  private async restore(nextSeq: number): Promise<{ readonly state?: S; readonly from: number }> {
+    const { store, name, create } = this.deps;
+    const saved = await store.snapshots.load(name);
+    if (saved === undefined || saved.nextSeq === 0 || saved.nextSeq > nextSeq) return { from: 0 };
+    try {
+      for await (const entries of store.journal.read(name, saved.nextSeq - 1)) {
+        const [last] = entries;
+        // guard: stream-snapshot-matches
+        if (last === undefined || tailDigestOf(last) !== saved.tailDigest) break;
+        return { state: create(saved.state), from: saved.nextSeq };
+      }
+    } catch (thrown) {
+      if (thrown instanceof Fault) throw thrown;
+    }
+    return { from: 0 };
+  }
+
+  /** Saves a snapshot if it is due and nothing undurable is part of the state. Errors are ignored: it is a cache. */
+  private async saveSnapshot(last: Entry | undefined, decisions: readonly PendingDecision<S>[]): Promise<void> {
+    const { store, name } = this.deps;
+    // guard: stream-snapshot-is-durable
+    if (last === undefined || !this.pending.every((decision) => decisions.includes(decision))) return;
+    const nextSeq = last.seq + 1;
+    this.lastSnapshotSeq = nextSeq;
+    const state = this.known.save();
+    await store.snapshots.save(name, { nextSeq, tailDigest: tailDigestOf(last), state }).catch(() => undefined);
+  }
+}
+
+function rejected(fault: Fault): Promise<never> {
+  const promise = Promise.reject(fault);
+  promise.catch(() => {});
+  return promise;
+}

@@ -1,0 +1,218 @@
+/**
+ * Grants as they are enforced: a grant document is checked field by field and converted to a form without defaults.
+ * Unknown members are refused, so that a misspelled limit never means "unlimited".
+ */
+
+import { LoopError } from '../base/errors.js';
+import { wholeNumbers } from '../base/number-range.js';
+import { isObject } from '../base/own-property.js';
+import { findHostProblem } from '../base/permits.js';
+import { digestOfText } from '../journal/record.js';
+import { canonicalJson } from '../json/canonical.js';
+import { compileSchema, type Validator } from '../json/schema.js';
+import { copyAsJson } from '../json/value.js';
+import type { Grant, GrantLimits, GrantReview } from '../protocol/grant.js';
+import type { Json, JsonObject } from '../protocol/json.js';
+import { isPattern } from './grant-pattern.js';
+
+/** The limits of a grant by counter: the names of `GrantLimits`, and `effects:TOOL` for a limit of one tool. */
+export type CounterLimits = { readonly [counter: string]: number };
+
+/** A schema for the arguments of the tools that a pattern covers. */
+export interface ArgumentRule {
+  readonly pattern: string;
+  readonly validator: Validator;
+}
+
+/** A grant as it is enforced. An absent list permits everything, an empty one nothing. */
+export interface EnforcedGrant {
+  readonly id: string | undefined;
+  readonly allowedTools: readonly string[];
+  readonly scopes: readonly string[] | undefined;
+  /** All rules whose pattern covers a tool must accept its arguments. */
+  readonly argumentRules: readonly ArgumentRule[];
+  readonly review: ReadonlyMap<string, GrantReview>;
+  readonly limits: CounterLimits;
+  readonly roots: readonly string[] | undefined;
+  readonly destinations: readonly string[] | undefined;
+  readonly unconfined: readonly string[];
+  readonly approvers: readonly string[] | undefined;
+  /** In milliseconds since the epoch. */
+  readonly expiresAt: number | undefined;
+}
+
+/** The members of a grant. A new member of `Grant` must be added here, which the compiler checks. */
+const GRANT_MEMBERS = {
+  id: true,
+  allowedTools: true,
+  scopes: true,
+  arguments: true,
+  review: true,
+  limits: true,
+  roots: true,
+  destinations: true,
+  unconfined: true,
+  approvers: true,
+  expiresAt: true,
+} as const satisfies Record<keyof Required<Grant>, true>;
+
+const LIMIT_MEMBERS = {
+  turns: true,
+  modelRounds: true,
+  toolRounds: true,
+  inputTokens: true,
+  outputTokens: true,
+  costMicros: true,
+  effects: true,
+  wallMs: true,
+  fanOut: true,
+  depth: true,
+} as const satisfies Record<keyof Required<GrantLimits>, true>;
+
+const LIMIT_RANGE = wholeNumbers(0);
+const GRANT_ID = /^[A-Za-z0-9_@-][A-Za-z0-9_@.:-]{0,99}$/;
+const ABSOLUTE_PATH = /^\/(?:[^/\0]+(?:\/[^/\0]+)*)?$/;
+const MAX_ITEMS = 1000;
+
+/** Returns the digest of a grant document, which identifies its content. */
+export function grantDigest(grant: Grant): string {
+  return digestOfText(canonicalJson(grant as unknown as Json));
+}
+
+/** Returns a copy of a grant as it is journaled. Throws GRANT_INVALID if it is not JSON. */
+export function copyGrant(grant: unknown): Grant {
+  try {
+    return copyAsJson(grant, 'the grant') as unknown as Grant;
+  } catch (thrown) {
+    throw invalid('', thrown instanceof Error ? thrown.message : 'is not JSON');
+  }
+}
+
+/**
+ * Checks a grant and returns it as it is enforced. `isOperators` permits the pattern `*` in `allowedTools` and `scopes`.
+ * Throws GRANT_INVALID with the path of the problem.
+ */
+export function parseGrant(grant: unknown, { isOperators }: { readonly isOperators: boolean }): EnforcedGrant {
+  const document = objectAt(grant, '', GRANT_MEMBERS) as Partial<Record<keyof Grant, unknown>>;
+  const { id, expiresAt } = document;
+  if (id !== undefined && !(typeof id === 'string' && GRANT_ID.test(id)))
+    throw invalid('/id', 'must be 1 to 100 letters, digits or _ @ . : -');
+  if (document.allowedTools === undefined) throw invalid('/allowedTools', 'is missing; [] permits no tool');
+  return {
+    id: id as string | undefined,
+    allowedTools: patternsAt(document.allowedTools, '/allowedTools', isOperators),
+    scopes: optional(document.scopes, (scopes) => patternsAt(scopes, '/scopes', isOperators)),
+    argumentRules: argumentRulesAt(document.arguments ?? {}),
+    review: reviewAt(document.review ?? {}),
+    limits: limitsAt(document.limits),
+    roots: optional(document.roots, (roots) => listAt(roots, '/roots', findRootProblem)),
+    destinations: optional(document.destinations, (hosts) => listAt(hosts, '/destinations', findDestinationProblem)),
+    unconfined: listAt(document.unconfined ?? [], '/unconfined', (name) =>
+      isPattern(name, false) && !name.endsWith('*') ? undefined : 'must be the id of a tool or loop',
+    ),
+    approvers: optional(document.approvers, (names) => listAt(names, '/approvers', findPrincipalProblem)),
+    expiresAt: optional(expiresAt, timeAt),
+  };
+}
+
+function invalid(path: string, problem: string): LoopError {
+  return new LoopError('GRANT_INVALID', `The grant is not valid: ${path || 'it'} ${problem}.`, { path });
+}
+
+function optional<T>(value: unknown, parse: (value: unknown) => T): T | undefined {
+  return value === undefined ? undefined : parse(value);
+}
+
+/** Returns an object whose members are all known. */
+function objectAt(value: unknown, path: string, members: Record<string, true> | undefined): JsonObject {
+  if (!isObject(value)) throw invalid(path, 'must be an object');
+  // guard: unknown-grant-member-refused
+  const unknown = members && Object.keys(value).find((name) => !Object.hasOwn(members, name));
+  if (unknown !== undefined)
+    throw invalid(`${path}/${unknown}`, `is unknown; known are ${Object.keys(members ?? {}).join(', ')}`);
+  return value as JsonObject;
+}
+
+function listAt(value: unknown, path: string, findProblem: (item: string) => string | undefined): readonly string[] {
+  if (!Array.isArray(value) || value.length > MAX_ITEMS) throw invalid(path, `must be a list of up to ${MAX_ITEMS} texts`);
+  return value.map((item: unknown, index) => {
+    const problem = typeof item === 'string' ? findProblem(item) : 'must be text';
+    if (problem !== undefined) throw invalid(`${path}/${index}`, problem);
+    return item as string;
+  });
+}
+
+function patternsAt(value: unknown, path: string, mayBeAny: boolean): readonly string[] {
+  return listAt(value, path, (item) => {
+    if (isPattern(item, mayBeAny)) return undefined;
+    // guard: bare-wildcard-is-the-operators
+    if (item === '*') return 'is "*", which only a grant of the operator may contain';
+    return 'must be a name, or a prefix followed by .* for one further segment';
+  });
+}
+
+function argumentRulesAt(value: unknown): readonly ArgumentRule[] {
+  return Object.entries(objectAt(value, '/arguments', undefined)).map(([pattern, schema]) => {
+    const path = `/arguments/${pattern}`;
+    if (!isPattern(pattern, true)) throw invalid(path, 'must be the name or the pattern of a tool');
+    try {
+      return { pattern, validator: compileSchema(schema, 'the schema') };
+    } catch (thrown) {
+      throw invalid(path, `is not a usable JSON Schema: ${thrown instanceof Error ? thrown.message : ''}`);
+    }
+  });
+}
+
+function reviewAt(value: unknown): ReadonlyMap<string, GrantReview> {
+  return new Map(
+    Object.entries(objectAt(value, '/review', undefined)).map(([pattern, review]) => {
+      if (!isPattern(pattern, true)) throw invalid(`/review/${pattern}`, 'must be the name or the pattern of a tool');
+      if (review !== 'ask' && review !== 'blocked') throw invalid(`/review/${pattern}`, 'must be "ask" or "blocked"');
+      return [pattern, review];
+    }),
+  );
+}
+
+function limitsAt(value: unknown): CounterLimits {
+  if (value === undefined) throw invalid('/limits', 'is missing; {} sets no limit');
+  const { effects, ...others } = objectAt(value, '/limits', LIMIT_MEMBERS);
+  const limits: { [counter: string]: number } = Object.create(null);
+  const set = (counter: string, path: string, limit: unknown): void => {
+    if (!LIMIT_RANGE.includes(limit)) throw invalid(path, `must be ${LIMIT_RANGE.description}`);
+    limits[counter] = limit;
+  };
+  for (const [name, limit] of Object.entries(others)) set(name, `/limits/${name}`, limit);
+  if (isObject(effects)) {
+    for (const [tool, limit] of Object.entries(effects)) {
+      const path = `/limits/effects/${tool}`;
+      if (!isPattern(tool, false) || tool.endsWith('*')) throw invalid(path, 'must be the id of a tool');
+      set(effectsOf(tool), path, limit);
+    }
+  } else if (effects !== undefined) set('effects', '/limits/effects', effects);
+  return limits;
+}
+
+/** Returns the counter of the effects of one tool. */
+export function effectsOf(tool: string): string {
+  return `effects:${tool}`;
+}
+
+function findRootProblem(root: string): string | undefined {
+  const isPlain = ABSOLUTE_PATH.test(root) && !root.split('/').some((segment) => segment === '.' || segment === '..');
+  return isPlain ? undefined : 'must be an absolute path without . and ..';
+}
+
+function findDestinationProblem(host: string): string | undefined {
+  return findHostProblem(host.startsWith('*.') ? host.slice(2) : host);
+}
+
+function findPrincipalProblem(name: string): string | undefined {
+  return name.trim() !== '' && name.length <= 200 ? undefined : 'must be text of 1 to 200 characters';
+}
+
+function timeAt(value: unknown): number {
+  const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+  const isIso = typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(value);
+  if (!isIso || Number.isNaN(time)) throw invalid('/expiresAt', 'must be an ISO time such as 2030-01-31T12:00:00Z');
+  return time;
+}

@@ -174,7 +174,12 @@ export const approvalChecks = {
   'an approval covers only the approved arguments': async (library) => {
     const { clock, store, payments } = hostFixture(library);
     const authority = () => ({ expiresAt: clock.now() + HOUR });
-    const gate = { ruleFor: () => undefined, authorityFor: authority, grantsFor: () => undefined };
+    const gate = {
+      ruleFor: () => undefined,
+      authorityFor: authority,
+      grantsFor: () => undefined,
+      admissionAt: () => undefined,
+    };
     const layer = library.approvalLayer({ policy: 'ask' }, { gate, clock });
     const perform = (input: Json) => payments.push(input);
     const effect: Effect = { kind: 'tool', name: 'pay', safety: 'idempotent', input: FIVE, perform };

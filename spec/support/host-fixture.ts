@@ -10,6 +10,7 @@ import type { Store } from '../../src/journal/store.js';
 import type { ModelProvider, ModelRequest } from '../../src/loops/model.js';
 import { Registry } from '../../src/loops/registry.js';
 import type { ToolFunction } from '../../src/loops/tool-implementation.js';
+import type { PriceOf } from '../../src/policy/prices.js';
 import type { LoopDef } from '../../src/protocol/loop.js';
 import type { ModelCallOptions } from '../../src/protocol/model.js';
 import type { TraceEvent } from '../../src/protocol/trace.js';
@@ -25,6 +26,7 @@ interface HostFixtureOptions {
   readonly maxDepth?: number;
   readonly seed?: number;
   readonly build?: string;
+  readonly priceOf?: PriceOf;
 }
 
 /** Returns a host with these definitions registered. */
@@ -41,8 +43,12 @@ export function hostOf(definitions: readonly unknown[], options: HostFixtureOpti
   const registry = new Registry(implementations);
   for (const definition of definitions) registry.add(definition);
   const providers = new Map([mockProvider(), ...added].map((provider) => [provider.id, provider]));
-  const { maxDepth, build } = options;
-  const optional = { ...(maxDepth !== undefined && { maxDepth }), ...(build !== undefined && { build }) };
+  const { maxDepth, build, priceOf } = options;
+  const optional = {
+    ...(maxDepth !== undefined && { maxDepth }),
+    ...(build !== undefined && { build }),
+    ...(priceOf !== undefined && { priceOf }),
+  };
   return new Host({ store, clock, ids: seededIds(seed), registry, providers, implementations, ...optional });
 }
 

@@ -32,3 +32,11 @@ export class LazyEffectContext implements EffectContext {
     if (this.borrowedSignal !== undefined) this.lifetime.idleSignals.push(this.borrowedSignal);
   }
 }
+
+/** Returns a context with further members. */
+export function withContext(
+  context: EffectContext,
+  members: Pick<EffectContext, 'confinement' | 'outputMeter'>,
+): EffectContext {
+  return Object.assign(Object.create(context) as EffectContext, members);
+}

@@ -3,6 +3,7 @@
  * variables may be sent to which hosts, and which non-public hosts may be reached. By default, the API keys of known
  * providers may be sent to the hosts of these providers, and nothing else is permitted.
  */
+import { LoopError } from './errors.js';
 import { ipVersion, isPublicAddress } from './ip-address.js';
 
 /** The lists of an operator. Hosts are written as `api.example.com`, `127.0.0.1:8080` or `http://lab.internal:8080`. */
@@ -96,6 +97,12 @@ export function matchesDestination(entry: string, url: URL): boolean {
   const isBelow = url.hostname.endsWith(entry.slice(1)) && url.hostname.length > entry.length - 1;
   // The port and the scheme are those of the URL: `matchesOrigin` compares them with the entry's.
   return isBelow && matchesOrigin(url.hostname, url);
+}
+
+/** Throws TOOL_NOT_ADMITTED if a grant lists destinations and this URL is none of them. */
+export function assertDestination(destinations: readonly string[] | undefined, url: URL): void {
+  if (destinations === undefined || destinations.some((entry) => matchesDestination(entry, url))) return;
+  throw new LoopError('TOOL_NOT_ADMITTED', `${url.host} is not a destination of the grant.`, { host: url.host });
 }
 
 /** True if the traffic is encrypted or does not leave this machine. */

@@ -9,7 +9,9 @@ import { rootKeyOf } from '../loops/services.js';
 import { splitImplementation, type ToolImplementation } from '../loops/tool-implementation.js';
 import type { ApprovalAuthority } from '../policy/approval-request.js';
 import { type ApprovalRule, approvalRuleFor } from '../policy/approval-rule.js';
+import { reviewOf } from '../policy/grant-admission.js';
 import type { RestrictionFlag } from '../policy/restrictions.js';
+import { stricterPolicy } from '../policy/restrictions.js';
 import { grantApplies } from '../policy/standing-grant.js';
 import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
@@ -81,13 +83,28 @@ export class HostApprovalGate implements ApprovalGate {
    */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined {
     const turn = this.deps.restrictionFlag.isSet ? this.deps.runningTurn(rootKeyOf(key)) : undefined;
-    return approvalRuleFor(effect, key, turn?.activeRestrictions);
+    const rule = approvalRuleFor(effect, key, turn?.activeRestrictions);
+    const grant = turn?.governed?.grant;
+    // Asking a person is not an action that needs an approval.
+    const review = grant === undefined || effect.kind === 'gate' ? undefined : reviewOf(grant, effect.name);
+    // guard: review-of-grant-applies
+    return review === undefined ? rule : withReview(rule, review, effect.mode);
+  }
+
+  /** Returns the check of the grant of the turn at `key`; undefined if the turn has none. */
+  admissionAt(key: string): ((effect: Effect) => void) | undefined {
+    const governed = this.deps.runningTurn(rootKeyOf(key))?.governed;
+    return governed && ((effect) => governed.assertAdmitted(effect));
   }
 
   /** Returns the principals and the expiry that an approval requested now is bound to. */
   authorityFor(key: string): ApprovalAuthority {
-    const principals = this.deps.runningTurn(rootKeyOf(key))?.agentState.principals ?? {};
-    return { ...principals, expiresAt: this.deps.now() + this.deps.approvalMs };
+    const turn = this.deps.runningTurn(rootKeyOf(key));
+    const { principals = {} } = turn?.agentState ?? {};
+    const granted = turn?.governed?.grant.approvers;
+    // guard: approvers-of-grant-apply
+    const approvers = granted && (principals.approvers?.filter((name) => granted.includes(name)) ?? granted);
+    return { ...principals, ...(approvers && { approvers }), expiresAt: this.deps.now() + this.deps.approvalMs };
   }
 
   /** Returns the standing grants that cover a call. Their targets are not compared; the caller does that. */
@@ -96,4 +113,10 @@ export class HostApprovalGate implements ApprovalGate {
     const call = { tool, definitionDigest, build: this.build, input, ...principals };
     return (approvals?.standingGrants() ?? []).filter((grant) => grantApplies(grant, call));
   }
+}
+
+/** Returns the rule with the review that a grant demands. */
+function withReview(rule: ApprovalRule | undefined, review: 'ask' | 'blocked', mode: string | undefined): ApprovalRule {
+  const { policy = 'always_allow', modes = [mode] } = rule ?? {};
+  return { ...rule, policy: stricterPolicy(policy, review), modes };
 }

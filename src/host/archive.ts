@@ -189,7 +189,12 @@ export class Archive {
     const { identity, turn, entries } = await this.get(turnId);
     const { stoppedEntry } = turn;
     if (stoppedEntry !== undefined)
-      return turnResultOf(identity, { status: 'stopped', stop: recordedStopOf(stoppedEntry) }, entries, stoppedEntry.at);
+      return turnResultOf(
+        identity,
+        { status: 'stopped', stop: recordedStopOf(stoppedEntry) },
+        entries,
+        stoppedEntry.at,
+      );
     if (turn.pending.length === 0) return undefined;
     const paused = turnResultOf(identity, { status: 'paused', pending: [] }, entries, entries.at(-1)?.at ?? 0);
     return Object.defineProperty(paused, 'pending', { value: turn.pending, enumerable: true });

@@ -4,7 +4,9 @@ import type { Store } from '../journal/store.js';
 import type { ModelProvider } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
+import type { PriceOf } from '../policy/prices.js';
 import type { EventEnvelope } from '../protocol/events.js';
+import type { Grant } from '../protocol/grant.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { TimerMode } from '../protocol/session.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
@@ -35,6 +37,11 @@ export interface HostOptions {
    * @default plans with this condition fail
    */
   readonly fileExists?: (path: string) => Promise<boolean>;
+  /**
+   * Returns the price of a model, for grants that limit what models cost.
+   * @default no prices; such grants permit no model
+   */
+  readonly priceOf?: PriceOf;
   /**
    * Returns true if a recorded definition may run code from this directory, which is undefined for a definition without
    * a file. It is not called for a recorded definition that equals the registered one from the same directory; such a
@@ -75,6 +82,8 @@ export function assertBuild(build: string | undefined): void {
 
 /** Callbacks for one turn. Errors that they throw are ignored, except those of `onTurn`, which reject the call. */
 export interface TurnOptions {
+  /** The grant under which a turn that stopped at its grant continues. */
+  readonly grant?: Grant;
   /** Receives the id of the turn before the turn starts or continues. */
   readonly onTurn?: (turnId: string) => void;
   /** Receives the id of the turn once its start is durable. Not called while another process runs the turn. */

@@ -25,6 +25,7 @@ import { SessionQueues } from './session-queues.js';
 import type { SignalRequest } from './signal-request.js';
 import { Subscriptions } from './subscriptions.js';
 import {
+  assertStoppedAtGrant,
   assertTurnRequest,
   attachConflict,
   recordedIdentity,
@@ -376,6 +377,7 @@ export class Host {
 
   private async continueTurn(stored: StoredTurn, options: TurnOptions): Promise<TurnResult> {
     const { identity, turn, entries: earlierEntries } = stored;
+    if (options.grant !== undefined) assertStoppedAtGrant(stored);
     const startedWith = await this.archive.pinnedText(stored);
     const pinned = this.pinned.link(stored, startedWith);
     const request = { input: turn.startedEntry.value };

@@ -7,11 +7,14 @@ import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
 import { Watchdog } from '../loops/agent/watchdog.js';
 import type { ModelRef, TurnContext } from '../loops/services.js';
+import { assertBodyAdmitted } from '../policy/grant-admission.js';
 import { type RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
 import type { Entry } from '../protocol/entry.js';
+import type { Grant } from '../protocol/grant.js';
 import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { ModelMessage } from '../protocol/model.js';
+import type { RunStop } from '../protocol/session.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { CallResults, type CallTimes } from '../views/call-results.js';
@@ -20,6 +23,7 @@ import { MessageInbox } from '../views/message-inbox.js';
 import { ModelAnswerCounter } from '../views/model-answer-counter.js';
 import { TraceBuilder } from '../views/trace.js';
 import { TURN_OPENED } from '../views/turns.js';
+import type { GovernedTurn } from './budget/governed-turn.js';
 import { EnvelopePublisher } from './envelope-publisher.js';
 import { ignoringErrors, type SessionFeed } from './session-feed.js';
 
@@ -29,9 +33,22 @@ interface TurnPrincipals {
   readonly approvers?: readonly string[];
 }
 
-/** Returns the principals of a request as they are journaled; undefined if it names none. */
-export function principalsOf({ principal, approvers }: TurnPrincipals): { readonly [name: string]: Json } | undefined {
-  if (principal === undefined && approvers === undefined) return undefined;
+/** Returns the authority of a request as it is journaled: its principals and its grant; undefined if it has none. */
+export function authorityOf({
+  principal,
+  approvers,
+  grant,
+}: TurnPrincipals & { readonly grant?: Grant }): { readonly [name: string]: Json } | undefined {
+  if (principal === undefined && approvers === undefined && grant === undefined) return undefined;
+  return {
+    ...(principal !== undefined && { principal }),
+    ...(approvers !== undefined && { approvers }),
+    ...(grant !== undefined && { grant: grant as unknown as Json }),
+  };
+}
+
+function principalsIn({ value }: Entry): TurnPrincipals {
+  const { principal, approvers } = (value ?? {}) as TurnPrincipals;
   return { ...(principal !== undefined && { principal }), ...(approvers !== undefined && { approvers }) };
 }
 
@@ -57,6 +74,8 @@ export class RunningTurn implements TurnContext {
   readonly entries: Entry[] = [];
   /** The open session; undefined before it is opened and during a replay. */
   session: Session | undefined;
+  /** The turn under its grant; undefined if it has none. */
+  governed: GovernedTurn | undefined;
   private readonly deps: RunningTurnDeps;
   private readonly traceBuilder: TraceBuilder | undefined;
   /** Created when a provider first asks for a count: few do. */
@@ -86,6 +105,7 @@ export class RunningTurn implements TurnContext {
   applyEntry(entry: Entry): void {
     this.addEntry(entry);
     this.createdAgentState?.applyEntry(entry);
+    this.governed?.applyEntry(entry);
     // Few sessions have subscribers; the map of their feeds is almost always empty.
     if (this.deps.feeds.size > 0) this.publishEntry(entry);
     if (this.listeners !== undefined) for (const listener of this.listeners) listener(entry);
@@ -107,6 +127,16 @@ export class RunningTurn implements TurnContext {
   get agentState(): AgentTurnState {
     this.createdAgentState ??= new AgentTurnState(this.deps, this.entries);
     return this.createdAgentState;
+  }
+
+  /** Stops the turn, which no body can notice. */
+  stop(stop: RunStop): void {
+    this.session?.stop(this.turnId, stop);
+  }
+
+  /** Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop in code. */
+  assertBodyAdmitted(loopId: string): void {
+    if (this.governed !== undefined) assertBodyAdmitted(this.governed.grant, loopId);
   }
 
   /** The restrictions of the turn; undefined until `agentState` is first used. */
@@ -217,8 +247,7 @@ class AgentTurnState {
     if (type === 'call.started') this.restrictions.callStarted(key, entry.name ?? '');
     else if (type === 'call.completed' || type === 'call.errored') this.restrictions.callEnded(key);
     else if (type === 'signal.received' || type === 'wait.settled') this.inbox.apply(entry);
-    else if (type === TURN_OPENED && key === `#${this.deps.turnId}`)
-      this.principals = (entry.value ?? {}) as TurnPrincipals;
+    else if (type === TURN_OPENED && key === `#${this.deps.turnId}`) this.principals = principalsIn(entry);
   }
 }
 

@@ -11,7 +11,10 @@ import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { DefinedLoop } from '../loops/defined-loop.js';
 import { loopNotFoundError } from '../loops/failed-definition.js';
 import type { RegisteredLoop, Registry } from '../loops/registry.js';
+import { grantDigest } from '../policy/grant.js';
+import type { Grant } from '../protocol/grant.js';
 import type { MessageMode } from '../views/message-inbox.js';
+import { grantOf } from '../views/turns.js';
 import type { Archive, StoredTurn } from './archive.js';
 import type { TurnIdentity } from './turn-result.js';
 
@@ -45,6 +48,11 @@ export interface TurnRequest<I = unknown, O = unknown> {
    * @default every principal except the agents of the turn
    */
   readonly approvers?: readonly string[];
+  /**
+   * What the turn and everything below it may do and use.
+   * @default no limits other than those of the loops
+   */
+  readonly grant?: Grant;
 }
 
 /** A message to the running or paused turn of a session. */
@@ -72,6 +80,7 @@ const TURN_REQUEST_KEYS = optionKeys<TurnRequest>({
   key: true,
   principal: true,
   approvers: true,
+  grant: true,
 });
 
 /** Returns the identity of the turn for a request: named after its key and principal, or after `id` without a key. */
@@ -122,9 +131,9 @@ export async function recordedIdentity(
  * request may attach. Versions are not compared. Throws VALUE_INVALID if the input is not JSON.
  */
 export function attachConflict(
-  { turn }: StoredTurn,
-  { input, key, principal }: TurnRequest,
-  { loopId }: TurnIdentity,
+  { turn, entries }: StoredTurn,
+  { input, key, principal, grant }: TurnRequest,
+  { loopId, turnId }: TurnIdentity,
 ): LoopError | undefined {
   const { name, value } = turn.startedEntry;
   // The message must not reveal what another principal runs.
@@ -132,8 +141,24 @@ export function attachConflict(
   if (turn.principal !== principal)
     return keyConflictError(key, 'belongs to a turn of another principal; use another key');
   if (name !== loopId) return keyConflictError(key, `belongs to a turn of "${name}" with another loop`);
-  if (jsonEquals(value, copyAsJson(input, 'the input'))) return undefined;
-  return keyConflictError(key, `belongs to a turn of "${name}" with another input`);
+  if (!jsonEquals(value, copyAsJson(input, 'the input')))
+    return keyConflictError(key, `belongs to a turn of "${name}" with another input`);
+  // guard: attached-turn-has-same-grant
+  if (grant === undefined || isSameGrant(grantOf(turnId, entries), grant)) return undefined;
+  const message = `The key "${key}" belongs to a turn under another grant.`;
+  return new LoopError('GRANT_CONFLICT', message, { turnId });
+}
+
+function isSameGrant(known: Grant | undefined, grant: Grant): boolean {
+  return known !== undefined && grantDigest(known) === grantDigest(copyAsJson(grant, 'the grant') as unknown as Grant);
+}
+
+/** Throws GRANT_CONFLICT unless a turn waits for another grant: only then may it continue under another. */
+export function assertStoppedAtGrant({ identity: { turnId }, turn }: StoredTurn): void {
+  // guard: only-stopped-turn-gets-grant
+  if (turn.stoppedEntry !== undefined) return;
+  const message = `The turn ${turnId} has not stopped at its grant, so it cannot continue under another one.`;
+  throw new LoopError('GRANT_CONFLICT', message, { turnId });
 }
 
 function keyConflictError(key = '', why: string): LoopError {
@@ -160,6 +185,7 @@ export function unknownLoopError({ loop, version }: TurnRequest, registry: Regis
 export function assertTurnRequest(request: TurnRequest): void {
   assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
   const { sessionId, key } = request;
+  if (request.grant !== undefined) copyAsJson(request.grant, 'the grant');
   if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
   if (sessionId?.startsWith(RESERVED_SESSION_PREFIX))

@@ -16,15 +16,17 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
-import { TURN_OPENED } from '../views/turns.js';
+import { grantOf, TURN_GRANTED, TURN_OPENED } from '../views/turns.js';
 import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
+import { Governance } from './budget/governance.js';
+import type { GovernedTurnDeps } from './budget/governed-turn.js';
 import { type CodeChange, codeChangesSince } from './code-changes.js';
 import type { HostOptions, TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
-import { principalsOf, RunningTurn } from './running-turn.js';
+import { authorityOf, RunningTurn } from './running-turn.js';
 import { hasLiveCallbacks, ignoringErrors, type SessionFeed, subscribeCallbacks } from './session-feed.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { TurnRequest } from './turn-request.js';
@@ -43,7 +45,7 @@ const NO_FEEDS: ReadonlyMap<string, SessionFeed> = new Map();
 /** The start of a turn: the pinned loop, its input and principals, and the existing entries of its session. */
 interface TurnStart {
   readonly pinned: PinnedLoop;
-  readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers'>;
+  readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers' | 'grant'>;
   readonly earlierEntries: readonly Entry[];
   /** The pin that a turn which continues was started with. */
   readonly startedWith?: string | undefined;
@@ -63,6 +65,7 @@ export class TurnRunner {
   /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
   private keptLoops: Map<string, PinnedLoop> | undefined;
   private readonly restrictionFlag = new RestrictionFlag();
+  private readonly governance: Governance;
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
   private isClosed = false;
@@ -73,6 +76,8 @@ export class TurnRunner {
     const { clock, registry, providers = EMPTY_MAP, implementations = EMPTY_MAP, fileExists } = options;
     this.options = options;
     this.subscriptions = subscriptions;
+    const { store, priceOf = () => undefined } = options;
+    this.governance = new Governance({ store, clock, priceOf });
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
     this.layersFor = this.createLayers(turnContext);
     this.loopInspector = new LoopInspector(implementations);
@@ -167,11 +172,12 @@ export class TurnRunner {
   /** Opens a session with the layers and services of the host. */
   openSession(
     sessionId: string,
-    { onEntry = () => {}, wakeAt = () => undefined }: Pick<SessionOptions, 'onEntry' | 'wakeAt'> = {},
+    { onEntry = () => {}, wakeAt = () => undefined, admit }: Pick<SessionOptions, 'onEntry' | 'wakeAt' | 'admit'> = {},
   ): Promise<Session> {
     const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH, errorStacks } = this.options;
     const { layersFor: layers, loopServices: context } = this;
-    return Session.open(sessionId, { store, clock, ids, layers, context, onEntry, wakeAt, maxDepth, errorStacks });
+    const callbacks = { onEntry, wakeAt, admit, errorStacks };
+    return Session.open(sessionId, { store, clock, ids, layers, context, maxDepth, ...callbacks });
   }
 
   /**
@@ -188,10 +194,15 @@ export class TurnRunner {
     const { loop, pinText } = pinned;
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw hostClosedFault();
+    const grant = options.grant ?? request.grant ?? grantOf(turnId, earlierEntries);
+    const opened = grant === undefined ? undefined : await this.governance.open(turnId, grant);
+    if (opened?.refusal !== undefined) return turnResultOf(identity, opened.refusal, earlierEntries, clock.now());
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
+    if (opened !== undefined) this.govern(turn, opened);
     const session = await this.openSession(sessionId, {
       onEntry: (entry) => turn.applyEntry(entry),
       wakeAt: (pending) => nextExpiryOf(turn, pending),
+      admit: turn.governed && ((effect, key) => turn.governed?.admit(effect, key) ?? effect),
     });
     if (this.isClosed) {
       await session.close();
@@ -205,14 +216,18 @@ export class TurnRunner {
     if (this.startListeners !== undefined) this.notifyStart(sessionId);
     try {
       await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
-      const principals = principalsOf(request);
-      if (principals !== undefined) await session.recordFact(TURN_OPENED, turnId, principals);
+      const authority = authorityOf(request);
+      if (authority !== undefined) await session.recordFact(TURN_OPENED, turnId, authority);
+      if (options.grant !== undefined) await session.recordFact(TURN_GRANTED, turnId, options.grant as unknown as Json);
       if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
       const { timers = 'hold', onStarted } = options;
       const running = session.run(turnId, loop, request.input as Json, { timers });
+      turn.governed?.startTimer();
       if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
       const outcome = await running;
-      if (outcome.status === 'paused') this.keepLoop(turnId, pinned);
+      const isOpen = outcome.status === 'paused' || outcome.status === 'stopped';
+      await turn.governed?.end(!isOpen);
+      if (isOpen) this.keepLoop(turnId, pinned);
       else this.keptLoops?.delete(turnId);
       return turnResultOf(identity, outcome, turn.entries, clock.now());
     } catch (thrown) {
@@ -226,6 +241,18 @@ export class TurnRunner {
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
     }
+  }
+
+  private govern(turn: RunningTurn, opened: Pick<GovernedTurnDeps, 'grant' | 'ledger'>): void {
+    const { turnId, entries } = turn;
+    const { review, roots, destinations } = opened.grant;
+    turn.governed = this.governance.govern(opened, {
+      turnId,
+      entries,
+      agentAround: (key) => turn.activeRestrictions?.activeToolCall(key)?.agentKey,
+      stop: (stop) => turn.stop(stop),
+    });
+    this.restrictionFlag.isSet ||= review.size > 0 || roots !== undefined || destinations !== undefined;
   }
 
   /** Reopens a failed turn at its failed steps, so that the next run continues it. */

@@ -39,6 +39,7 @@ export interface Decision {
 interface PendingDecision<S> {
   readonly decide: Decide<S>;
   entries: readonly StreamEntry[];
+  readonly durable: Promise<boolean>;
   settle(isAccepted: boolean): void;
   fail(fault: Fault): void;
 }
@@ -105,8 +106,14 @@ export class SharedStream<S extends StreamState> {
     });
     durable.catch(() => {});
     for (const entry of entries) this.known.apply(entry);
-    this.add({ decide, entries, settle, fail });
+    this.add({ decide, entries, durable, settle, fail });
     return { isAccepted: true, durable };
+  }
+
+  /** Resolves when every decision so far is durable or reversed. Rejects with the Fault of the store. */
+  async flush(): Promise<void> {
+    await Promise.all(this.pending.map(({ durable }) => durable));
+    if (this.fault !== undefined) throw this.fault;
   }
 
   private add(decision: PendingDecision<S>): void {

@@ -6,91 +6,29 @@
  */
 
 import { Fault, LoopError, withHiddenCause } from '../base/errors.js';
-import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
-import type { Clock, Ids } from '../journal/clock.js';
 import { JournalReader } from '../journal/journal-reader.js';
-import { JournalWriter, type RedactStack } from '../journal/journal-writer.js';
+import { JournalWriter } from '../journal/journal-writer.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
 import { assertNotReserved } from '../journal/reserved-entries.js';
 import { assertRootKey } from '../journal/root-key.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
 import { newSignalEntry } from '../journal/signal-entries.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
-import type { Claim, Store } from '../journal/store.js';
-import type { Upcasts } from '../journal/upcast.js';
+import type { Claim } from '../journal/store.js';
 import { type Invariant, type View, ViewStates } from '../journal/view.js';
-import type { Effect, Loop } from '../protocol/body.js';
+import type { Loop } from '../protocol/body.js';
 import type { Entry, Resolution } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type {
-  Admit,
-  Layer,
-  PendingStep,
-  ResolutionDetails,
-  RunOptions,
-  RunOutcome,
-  RunStop,
-  Signal,
-} from '../protocol/session.js';
+import type { Layer, ResolutionDetails, RunOptions, RunOutcome, RunStop, Signal } from '../protocol/session.js';
 import { runCall } from './call.js';
 import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
 import { KernelScope } from './scope.js';
+import { assertSessionOptions, type SessionOptions } from './session-options.js';
 
-/** Options of a session. */
-export interface SessionOptions {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  /** The layers around every effect, outermost first, or a function that chooses them for each effect. @default [] */
-  readonly layers?: readonly Layer[] | ((effect: Effect, key: string) => readonly Layer[]);
-  /** Decides on each attempt at an effect. @default every effect may be performed */
-  readonly admit?: Admit | undefined;
-  /** Views to keep up to date; `state` returns their states. @default [] */
-  readonly views?: readonly View<never>[];
-  /** Rules that may refuse an entry before it is written. @default [] */
-  readonly invariants?: readonly Invariant<never>[];
-  /** Conversions of entries that an older program wrote. @default {} */
-  readonly upcasts?: Upcasts;
-  /** The maximum nesting depth of calls and branches. @default 2000 */
-  readonly maxDepth?: number;
-  /** Called synchronously with each new entry, before it is durable. */
-  readonly onEntry?: (entry: Entry) => void;
-  /**
-   * If true, no effect is performed: a run throws REPLAY_INCOMPLETE at the first effect without a recorded result.
-   * Other new steps still run and are written, so use a store that ignores writes.
-   * @default false
-   */
-  readonly replayOnly?: boolean;
-  /**
-   * Returns when a paused run is due at the latest, in milliseconds since the epoch. Timers count without it.
-   * @default no time
-   */
-  readonly wakeAt?: (pending: readonly PendingStep[]) => number | undefined;
-  /** Passed to every body as `scope.context`. */
-  readonly context?: unknown;
-  /** Redacts the stack of an error before it is written; undefined omits it. @default records stacks unchanged */
-  readonly errorStacks?: RedactStack | undefined;
-}
+export type { SessionOptions } from './session-options.js';
 
 const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
-const SESSION_OPTION_NAMES = optionKeys<SessionOptions>({
-  store: true,
-  clock: true,
-  ids: true,
-  layers: true,
-  admit: true,
-  views: true,
-  invariants: true,
-  upcasts: true,
-  maxDepth: true,
-  onEntry: true,
-  replayOnly: true,
-  wakeAt: true,
-  context: true,
-  errorStacks: true,
-});
-
 /**
  * One open session. Only one run is active at a time.
  *
@@ -150,7 +88,7 @@ export class Session {
    * not exist yet.
    */
   static async open(name: string, options: SessionOptions): Promise<Session> {
-    assertKnownKeys(options, SESSION_OPTION_NAMES, 'A session has no option');
+    assertSessionOptions(options);
     const views = (options.views ?? []) as unknown as readonly View<unknown>[];
     const invariants = (options.invariants ?? []) as unknown as readonly Invariant<unknown>[];
     const viewStates = new ViewStates(views, invariants);

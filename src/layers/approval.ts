@@ -41,6 +41,8 @@ export interface ApprovalGate {
   readonly build?: string | undefined;
   /** Returns the rule for the effect at `key`, or undefined if neither a policy nor a restriction applies to it. */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined;
+  /** Returns the check whether the grant of the turn permits an effect; undefined if the turn has no grant. */
+  admissionAt(key: string): ((effect: Effect) => void) | undefined;
   /** Returns who may approve the call at `key`, and until when. */
   authorityFor(key: string): ApprovalAuthority;
   /** Returns the standing grants that cover the call, apart from its target. */

@@ -28,6 +28,7 @@ const gate: ApprovalGate = {
   ruleFor: ({ policy }: Effect) => (policy?.approval === undefined ? undefined : { policy: policy.approval }),
   authorityFor: () => ({ expiresAt: 1e12 }),
   grantsFor: () => undefined,
+  admissionAt: () => undefined,
 };
 
 /** A policy with every key. */

@@ -1,5 +1,6 @@
 /**
- * Maps the policy of an effect and the restrictions of its agents to layers, outermost first: approval, deadline, filters, cache, fallback, retry, rate limit, timeout.
+ * Maps the policy of an effect and the restrictions of its agents to layers, outermost first: admission, approval, deadline,
+ * filters, cache, fallback, retry, rate limit, timeout. The budget is reserved for each attempt, inside of the rate limit.
  * The order is deliberate: a refusal performs nothing, a cache hit calls no backend, every backend gets its own
  * retries, every attempt counts against the rate limit and has its own timeout, and time spent waiting counts against
  * no timeout, only against the deadline of an agent.
@@ -9,6 +10,7 @@ import type { Clock } from '../journal/clock.js';
 import type { Effect } from '../protocol/body.js';
 import type { PolicySpec } from '../protocol/loop.js';
 import type { Layer } from '../protocol/session.js';
+import { admitLayer } from './admit.js';
 import { type ApprovalGate, approvalLayer } from './approval.js';
 import { cacheLayer, type ResultCache } from './cache.js';
 import { fallbackLayer } from './fallback.js';
@@ -44,6 +46,8 @@ export function policyLayers(
     deps ??= makeDeps();
     const { clock } = deps;
     const layers: Layer[] = [];
+    const assertAdmitted = gate.admissionAt(key);
+    if (assertAdmitted !== undefined) layers.push(admitLayer(assertAdmitted));
     if (rule !== undefined && rule.policy !== 'always_allow') layers.push(approvalLayer(rule, { gate, clock }));
     if (rule?.deadlineAt !== undefined) layers.push(deadlineLayer(rule.deadlineAt, clock));
     return [...layers, ...layersForPolicy(policy ?? EMPTY_POLICY, effect, deps)];

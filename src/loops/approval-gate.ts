@@ -15,6 +15,8 @@ interface ApprovalGateOptions {
   readonly definitionFingerprint: string;
   /** True for agents: only a policy for exactly this name applies, neither `*` nor the policy of an enclosing call. */
   readonly exactNameOnly: boolean;
+  /** True for a body in code, which nothing confines. @default false */
+  readonly isCode?: boolean;
 }
 
 /**
@@ -22,7 +24,7 @@ interface ApprovalGateOptions {
  * running `body` if the approval is denied or the policy is `blocked`. Outside of a host, nothing requires an approval.
  */
 export function withApprovalGate<I, O>(
-  { name, definitionFingerprint, exactNameOnly }: ApprovalGateOptions,
+  { name, definitionFingerprint, exactNameOnly, isCode = false }: ApprovalGateOptions,
   body: LoopBody<I, O>,
 ): LoopBody<I, O> {
   // An effect that does nothing: the approval layer requests the approval before it performs the effect.
@@ -30,13 +32,17 @@ export function withApprovalGate<I, O>(
   return (input, scope) => {
     const services = scope.context;
     if (!(services instanceof LoopServices) || !services.restrictionFlag.isSet) return body(input, scope);
-    const restrictions = services.turnContext(turnIdOf(scope)).activeRestrictions;
+    const turnContext = services.turnContext(turnIdOf(scope));
+    // guard: unconfined-body-admitted
+    if (isCode) turnContext.assertBodyAdmitted(name);
+    const restrictions = turnContext.activeRestrictions;
     const policy = exactNameOnly
       ? restrictions?.approvalPolicyByName(scope.key, name)
       : restrictions?.approvalPolicy(scope.key, name);
     // guard: policy-applies-to-code
     if (policy === undefined || policy === 'always_allow') return body(input, scope);
-    const effect: Effect = { kind: 'tool', name, input, safety: 'pure', definition: definitionFingerprint, perform };
+    const definition = definitionFingerprint;
+    const effect: Effect = { kind: 'tool', name, input, safety: 'pure', boundary: 'gate', definition, perform };
     return scope.effect(effect).then(() => body(input, scope));
   };
 }

@@ -237,7 +237,8 @@ function createMembers(
   }
   if (tool === undefined) {
     const bounded = withCallTimeout(id, policy?.timeoutMs, run as unknown as Loop<Json, Json>['body']);
-    return { body: withApprovalGate({ name: id, definitionFingerprint: fingerprint, exactNameOnly: false }, bounded) };
+    const gate = { name: id, definitionFingerprint: fingerprint, exactNameOnly: false, isCode: true };
+    return { body: withApprovalGate(gate, bounded) };
   }
   const open = (): ((input: Json, call: unknown) => unknown) => (input, call) => tool(input, call as ToolCallContext);
   const leaf = toolLeaf({

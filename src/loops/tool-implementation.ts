@@ -1,5 +1,6 @@
 /** The port to tools: how the `implementation` of a tool loop is run. */
 import type { ApprovalTarget } from '../protocol/approval.js';
+import type { Confinement } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { DefinitionOrigin } from './origin.js';
 
@@ -13,6 +14,8 @@ export interface ToolCallContext {
   readonly signal: AbortSignal;
   /** The `config` of the tool's definition. */
   readonly config: { readonly [name: string]: Json };
+  /** Under a grant: the directories and hosts that the call may use. */
+  readonly confinement?: Confinement | undefined;
   /** Adds a log line to the trace. At most 1000 log lines and custom events of a call are recorded. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string): void;
   /**

@@ -2,6 +2,7 @@
  * Converts tools made with `tool` or `loopsTool`, and tools of the AI SDK, into loops, whose calls are journaled and can need
  * approval.
  */
+import { isConfined } from '../base/confined-tools.js';
 import { LoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
 import { canonicalJson } from '../json/canonical.js';
@@ -105,6 +106,7 @@ function createLoop(tool: UntypedTool, agent: InlineOwner | undefined): DefinedL
     // The agent of a tool that asks by default may allow it, which no agent may under a policy of the tool.
     policy: asks ? undefined : definition.policy,
     definitionFingerprint: canonicalJson(definition as unknown as Json),
+    boundary: isConfined(tool.inputSchema) ? 'toolbox' : 'code',
     source,
     describeApproval: approvalDescriberOf(tool),
     approvalMode: mode,
@@ -198,6 +200,7 @@ function toolOptionsOf(call: ToolCallContext): LoopsToolOptions {
     toolCallId: call.toolCallId ?? call.callId,
     idempotencyKey: call.idempotencyKey,
     messages: [],
+    confinement: call.confinement,
     onToolOutputDelta: (delta) => call.delta(delta),
     abortSignal: undefined as unknown as AbortSignal,
   };

@@ -30,6 +30,10 @@ export interface ToolLeafOptions {
   readonly safety: Safety;
   readonly config: { readonly [name: string]: Json };
   readonly policy: PolicySpec | undefined;
+  /** What runs the tool: the scheme of its implementation, or `code`. @default 'code' */
+  readonly boundary?: string;
+  /** The scopes that the tool requires of a grant. */
+  readonly scopes?: readonly string[] | undefined;
   /** Distinguishes definitions with the same id. Approvals are bound to it. */
   readonly definitionFingerprint: string;
   /** The source text of a function in code; the answer cache keys on it. */
@@ -85,6 +89,8 @@ export function toolLeaf(options: ToolLeafOptions): Leaf<Json> {
     approvalMode,
     asksByDefault = false,
     targetResolver,
+    boundary = 'code',
+    scopes,
   } = options;
   const askPolicy: PolicySpec = { approval: 'ask', ...options.policy };
   const toEffect: Leaf<Json>['effect'] = (input, scope) => {
@@ -106,6 +112,8 @@ export function toolLeaf(options: ToolLeafOptions): Leaf<Json> {
       mode: approvalMode,
       asksByDefault,
       binding,
+      boundary,
+      scopes,
     };
   };
   return { effect: toEffect, outputMember: 'output' };
@@ -156,7 +164,7 @@ function assertApprovedTarget(
 export function toolFromImplementation(
   spec: ToolSpec,
   origin: DefinitionOrigin,
-): Pick<ToolLeafOptions, 'open' | 'approvalDescriber' | 'targetResolver'> {
+): Pick<ToolLeafOptions, 'open' | 'approvalDescriber' | 'targetResolver' | 'boundary' | 'scopes'> {
   const { scheme, target } = splitImplementation(spec.implementation);
   const { config = {} } = spec;
   const approvalDescriber: ToolLeafOptions['approvalDescriber'] = (scope) =>
@@ -173,7 +181,8 @@ export function toolFromImplementation(
     }
     return implementation.open(target, origin, config, approved);
   };
-  return { open, approvalDescriber, targetResolver };
+  const boundary = scheme === 'https' ? 'http' : scheme;
+  return { open, approvalDescriber, targetResolver, boundary, scopes: spec.scopes };
 }
 
 async function runTool(
@@ -203,11 +212,12 @@ async function runTool(
 
 /** Returns a plain object whose functions do not depend on `this`, so that a tool may destructure or spread it. */
 function detachedContext(context: RecordingToolCallContext): ToolCallContext {
-  const { callId, idempotencyKey, config, toolCallId } = context;
+  const { callId, idempotencyKey, config, toolCallId, confinement } = context;
   const call = {
     callId,
     idempotencyKey,
     config,
+    confinement,
     signal: undefined as unknown as AbortSignal,
     toolCallId,
     log: (level: LogLevel, message: string) => context.log(level, message),
@@ -222,6 +232,7 @@ class RecordingToolCallContext implements ToolCallContext {
   readonly callId: string;
   readonly idempotencyKey: string;
   readonly config: ToolCallContext['config'];
+  readonly confinement: ToolCallContext['confinement'];
   readonly notes: ToolNote[] = [];
   streamedText = '';
   private readonly toolId: string;
@@ -239,6 +250,7 @@ class RecordingToolCallContext implements ToolCallContext {
     this.callId = scope.key;
     this.idempotencyKey = effectContext.idempotencyKey;
     this.config = config;
+    this.confinement = effectContext.confinement;
     this.effectContext = effectContext;
     this.turnContext = scope.context instanceof LoopServices ? scope.context.turnContext(turnIdOf(scope)) : undefined;
     this.activeToolCall = this.turnContext?.activeRestrictions?.activeToolCall(scope.key);

@@ -29,8 +29,8 @@ function narrowList(covers: (outer: string, inner: string) => boolean) {
     report: Report,
   ): readonly string[] | undefined => {
     if (outer === undefined || inner === undefined) return inner ?? outer;
+    // guard: derived-list-covered
     for (const item of inner)
-      // guard: derived-list-covered
       if (!outer.some((other) => covers(other, item))) report(`${JSON.stringify(item)} is not permitted above`);
     return inner;
   };

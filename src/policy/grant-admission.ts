@@ -28,8 +28,8 @@ function admissionProblem(grant: EnforcedGrant, effect: Effect): string | undefi
   const scope = scopes.find((required) => grant.scopes !== undefined && !isCovered(grant.scopes, required));
   // guard: scopes-of-tool-granted
   if (scope !== undefined) return `it requires the scope "${scope}"`;
+  // guard: arguments-satisfy-grant
   for (const { pattern, validator } of grant.argumentRules)
-    // guard: arguments-satisfy-grant
     if (matchesPattern(pattern, name) && !validator.isValid(input as Json))
       return `its arguments do not satisfy the schema for "${pattern}"`;
   return confinementProblem(grant, name, effect.boundary ?? 'code');

@@ -10,7 +10,6 @@ import { findHostProblem } from '../base/permits.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
 import { compileSchema, type Validator } from '../json/schema.js';
-import { copyAsJson } from '../json/value.js';
 import type { Grant, GrantLimits, GrantReview } from '../protocol/grant.js';
 import type { Json, JsonObject } from '../protocol/json.js';
 import { isPattern } from './grant-pattern.js';
@@ -79,15 +78,6 @@ export function grantDigest(grant: Grant): string {
   return digestOfText(canonicalJson(grant as unknown as Json));
 }
 
-/** Returns a copy of a grant as it is journaled. Throws GRANT_INVALID if it is not JSON. */
-export function copyGrant(grant: unknown): Grant {
-  try {
-    return copyAsJson(grant, 'the grant') as unknown as Grant;
-  } catch (thrown) {
-    throw invalid('', thrown instanceof Error ? thrown.message : 'is not JSON');
-  }
-}
-
 /**
  * Checks a grant and returns it as it is enforced. `isOperators` permits the pattern `*` in `allowedTools` and `scopes`.
  * Throws GRANT_INVALID with the path of the problem.
@@ -134,7 +124,8 @@ function objectAt(value: unknown, path: string, members: Record<string, true> | 
 }
 
 function listAt(value: unknown, path: string, findProblem: (item: string) => string | undefined): readonly string[] {
-  if (!Array.isArray(value) || value.length > MAX_ITEMS) throw invalid(path, `must be a list of up to ${MAX_ITEMS} texts`);
+  if (!Array.isArray(value) || value.length > MAX_ITEMS)
+    throw invalid(path, `must be a list of up to ${MAX_ITEMS} texts`);
   return value.map((item: unknown, index) => {
     const problem = typeof item === 'string' ? findProblem(item) : 'must be text';
     if (problem !== undefined) throw invalid(`${path}/${index}`, problem);
@@ -212,7 +203,8 @@ function findPrincipalProblem(name: string): string | undefined {
 
 function timeAt(value: unknown): number {
   const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
-  const isIso = typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(value);
+  const isIso =
+    typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(value);
   if (!isIso || Number.isNaN(time)) throw invalid('/expiresAt', 'must be an ISO time such as 2030-01-31T12:00:00Z');
   return time;
 }

@@ -78,6 +78,32 @@ export interface EffectContext {
    * done.
    */
   readonly sharedSignal?: AbortSignal;
+  /** Under a grant: what the effect is confined to. A tool that cannot confine itself to it must not act. */
+  readonly confinement?: Confinement | undefined;
+  /** Of a model call under a grant with a limit of its output: counts what the model writes. */
+  readonly outputMeter?: OutputMeter | undefined;
+}
+
+/** The directories and hosts that a grant permits; absent if it permits all. */
+export interface Confinement {
+  readonly roots?: readonly string[] | undefined;
+  readonly destinations?: readonly string[] | undefined;
+}
+
+/** Counts the output of a model call while it is streamed. */
+export interface OutputMeter {
+  /** The maximum number of tokens to request. */
+  readonly maxTokens: number;
+  /** Counts a piece of the reply. Throws once the reply has more tokens than were requested. */
+  addPiece(): void;
+}
+
+/** What a model call can use at most. */
+export interface TokenBound {
+  /** The size of the request in bytes of UTF-8, including the tools: no model reads more tokens than that. */
+  readonly inputBytes: number;
+  /** The maximum number of output tokens of the request; absent if it has none. */
+  readonly maxOutputTokens?: number | undefined;
 }
 
 /** Something done outside of the journal: a model call, a tool call, a request to another system. */
@@ -129,6 +155,8 @@ export interface EffectRules {
   readonly policy?: PolicySpec | undefined;
   /** The scopes that the tool requires of a grant. */
   readonly scopes?: readonly string[] | undefined;
+  /** Of a model call: what it can use at most. */
+  readonly tokenBound?: ((input: Json) => TokenBound) | undefined;
   /** What runs the effect, and so confines it: `toolbox`, `http`, `builtin`, `exec`, `module`, `mcp` or `code`. */
   readonly boundary?: string | undefined;
   /** Distinguishes two definitions with the same id. An approval is bound to it. */

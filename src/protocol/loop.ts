@@ -51,6 +51,11 @@ export interface ToolSpec {
    * @default 'once'
    */
   readonly safety?: Safety;
+  /**
+   * The scopes that the tool requires of a grant that lists scopes.
+   * @default []
+   */
+  readonly scopes?: readonly string[];
 }
 
 /** An RFC 9535 path, optionally prefixed with `optional:`; or `literal:` followed by text. */

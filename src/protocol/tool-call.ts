@@ -3,6 +3,7 @@
  * types without a dependency on it; src/protocol/tool.test.ts checks that each is assignable to the other.
  */
 import type { ApprovalTarget } from './approval.js';
+import type { Confinement } from './body.js';
 import type { ModelReasoning, ModelText, PromptToolCall, ProviderJson } from './model.js';
 
 /** A value, now or later. */
@@ -96,6 +97,8 @@ export interface ToolCallOptions {
 export interface LoopsToolOptions extends ToolCallOptions {
   /** The target that a person approved. Act on no other target. Absent for a call that needed no approval. */
   readonly approvedTarget?: ApprovalTarget | undefined;
+  /** Under a grant: the directories and hosts that the call may use. */
+  readonly confinement?: Confinement | undefined;
   /** Streams a piece of output to subscribers. Does nothing if there are none. */
   onToolOutputDelta(delta: string): void;
 }

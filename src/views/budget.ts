@@ -120,8 +120,8 @@ export class Budget {
     for (const account of accounts) this.add(account, amounts);
     if (isOpen === true) this.open.set(key, { accounts, amounts });
     const effect = key.slice(0, key.lastIndexOf('#'));
-    let ofTurn = this.attempts.get(turn);
-    if (ofTurn === undefined) this.attempts.set(turn, (ofTurn = new Map()));
+    const ofTurn = this.attempts.get(turn) ?? new Map<string, number>();
+    this.attempts.set(turn, ofTurn);
     ofTurn.set(effect, (ofTurn.get(effect) ?? 0) + 1);
   }
 
@@ -135,10 +135,9 @@ export class Budget {
   }
 
   private add(account: string, amounts: Amounts, sign: 1 | -1 = 1): void {
-    let counters = this.used.get(account);
-    if (counters === undefined) this.used.set(account, (counters = new Map()));
-    for (const counter in amounts)
-      counters.set(counter, (counters.get(counter) ?? 0) + sign * (amounts[counter] ?? 0));
+    const counters = this.used.get(account) ?? new Map<string, number>();
+    this.used.set(account, counters);
+    for (const counter in amounts) counters.set(counter, (counters.get(counter) ?? 0) + sign * (amounts[counter] ?? 0));
   }
 
   /** Returns the state as JSON. */

@@ -76,5 +76,5 @@ verifies('turn.details', 'estimated tokens are marked', async () => {
   const host = hostOf([agentDef('agent', { stop: { outputTokens: 1000 } })], { providers: [withoutUsage] });
   const { turnId } = await host.run({ loop: 'agent', input: { prompt: 'Go' } });
   const usage = usageOf(await host.archive.calls(turnId));
-  expect(usage).toEqual({ modelCalls: 1, inputTokens: 0, outputTokens: 10, isEstimated: true });
+  expect(usage).toEqual({ modelCalls: 1, inputTokens: 0, outputTokens: 40, isEstimated: true });
 });

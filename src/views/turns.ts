@@ -1,6 +1,8 @@
 /** The view of a session's turns: the start of each, and its end or its pending steps. */
+import { ownProperty } from '../base/own-property.js';
 import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
+import type { Grant } from '../protocol/grant.js';
 import type { Json } from '../protocol/json.js';
 import type { RunStop } from '../protocol/session.js';
 import type { PendingItem, ResultError, TurnStatus } from '../protocol/trace.js';
@@ -33,6 +35,21 @@ interface TurnState {
  * turn id.
  */
 export const TURN_OPENED = 'rondo.turn.opened';
+
+/** The type of the entry that gives a turn another grant. The key of the entry is `#` and the turn id. */
+export const TURN_GRANTED = 'rondo.turn.granted';
+
+/** Returns the grant of a turn: the last one that it was given; undefined if it has none. */
+export function grantOf(turnId: string, entries: readonly Entry[]): Grant | undefined {
+  const key = `#${turnId}`;
+  let grant: unknown;
+  for (const entry of entries) {
+    if (entry.key !== key) continue;
+    if (entry.type === TURN_GRANTED) grant = entry.value;
+    else if (entry.type === TURN_OPENED) grant = ownProperty(entry.value, 'grant') ?? grant;
+  }
+  return grant as Grant | undefined;
+}
 
 /**
  * Returns true for the key of a turn and the keys below it. A prefix test is not enough: `s.1` is a prefix of `s.10`.
@@ -181,7 +198,8 @@ export function turnStatusOf(
       ? statusOfOpenTurn(pending, runner !== undefined, stoppedEntry !== undefined)
       : statusOfEndedTurn(endedEntry);
   const { error } = endedEntry ?? {};
-  const stop = status === 'stopped' && stoppedEntry !== undefined ? stopTextOf(recordedStopOf(stoppedEntry)) : undefined;
+  const stop =
+    status === 'stopped' && stoppedEntry !== undefined ? stopTextOf(recordedStopOf(stoppedEntry)) : undefined;
   const reason = stop ?? (error && (stopReasonOf(error) ?? cancelReasonOf(error)));
   return {
     turnId,

@@ -1,4 +1,5 @@
 /** Defines the tools of the toolbox. Every tool validates its input, and asks for approval unless it only reads. */
+import { markConfined } from '../../base/confined-tools.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
 import type { Json } from '../../protocol/json.js';
 import { type LoopsTool, type LoopsToolOptions, loopsTool } from '../../protocol/tool.js';
@@ -20,6 +21,7 @@ interface ReadToolOptions<I> {
 /** Defines a tool that changes nothing. It runs without approval and is repeated after a crash. */
 export function defineReadTool<I>(tool: ReadToolOptions<I>): ToolboxTool<I> {
   const { name, description, inputSchema } = tool;
+  markConfined(inputSchema);
   return loopsTool<I, ToolOutput>({
     name,
     description,
@@ -43,6 +45,7 @@ interface ActionToolOptions<I> extends ReadToolOptions<I> {
 /** Defines a tool with side effects. By default, a person approves each call, except in the mode `unsupervised`. */
 export function defineActionTool<I>(tool: ActionToolOptions<I>): ToolboxTool<I> {
   const { name, description, inputSchema, safety } = tool;
+  markConfined(inputSchema);
   const actionTool = loopsTool<I, ToolOutput>({
     name,
     description,

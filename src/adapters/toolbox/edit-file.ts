@@ -37,7 +37,8 @@ export function editFileTool(roots: Roots): ToolboxTool<EditFileInput> {
       return `Edit ${path}:\n${diff}`;
     },
     approvalTarget: ({ path }) => roots.approvalTargetOf(path),
-    execute: (input, { approvedTarget }) => applyChange(roots, input.path, editTransform(input), approvedTarget),
+    execute: (input, { approvedTarget, confinement }) =>
+      applyChange(roots.confinedTo(confinement), input.path, editTransform(input), approvedTarget),
   });
 }
 

@@ -2,6 +2,8 @@
  * The tool `fetch_url`: gets a public page as text. Redirects are checked like the first URL; no credentials are sent.
  */
 import { LoopError } from '../../base/errors.js';
+import { assertDestination } from '../../base/permits.js';
+import type { Confinement } from '../../protocol/body.js';
 import { defineActionTool, type ToolboxTool, type ToolOutput } from './define-tool.js';
 import { type FetchedPage, getPage, parseAllowedUrl } from './get-page.js';
 import { htmlToText } from './html-to-text.js';
@@ -32,7 +34,7 @@ export function fetchUrlTool(options: FetchOptions = {}): ToolboxTool<InferInput
     approvalMessage: ({ url }) =>
       `Fetch ${parseAllowedUrl(url, undefined, options).href} (and follow its redirects to other public hosts)`,
     approvalTarget: () => undefined,
-    execute: async ({ url }, { abortSignal }) => {
+    execute: async ({ url }, { abortSignal, confinement }) => {
       const controller = new AbortController();
       const abort = (): void => controller.abort(abortSignal?.reason);
       const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
@@ -43,7 +45,7 @@ export function fetchUrlTool(options: FetchOptions = {}): ToolboxTool<InferInput
       abortSignal?.addEventListener('abort', abort, { once: true });
       if (abortSignal?.aborted) abort();
       try {
-        return await fetchFollowingRedirects(url, options, controller.signal);
+        return await fetchFollowingRedirects(url, options, controller.signal, confinement);
       } finally {
         clearTimeout(timer);
         abortSignal?.removeEventListener('abort', abort);
@@ -52,10 +54,17 @@ export function fetchUrlTool(options: FetchOptions = {}): ToolboxTool<InferInput
   });
 }
 
-async function fetchFollowingRedirects(text: string, options: FetchOptions, signal: AbortSignal): Promise<ToolOutput> {
+async function fetchFollowingRedirects(
+  text: string,
+  options: FetchOptions,
+  signal: AbortSignal,
+  confinement: Confinement | undefined,
+): Promise<ToolOutput> {
   let url = parseAllowedUrl(text, undefined, options);
   for (let redirects = 0; redirects <= (options.maxRedirects ?? DEFAULT_MAX_REDIRECTS); redirects++) {
     signal.throwIfAborted();
+    // guard: fetched-host-granted
+    assertDestination(confinement?.destinations, url);
     const page = await getPage(url, options, signal).catch((error) => {
       throw signal.aborted ? signal.reason : connectionError(url, error);
     });

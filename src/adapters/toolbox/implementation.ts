@@ -138,6 +138,7 @@ function toToolFunction(tool: AnyTool, approvedTarget: ApprovalTarget | undefine
     const { callId, toolCallId = callId, idempotencyKey, signal: abortSignal } = call;
     const onToolOutputDelta = (delta: string): void => call.delta(delta);
     const options: LoopsToolOptions = {
+      confinement: call.confinement,
       toolCallId,
       idempotencyKey,
       messages: [],

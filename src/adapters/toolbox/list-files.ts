@@ -25,15 +25,17 @@ const inputSchema = defineInput({
 });
 
 /** Creates the tool `list_files`. */
-export function listFilesTool(roots: Roots): ToolboxTool<InferInput<typeof inputSchema>> {
+export function listFilesTool(allRoots: Roots): ToolboxTool<InferInput<typeof inputSchema>> {
   return defineReadTool({
     name: 'list_files',
     description:
       'Lists a directory, sorted. Directories end with "/", links with "@" (they are not followed), pipes and devices with "|". ' +
       'node_modules is listed, but its content only if it is the path.',
     inputSchema,
-    execute: ({ path = '.', depth = 1, hidden = false, limit = DEFAULT_LIMIT }, { abortSignal: signal }) =>
-      roots.open(path, 'directory', async (top) => {
+    execute: ({ path = '.', depth = 1, hidden = false, limit = DEFAULT_LIMIT }, options) => {
+      const roots = allRoots.confinedTo(options.confinement);
+      const { abortSignal: signal } = options;
+      return roots.open(path, 'directory', async (top) => {
         const entries: string[] = [];
         const notes: string[] = [];
         const onSkip = (skippedPath: string, reason: string): void =>
@@ -59,7 +61,8 @@ export function listFilesTool(roots: Roots): ToolboxTool<InferInput<typeof input
           );
         const output = { path: roots.displayPath(top.realPath), entries };
         return notes.length === 0 ? output : { ...output, note: truncate(`${notes.join('; ')}.`, 2000) };
-      }),
+      });
+    },
   });
 }
 

@@ -11,6 +11,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { LoopError } from '../../base/errors.js';
 import { isStoreFile } from '../../journal/store-files.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
+import type { Confinement } from '../../protocol/body.js';
 import { AliasDetector } from './aliases.js';
 import { containsPath } from './paths.js';
 import { resolveRoot } from './resolve-root.js';
@@ -76,6 +77,8 @@ export class Roots {
   private readonly isLinux: boolean;
   private readonly locateHandle: LocateHandle;
   private readonly aliases: AliasDetector;
+  /** The directories that a grant permits; undefined without one. */
+  private readonly grantedPaths: readonly string[] | undefined;
 
   constructor(
     roots: readonly string[],
@@ -86,6 +89,27 @@ export class Roots {
     this.locateHandle = locate;
     this.aliases = new AliasDetector(this.realPaths);
     this.isLinux = locate === locateByDescriptor;
+  }
+
+  /**
+   * Returns these roots, limited to the directories that a grant permits. Relative paths start at the same directory, so
+   * that a path means the same with and without a grant.
+   */
+  confinedTo(confinement: Confinement | undefined): Roots {
+    const granted = confinement?.roots;
+    if (granted === undefined) return this;
+    return Object.assign(Object.create(this) as Roots, { grantedPaths: granted });
+  }
+
+  /** Returns roots that consist of what both these and a grant permit, for a sandbox, which shows them completely. */
+  narrowedTo(confinement: Confinement | undefined): Roots {
+    const granted = confinement?.roots;
+    if (granted === undefined) return this;
+    const narrowed = this.realPaths.flatMap((root) =>
+      granted.flatMap((other) => (containsPath(other, root) ? [root] : containsPath(root, other) ? [other] : [])),
+    );
+    if (narrowed.length > 0) return new Roots([...new Set(narrowed)]);
+    throw new LoopError('TOOL_NOT_ADMITTED', 'The grant permits none of the roots of this tool.');
   }
 
   /** Returns a real path for display: relative in the first root, absolute elsewhere. */
@@ -294,7 +318,7 @@ export class Roots {
 
   /** Throws if a real path is outside of the roots or belongs to a store. */
   private assertAllowed(path: string, real: string): void {
-    if (!this.containsRealPath(real)) throw outsideRootsError(path, this.realPaths);
+    if (!this.containsRealPath(real)) throw outsideRootsError(path, this.grantedPaths ?? this.realPaths);
     if (isStorePath(real)) throw storeFileError(path, storeEvidenceOf(real));
   }
 
@@ -319,7 +343,9 @@ export class Roots {
   }
 
   private containsRealPath(real: string): boolean {
-    return this.realPaths.some((root) => containsPath(root, real));
+    const isGranted = this.grantedPaths?.some((root) => containsPath(root, real)) ?? true;
+    // guard: opened-path-inside-grant
+    return isGranted && this.realPaths.some((root) => containsPath(root, real));
   }
 }
 

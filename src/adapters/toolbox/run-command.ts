@@ -6,9 +6,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
+import { LoopError } from '../../base/errors.js';
 import { type Redactor, redactorOf } from '../../base/redact.js';
 import { mayHoldSecret } from '../../base/secret-parts.js';
 import type { ApprovalTarget } from '../../protocol/approval.js';
+import type { Confinement } from '../../protocol/body.js';
 import type { LoopsToolOptions } from '../../protocol/tool.js';
 import { runAnnouncedCommand } from './announced-command.js';
 import { defineActionTool, type ToolboxTool, type ToolOutput } from './define-tool.js';
@@ -73,14 +75,16 @@ async function executeCommand(
   roots: Roots,
   options: CommandOptions,
   input: RunCommandInput,
-  { abortSignal, onToolOutputDelta, approvedTarget }: LoopsToolOptions,
+  { abortSignal, onToolOutputDelta, approvedTarget, confinement }: LoopsToolOptions,
 ): Promise<ToolOutput> {
   const { command } = input;
   if (command.includes('\0')) throw toolError('command contains a NUL character, which no command line can contain.');
   // The sandbox shows what is at the paths of the roots now, so each root must still be where it was.
-  for (const root of roots.realPaths) await realDirectoryOf(roots, root);
-  const directory = await realDirectoryOf(roots, input.directory ?? '.');
+  const visibleRoots = roots.narrowedTo(confinement);
+  for (const root of visibleRoots.realPaths) await realDirectoryOf(visibleRoots, root);
+  const directory = await realDirectoryOf(roots.confinedTo(confinement), input.directory ?? '.');
   const bubblewrap = await findSandbox(options);
+  if (confinement !== undefined) assertConfinable(confinement, bubblewrap, options);
   assertPathApproved(input.directory ?? '.', approvedTarget, directory);
   assertConfinementApproved(approvedTarget, describeConfinement(bubblewrap, options));
   const { timeoutMs = DEFAULT_TIMEOUT_MS, maxOutputBytes = DEFAULT_MAX_OUTPUT_BYTES } = options;
@@ -96,9 +100,23 @@ async function executeCommand(
   const output =
     bubblewrap === undefined
       ? await runUnsandboxed(command, settings, options, abortSignal)
-      : await runSandboxed(bubblewrap, roots, command, settings, options, abortSignal);
+      : await runSandboxed(bubblewrap, visibleRoots, command, settings, options, abortSignal);
   stream.end();
   return output;
+}
+
+/** Throws TOOL_NOT_ADMITTED if the sandbox cannot hold a command to the roots and destinations of a grant. */
+function assertConfinable(
+  { destinations }: Confinement,
+  bubblewrap: string | undefined,
+  { network = false }: CommandOptions,
+): void {
+  // guard: command-confined-to-grant
+  if (bubblewrap !== undefined && (destinations === undefined || !network)) return;
+  const problem = bubblewrap === undefined ? 'it runs without a sandbox' : 'its network cannot be limited to hosts';
+  throw new LoopError('TOOL_NOT_ADMITTED', `run_command cannot be confined to the grant: ${problem}.`, {
+    name: 'run_command',
+  });
 }
 
 /** Describes the confinement of a command for people. Approvals store this text, so changing it invalidates them. */

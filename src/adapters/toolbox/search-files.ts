@@ -53,8 +53,8 @@ export function searchFilesTool(roots: Roots): ToolboxTool<SearchFilesInput> {
       'Finds lines in text files; returns "path:line: text", in the order of list_files. ' +
       'node_modules and binary or very large files are skipped; links are not followed.',
     inputSchema,
-    execute: async (query, { abortSignal }) =>
-      new Search(roots, query, await createLineMatcher(query), abortSignal).run(),
+    execute: async (query, { abortSignal, confinement }) =>
+      new Search(roots.confinedTo(confinement), query, await createLineMatcher(query), abortSignal).run(),
   });
 }
 

@@ -34,8 +34,8 @@ export function viewFileTool(roots: Roots): ToolboxTool<InferInput<typeof inputS
       'Shows lines of a text file. Each begins with its number and a tab, which are not part of the file. ' +
       'digest identifies this content; write_file accepts it as expect.',
     inputSchema,
-    execute: ({ path, offset = 1, limit = DEFAULT_LIMIT }) =>
-      roots.open(path, 'file', async (opened) => viewLines(roots, path, opened, offset, limit)),
+    execute: ({ path, offset = 1, limit = DEFAULT_LIMIT }, { confinement }) =>
+      roots.confinedTo(confinement).open(path, 'file', async (opened) => viewLines(roots, path, opened, offset, limit)),
   });
 }
 

@@ -39,7 +39,8 @@ export function writeFileTool(roots: Roots): ToolboxTool<WriteFileInput> {
       return `Write ${path}:\n${diff}`;
     },
     approvalTarget: ({ path }) => roots.approvalTargetOf(path),
-    execute: (input, { approvedTarget }) => applyChange(roots, input.path, writeTransform(input), approvedTarget),
+    execute: (input, { approvedTarget, confinement }) =>
+      applyChange(roots.confinedTo(confinement), input.path, writeTransform(input), approvedTarget),
   });
 }
 

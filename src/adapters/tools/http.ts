@@ -5,7 +5,14 @@
  */
 import { StringDecoder } from 'node:string_decoder';
 import { LoopError } from '../../base/errors.js';
-import { isKnownPrivateHost, type Permits, permitsOf, reachRefusal, sendRefusal } from '../../base/permits.js';
+import {
+  assertDestination,
+  isKnownPrivateHost,
+  type Permits,
+  permitsOf,
+  reachRefusal,
+  sendRefusal,
+} from '../../base/permits.js';
 import { NotPublicError, type ResolveHost } from '../../base/public-lookup.js';
 import { type Redactor, redactorOf } from '../../base/redact.js';
 import type { ToolImplementation } from '../../loops/tool-implementation.js';
@@ -178,8 +185,10 @@ function toolsForScheme(scheme: string, options: HttpOptions): ToolImplementatio
       const { post } = await import('./post.js');
       const redactorFor = memoizedRedactor();
       const commonHeaders = { accept: 'application/json', 'content-type': 'application/json', ...headers };
-      return async (input, { idempotencyKey, signal }) => {
+      return async (input, { idempotencyKey, signal, confinement }) => {
         signal.throwIfAborted();
+        // guard: posted-host-granted
+        assertDestination(confinement?.destinations, url);
         const secretHeaders = headersFromEnvironment(environment, headersFromEnv);
         const redactor = redactorFor(Object.values(secretHeaders));
         const idempotencyHeader = { 'idempotency-key': encodeIdempotencyKey(idempotencyKey) };

@@ -45,6 +45,9 @@ export interface ChargedEffect {
 export class Ledger {
   readonly grantId: string;
   private readonly stream: SharedStream<Budget>;
+  /** The reservations of effects that this process performs and will settle. */
+  private readonly openKeys = new Set<string>();
+  private readonly settleListeners: (() => void)[] = [];
 
   private constructor(grantId: string, stream: SharedStream<Budget>) {
     this.grantId = grantId;
@@ -53,7 +56,12 @@ export class Ledger {
 
   /** Opens the ledger of a grant id. Registers the grant if the id is new; throws GRANT_CONFLICT if it has another. */
   static async open(store: Store, clock: Clock, grantId: string, grant: Grant): Promise<Ledger> {
-    const stream = await SharedStream.open({ store, clock, name: ledgerName(grantId), create: (saved) => new Budget(saved) });
+    const stream = await SharedStream.open({
+      store,
+      clock,
+      name: ledgerName(grantId),
+      create: (saved) => new Budget(saved),
+    });
     const ledger = new Ledger(grantId, stream);
     await ledger.register(grant);
     return ledger;
@@ -104,6 +112,7 @@ export class Ledger {
       return [entry];
     });
     if (!isAccepted && exceeded !== undefined) return exceeded;
+    if (isOpen && key !== undefined) this.openKeys.add(key);
     return {
       get key() {
         return key;
@@ -115,6 +124,17 @@ export class Ledger {
   /** Replaces what a reservation holds with what was used. */
   settle(key: string, used: Amounts): void {
     this.stream.update(() => [{ type: BUDGET_SETTLED, key, value: { amounts: used as JsonObject } }]);
+    this.openKeys.delete(key);
+    for (const wake of this.settleListeners.splice(0)) wake();
+  }
+
+  /**
+   * Resolves when this process has settled a reservation, which may release a part of it. Undefined if it has none to
+   * settle: waiting would not help.
+   */
+  nextSettlement(): Promise<void> | undefined {
+    if (this.openKeys.size === 0) return undefined;
+    return new Promise((resolve) => this.settleListeners.push(resolve));
   }
 
   /** Charges an amount that was not reserved. */
@@ -125,12 +145,13 @@ export class Ledger {
 
   /** Ends a turn: its effects are not repeated any more. Resolves when everything of the ledger is durable. */
   async endTurn(turn: string): Promise<void> {
-    await this.stream.update(() => [{ type: BUDGET_TURN_ENDED, key: turn }]).durable;
+    this.stream.update(() => [{ type: BUDGET_TURN_ENDED, key: turn }]);
+    await this.stream.flush();
   }
 
   /** Resolves when everything that was decided so far is durable. */
-  async flush(): Promise<void> {
-    await this.stream.update(() => []).durable;
+  flush(): Promise<void> {
+    return this.stream.flush();
   }
 }
 

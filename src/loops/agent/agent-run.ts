@@ -7,6 +7,7 @@
 
 import { Period } from '../../journal/period.js';
 import type { Validator } from '../../json/schema.js';
+import { outputTokenBound } from '../../policy/token-count.js';
 import type { Effect, Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
@@ -23,6 +24,7 @@ import {
 import { leafMembers } from '../leaf-loop.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
+import { requestBound } from '../model-call/request-bound.js';
 import type { ModelDelta } from '../model-call.js';
 import type { ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
@@ -30,7 +32,7 @@ import type { NextIndex } from '../plan/driver.js';
 import { type LoopServices, servicesOf, type TurnContext, turnIdOf } from '../services.js';
 import { MessageLog } from './message-log.js';
 import { expectsJson, parseAgentOutput } from './output.js';
-import { assertWithinLimits, estimatedOutputTokens, estimatedTokens, UsageTotal } from './stop.js';
+import { assertWithinLimits, UsageTotal } from './stop.js';
 import { runToolCalls, type ToolRunOptions, type ToolTable } from './tools.js';
 
 /** The options of an agent. */
@@ -222,22 +224,22 @@ export class AgentRun {
       modelObjects,
       conversation: this.conversation,
       hasTokenLimit: inputTokens !== undefined || outputTokens !== undefined,
-      annotateReply: (reply) => this.withEstimates(this.toolTable.withToolNames(reply), request),
+      annotateReply: (reply) => this.withTokenBounds(this.toolTable.withToolNames(reply), request),
       onDelta:
         onLiveDelta === undefined ? undefined : (delta) => onLiveDelta({ ...this.withToolName(delta), generationId }),
     });
   }
 
-  /** Adds an estimate of each token count that a limit needs and the model does not report. */
-  private withEstimates(reply: ModelReply, { promptLength }: ModelRequest): ModelReply {
+  /** Adds the bound of each token count that a limit needs and the model does not report. */
+  private withTokenBounds(reply: ModelReply, request: ModelRequest): ModelReply {
     const { stop } = this.options.spec;
     if (stop === undefined) return reply;
-    const estimates: { estimatedInputTokens?: number; estimatedOutputTokens?: number } = {};
+    const bounds: { estimatedInputTokens?: number; estimatedOutputTokens?: number } = {};
     if (stop.inputTokens !== undefined && reply.inputTokens === undefined)
-      estimates.estimatedInputTokens = estimatedTokens(promptLength + JSON.stringify(this.conversation.tools).length);
+      bounds.estimatedInputTokens = requestBound(request, this.conversation).inputBytes;
     if (stop.outputTokens !== undefined && reply.outputTokens === undefined)
-      estimates.estimatedOutputTokens = estimatedOutputTokens(reply);
-    return { ...reply, ...estimates };
+      bounds.estimatedOutputTokens = outputTokenBound(reply);
+    return { ...reply, ...bounds };
   }
 
   /** Replaces the name that the model uses with that of the tool. */

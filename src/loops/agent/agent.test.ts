@@ -143,7 +143,7 @@ verifies('agent.stop', 'an agent that reaches a limit stops with a reason: neith
   const withoutUsage = forever.map((reply) => ({ ...reply, usage: [undefined, undefined] }));
   for (const name of ['inputTokens', 'outputTokens']) {
     const result = await stopped({ stop: { [name]: 60 } }, withoutUsage);
-    const reason = expect.stringMatching(`^${name}: .*used about \\d+ \\(estimated\\) of 60 ${name}`);
+    const reason = expect.stringMatching(`^${name}: .*used up to \\d+ \\(not reported\\) of 60 ${name}`);
     expect(result, 'a count that is not reported was unlimited').toMatchObject({ status: 'stopped', reason });
   }
   const onlyOutput = forever.slice(0, 2).map((reply) => ({ ...reply, usage: [undefined, 3] }));

@@ -5,20 +5,6 @@ import { LoopError } from '../../base/errors.js';
 import type { StopSpec } from '../../protocol/loop.js';
 import type { ModelReply } from '../model.js';
 
-/** How many characters of text count as one token if the model does not report its tokens. */
-const CHARS_PER_TOKEN = 4;
-
-/** Estimates the tokens of a text with this many characters. */
-export function estimatedTokens(chars: number): number {
-  return Math.ceil(chars / CHARS_PER_TOKEN);
-}
-
-/** Estimates the output tokens of a reply: those of its text, its reasoning and its tool calls. */
-export function estimatedOutputTokens({ text, reasoning = '', toolCalls = [] }: ModelReply): number {
-  const callChars = toolCalls.reduce((sum, { name, input }) => sum + name.length + input.length, 0);
-  return estimatedTokens(text.length + reasoning.length + callChars);
-}
-
 /** The total usage of an agent so far. */
 export class UsageTotal {
   rounds = 0;
@@ -76,7 +62,7 @@ export function assertWithinLimits(
     if (usage.unreported.has(name))
       throw stoppedError(agent, usage, 'tokens-unreported', unreportedTokensMessage(name));
     if (usage[name] < limit) continue;
-    const amount = usage.estimated.has(name) ? `about ${usage[name]} (estimated)` : usage[name];
+    const amount = usage.estimated.has(name) ? `up to ${usage[name]} (not reported)` : usage[name];
     throw stoppedError(agent, usage, name, `used ${amount} of ${limit} ${name}`);
   }
 }

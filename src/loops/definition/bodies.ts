@@ -89,5 +89,9 @@ export const checkTool: DefinitionCheck = objectOf({
       /^[a-z][a-z0-9+.-]*:\s*\S/,
     ),
   },
-  optional: { config: anyObject, safety: oneOf(['pure', 'idempotent', 'keyed', 'once']) },
+  optional: {
+    config: anyObject,
+    safety: oneOf(['pure', 'idempotent', 'keyed', 'once']),
+    scopes: listOf(nonBlankText, 100),
+  },
 });

@@ -1,5 +1,5 @@
 /** The effect that calls a model, for prompts and agents. The journal contains the request and the reply. */
-import type { Effect, Scope } from '../../protocol/body.js';
+import type { Effect, OutputMeter, Scope } from '../../protocol/body.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import type { Model } from '../../protocol/model.js';
 import { isThenable } from '../../protocol/thenable.js';
@@ -9,6 +9,7 @@ import { findModelObject, type ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, turnIdOf } from '../services.js';
 import { toOpenError } from './backend-error.js';
+import { requestBound } from './request-bound.js';
 
 interface ModelEffectOptions {
   readonly services: LoopServices;
@@ -41,10 +42,12 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   const { policy, definitionFingerprint } = options;
   let attempts = 0;
   const perform: Effect['perform'] = (input, context) => {
-    const current = input as unknown as ModelRequest;
-    const { conversation, onDelta, services, annotateReply } = options;
+    const { outputMeter } = context;
+    const current = withOutputLimit(input as unknown as ModelRequest, outputMeter);
+    const { conversation, services, annotateReply } = options;
+    const onDelta = withMeter(options.onDelta, outputMeter);
     attempts += 1;
-    if (attempts > 1) onDelta?.({ kind: 'text', text: '', isRestart: true });
+    if (attempts > 1) options.onDelta?.({ kind: 'text', text: '', isRestart: true });
     // Creating a signal dominates the cost here. The shared one is safe, because callModel removes its listener. A
     // model might not, so it gets a signal of its own if it reads one.
     const signal = context.sharedSignal ?? context.signal;
@@ -55,7 +58,8 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
         signalForModel,
         conversation,
         onDelta,
-        alwaysStreams: options.hasTokenLimit === true || !canSkipStreaming(current, options),
+        alwaysStreams:
+          options.hasTokenLimit === true || outputMeter !== undefined || !canSkipStreaming(current, options),
         clock: services.clock,
         annotateReply,
       });
@@ -76,7 +80,36 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   };
   // Layers read the definition only if there is a policy.
   const rules = policy === undefined ? undefined : { policy, definition: definitionFingerprint };
-  return { kind: 'model', name: request.backendId, input: request, safety: 'idempotent', perform, ...rules };
+  const tokenBound: Effect['tokenBound'] = (input) =>
+    requestBound(input as unknown as ModelRequest, options.conversation);
+  return {
+    kind: 'model',
+    name: request.backendId,
+    input: request,
+    safety: 'idempotent',
+    boundary: 'model',
+    perform,
+    tokenBound,
+    ...rules,
+  };
+}
+
+function withOutputLimit(request: ModelRequest, meter: OutputMeter | undefined): ModelRequest {
+  if (meter === undefined) return request;
+  // guard: output-limited-to-reservation
+  return { ...request, maxTokens: Math.min(meter.maxTokens, request.maxTokens ?? Number.POSITIVE_INFINITY) };
+}
+
+/** Returns a listener that counts each piece before it is passed on. */
+function withMeter(
+  onDelta: ModelEffectOptions['onDelta'],
+  meter: OutputMeter | undefined,
+): ModelEffectOptions['onDelta'] {
+  if (meter === undefined) return onDelta;
+  return (delta) => {
+    meter.addPiece();
+    onDelta?.(delta);
+  };
 }
 
 /** Returns true if a reply without a subscriber may be requested without streaming. */

@@ -25,6 +25,7 @@ export async function askPerson(
     name: `${planId}.${gate}`,
     input: { question, evidence },
     safety: 'pure',
+    boundary: 'gate',
     policy: { approval: 'ask' },
     definition: planId,
     describe: () => question,

@@ -9,6 +9,8 @@ const MODEL_FLAG = [
   'the model of all prompts of workflows, and of prompts that name none: PROVIDER:MODEL',
 ] as const;
 
+const GRANT_FLAG = ['--grant <file>', 'a JSON file with what the turn may do and use'] as const;
+
 const FULL_FLAG = ['--full', 'do not shorten long values'] as const;
 
 const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP] = [
@@ -34,7 +36,7 @@ export const verbs: readonly Verb[] = [
       ['--as <who>', 'the user on whose behalf the turn runs, which is not authenticated'],
       ['--approver <who>', 'only this user may answer its approvals; may be repeated', 'repeats'],
       MODEL_FLAG,
-      ['--grant <file>', 'not supported in this version'],
+      GRANT_FLAG,
       WATCH_FLAG,
       JSON_FLAG,
     ],
@@ -44,6 +46,7 @@ export const verbs: readonly Verb[] = [
       'rondo run loops/hello.json --key order-17 --json',
       'rondo run triage.toml --model anthropic:claude-sonnet-4-5',
       'rondo run refund --input \'{"prompt": "order 17"}\' --as ada --approver bob',
+      'rondo run support --input \'{"prompt": "order 17"}\' --grant support.grant.json',
     ],
     load: async () => (await import('./verbs/run.js')).run,
   },
@@ -70,8 +73,13 @@ export const verbs: readonly Verb[] = [
     group: RUN_GROUP,
     arguments: '[turn]',
     description: 'Resume a turn that is paused or interrupted, or all such turns.',
-    options: [['--all', 'resume every turn that is paused or interrupted'], WATCH_FLAG, JSON_FLAG],
-    examples: ['rondo resume s-1f0c', 'rondo resume --all'],
+    options: [
+      ['--all', 'resume every turn that is paused or interrupted'],
+      ['--grant <file>', 'another grant for a turn that stopped at its grant'],
+      WATCH_FLAG,
+      JSON_FLAG,
+    ],
+    examples: ['rondo resume s-1f0c', 'rondo resume --all', 'rondo resume s-1f0c --grant more.json'],
     load: async () => (await import('./verbs/resume.js')).resume,
   },
   {

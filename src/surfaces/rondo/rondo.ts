@@ -14,6 +14,7 @@ import { CODE_ORIGIN } from '../../loops/origin.js';
 import type { Approval } from '../../protocol/approval.js';
 import type { SignalType } from '../../protocol/body.js';
 import type { EventEnvelope } from '../../protocol/events.js';
+import type { Grant } from '../../protocol/grant.js';
 import type { Json } from '../../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../../protocol/trace.js';
 import { type AnswerOptions, type ApproveOptions, type SignalOptions, Turn, type TurnDeps } from './turn.js';
@@ -39,11 +40,23 @@ export interface RunOptions {
    * @default every principal except the agents of the turn
    */
   readonly approvers?: readonly string[];
+  /**
+   * What the turn and everything below it may do and use.
+   * @default no limits other than those of the loops
+   */
+  readonly grant?: Grant;
   /** Cancels the turn when it is aborted. */
   readonly signal?: AbortSignal;
 }
 
-const RUN_OPTION_KEYS = optionKeys<RunOptions>({ key: true, session: true, as: true, approvers: true, signal: true });
+const RUN_OPTION_KEYS = optionKeys<RunOptions>({
+  key: true,
+  session: true,
+  as: true,
+  approvers: true,
+  grant: true,
+  signal: true,
+});
 
 /** The input of a turn: that of the loop, and for an agent also the text of its prompt. */
 export type TurnInput<I> = { readonly prompt: string } extends I ? I | string : I;
@@ -145,12 +158,17 @@ export class Rondo implements AsyncDisposable {
   }
 
   /**
-   * Continues a turn until it ends or pauses, or returns its recorded result. The loop is registered if it is given.
-   * Throws TURN_NOT_FOUND if the store has no such turn.
+   * Continues a turn until it ends or pauses, or returns its recorded result. The loop is registered if it is given. A
+   * turn that stopped at its grant continues under another one, `options.grant`. Throws TURN_NOT_FOUND if the store has
+   * no such turn, and GRANT_CONFLICT if the turn has not stopped at its grant.
    */
-  async resume<O = unknown>(turnId: string, loop?: TypedLoop<O>): Promise<TurnResult<O>> {
+  async resume<O = unknown>(
+    turnId: string,
+    loop?: TypedLoop<O>,
+    options: { readonly grant?: Grant } = {},
+  ): Promise<TurnResult<O>> {
     this.registerIfGiven(loop);
-    return (await this.runs.track(turnId, this.host.resume(turnId))) as TurnResult<O>;
+    return (await this.runs.track(turnId, this.host.resume(turnId, options))) as TurnResult<O>;
   }
 
   /**
@@ -287,7 +305,7 @@ export class Rondo implements AsyncDisposable {
     if (typeof loop !== 'string') this.register(loop);
     const registered = this.host.registry.find(typeof loop === 'string' ? loop : loop.name);
     const isAgent = registered?.definition.composite?.agent !== undefined;
-    const { key, session, as, approvers } = options;
+    const { key, session, as, approvers, grant } = options;
     return {
       loop,
       input: isAgent && typeof input === 'string' ? { prompt: input } : input,
@@ -295,6 +313,7 @@ export class Rondo implements AsyncDisposable {
       ...(session !== undefined && { sessionId: session }),
       ...(as !== undefined && { principal: as }),
       ...(approvers !== undefined && { approvers }),
+      ...(grant !== undefined && { grant }),
     };
   }
 

@@ -6,6 +6,7 @@ import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { exitCodeOfError } from '../error-report.js';
 import { findTurn } from '../find-turn.js';
+import { readGrant } from '../grant-file.js';
 import { printResult, runWithLiveOutput } from '../live-run.js';
 import { openHostForRunning } from '../open-host.js';
 import { exitCodeOf, outcomeLines, summaryLineOf } from '../outcome.js';
@@ -29,13 +30,16 @@ export const resume: VerbHandler = async ({ args, options, settingsInput, termin
   if ((reference === undefined) === (options.all !== true)) {
     throw new UsageError('Give either the turn to resume or --all. See: rondo runs');
   }
+  if (options.grant !== undefined && options.all === true)
+    throw new UsageError('--grant continues one turn: name it, without --all.');
+  const grant = await readGrant(textOption(options.grant));
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
     if (reference === undefined) return await resumeAll(host, terminal, json);
     const { turnId } = await findTurn(host, reference);
     const live = { terminal, price: pricingOf(settings.config), watch: options.watch === true };
-    const result = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, turnOptions));
+    const result = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, { ...turnOptions, ...grant }));
     return await printResult(result, terminal, json);
   } finally {
     await close();

@@ -4,6 +4,7 @@ import { type Definitions, loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { findLoop, type LoopReference, missingLoopHints, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
 import { assertSessionId } from '../find-turn.js';
+import { readGrant } from '../grant-file.js';
 import { readJsonInput } from '../input.js';
 import { printResult, runWithLiveOutput } from '../live-run.js';
 import { openHost, warnUntrustedEnvFile } from '../open-host.js';
@@ -16,6 +17,7 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   assertOptions(options);
   const settings = await loadSettings(settingsInput);
   const input = await readJsonInput('--input', textOption(options.input) ?? '{}', terminal);
+  const grant = await readGrant(textOption(options.grant));
   const [version, model] = [textOption(options.version), textOption(options.model)];
   const { wanted, definitions } = await findLoop(String(args[0]), version, settings, model);
   warnBadFiles(definitions.badFiles, terminal);
@@ -24,7 +26,7 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   const isRegistered = definitions.registry.find(wanted.id, wanted.version) !== undefined;
   const { host, close } = await openHost(settings, { definitions, createIfMissing: isRegistered }, terminal);
   try {
-    const request = { loop: wanted.id, input, ...turnRequestOptions(wanted, options) };
+    const request = { loop: wanted.id, input, ...turnRequestOptions(wanted, options), ...grant };
     const live = { terminal, price: pricingOf(settings.config), watch: options.watch === true };
     const result = await runWithLiveOutput(live, (turnOptions) => host.run(request, turnOptions));
     if (result.status === 'error' && result.error.code === 'LOOP_NOT_FOUND' && !isRegistered)
@@ -35,8 +37,7 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   }
 };
 
-function assertOptions({ grant, session, key, as, approver }: VerbOptions): void {
-  if (grant !== undefined) throw new UsageError('--grant is not supported in this version.');
+function assertOptions({ session, key, as, approver }: VerbOptions): void {
   assertSessionId(textOption(session));
   if (typeof key === 'string' && (key === '' || key.length > 1000)) {
     throw new UsageError('--key must be text of 1 to 1,000 characters.');

@@ -1,0 +1,13 @@
+// The requirements of grants, budgets and receipts; see requirements.ts.
+
+/** The text of each requirement of governed turns, by id. */
+export const grantRequirements = {
+  'grant.tools': 'No effect runs that the grant of its turn does not permit, however the model names or encodes it.',
+  'grant.document': 'A grant document is checked completely: unknown members, bad patterns and bad limits are refused.',
+  'grant.derive': 'A derived grant never permits more than the grant that it is derived from.',
+  'grant.budget':
+    'A budget is reserved before each effect and never exceeded; reaching it stops the turn, which no loop can catch.',
+  'grant.shared': 'Processes that share a budget never spend more than it together.',
+  'grant.review': 'A review of a grant asks a person or blocks a tool, in addition to all other policies.',
+  'grant.confined': 'Under roots and destinations a tool reaches nothing else, and what nothing confines does not run.',
+} as const;

@@ -1,0 +1,107 @@
+/**
+ * Opens grants for turns: checks them, opens their ledgers, counts the turn, and settles what an interrupted process
+ * left open. A ledger is shared by all turns of this process with the same grant id.
+ */
+
+import { LoopError } from '../../base/errors.js';
+import type { Clock } from '../../journal/clock.js';
+import type { Store } from '../../journal/store.js';
+import { type EnforcedGrant, grantDigest, parseGrant } from '../../policy/grant.js';
+import type { PriceOf } from '../../policy/prices.js';
+import type { Entry } from '../../protocol/entry.js';
+import type { Grant } from '../../protocol/grant.js';
+import type { RunOutcome } from '../../protocol/session.js';
+import { GRANT_ACCOUNT } from '../../views/budget.js';
+import { lastReplyAt } from '../../views/last-reply.js';
+import { GovernedTurn, type GovernedTurnDeps, stopOf } from './governed-turn.js';
+import { Ledger } from './ledger.js';
+import { usedBy } from './model-budget.js';
+
+interface GovernanceDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly priceOf: PriceOf;
+}
+
+/** A grant that a turn may run under, or why it may not. */
+export type OpenedGrant =
+  | { readonly grant: EnforcedGrant; readonly ledger: Ledger; readonly refusal?: undefined }
+  | { readonly refusal: RunOutcome };
+
+/** The grants of one host. */
+export class Governance {
+  private readonly deps: GovernanceDeps;
+  private readonly ledgers = new Map<string, Promise<Ledger>>();
+
+  constructor(deps: GovernanceDeps) {
+    this.deps = deps;
+  }
+
+  /**
+   * Opens the grant of a turn and counts the turn. Returns the refusal if the grant has no turns left, is not valid, has
+   * expired, or conflicts with a known one.
+   */
+  async open(turnId: string, document: Grant): Promise<OpenedGrant> {
+    try {
+      return await this.openValid(turnId, document);
+    } catch (thrown) {
+      if (!(thrown instanceof LoopError)) throw thrown;
+      return { refusal: { status: 'error', error: thrown.toErrorRecord() } };
+    }
+  }
+
+  private async openValid(turnId: string, document: Grant): Promise<OpenedGrant> {
+    const grant = parseGrant(document, { isOperators: true });
+    const { expiresAt } = grant;
+    // guard: expired-grant-opens-no-turn
+    if (expiresAt !== undefined && this.deps.clock.now() >= expiresAt)
+      throw new LoopError('GRANT_EXPIRED', `The grant expired at ${new Date(expiresAt).toISOString()}.`);
+    const ledger = await this.ledger(grant.id ?? idOfTurnGrant(turnId, document), document);
+    const accounts = [{ id: GRANT_ACCOUNT, limits: grant.limits }];
+    const charge = { perEffect: { turns: 1 }, perAttempt: {} };
+    const reserved = ledger.reserve({ turn: turnId, effect: turnId, accounts, isOpen: false }, charge);
+    if ('counter' in reserved) return { refusal: { status: 'stopped', stop: stopOf(reserved) } };
+    // guard: turn-counted-before-it-opens
+    if (await reserved.durable) return { grant, ledger };
+    const used = ledger.budget.usedOf(GRANT_ACCOUNT, 'turns');
+    const exceeded = { account: GRANT_ACCOUNT, counter: 'turns', used, limit: grant.limits.turns ?? 0 };
+    return { refusal: { status: 'stopped', stop: stopOf(exceeded) } };
+  }
+
+  /** Returns the turn that runs under an opened grant. What an interrupted process left open is settled first. */
+  govern(
+    opened: Pick<GovernedTurnDeps, 'grant' | 'ledger'>,
+    turn: Pick<GovernedTurnDeps, 'turnId' | 'entries' | 'agentAround' | 'stop'>,
+  ): GovernedTurn {
+    const { clock, priceOf } = this.deps;
+    this.settleOpen(opened.ledger, turn.turnId, turn.entries);
+    return new GovernedTurn({ ...opened, ...turn, clock, priceOf });
+  }
+
+  /** Settles the reservations of a turn whose results are recorded. The others stay charged with their worst case. */
+  private settleOpen(ledger: Ledger, turnId: string, entries: readonly Entry[]): void {
+    for (const key of ledger.budget.openReservations(turnId)) {
+      const answered = lastReplyAt(entries, key.slice(0, key.lastIndexOf('#')));
+      if (answered === undefined) continue;
+      const { backendId, model } = answered.request;
+      ledger.settle(key, usedBy(answered.reply, this.deps.priceOf(backendId, model, answered.at)));
+    }
+  }
+
+  private async ledger(grantId: string, document: Grant): Promise<Ledger> {
+    const { store, clock } = this.deps;
+    const known = await this.ledgers.get(grantId)?.catch(() => undefined);
+    if (known?.isUsable === true) {
+      await known.register(document);
+      return known;
+    }
+    const opening = Ledger.open(store, clock, grantId, document);
+    this.ledgers.set(grantId, opening);
+    return opening;
+  }
+}
+
+/** Returns the id of a grant without an id, which belongs to one turn. */
+function idOfTurnGrant(turnId: string, document: Grant): string {
+  return `turn:${turnId}:${grantDigest(document).slice(0, 16)}`;
+}

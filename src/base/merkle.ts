@@ -3,7 +3,7 @@
  * leaves. An inclusion proof shows that one leaf is in it, and a consistency proof shows that a longer list begins with
  * a shorter one. The proofs of others are untrusted: their verification never throws.
  */
-import { hash } from 'node:crypto';
+import { sha256 } from './sha256.js';
 
 const HASH_BYTES = 32;
 
@@ -15,13 +15,13 @@ export function merkleLeaf(content: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(1 + content.length);
   bytes[0] = 0;
   bytes.set(content, 1);
-  return hash('sha256', bytes, 'buffer');
+  return sha256(bytes);
 }
 
 function hashNode(left: Uint8Array, right: Uint8Array): Buffer {
   nodeBytes.set(left, 1);
   nodeBytes.set(right, 1 + HASH_BYTES);
-  return hash('sha256', nodeBytes, 'buffer');
+  return sha256(nodeBytes);
 }
 
 /**
@@ -29,7 +29,7 @@ function hashNode(left: Uint8Array, right: Uint8Array): Buffer {
  * leaf at a time, and its root is known at every size.
  */
 export class MerkleFrontier {
-  private readonly subtrees: Buffer[];
+  private readonly subtrees: Uint8Array[];
   private leafCount: number;
 
   /** Continues a tree of `size` leaves from its complete subtrees; without arguments, starts an empty one. */
@@ -47,15 +47,15 @@ export class MerkleFrontier {
   }
 
   /** The roots of the complete subtrees, the largest first: with the size, everything that is needed to continue. */
-  get hashes(): readonly Buffer[] {
+  get hashes(): readonly Uint8Array[] {
     return this.subtrees;
   }
 
   /** Adds the hash of the next leaf. */
   append(leaf: Uint8Array): void {
-    let node: Buffer = Buffer.from(leaf);
+    let node: Uint8Array = leaf;
     for (let rest = this.leafCount; rest % 2 === 1; rest = (rest - 1) / 2)
-      node = hashNode(this.subtrees.pop() as Buffer, node);
+      node = hashNode(this.subtrees.pop() as Uint8Array, node);
     this.subtrees.push(node);
     this.leafCount += 1;
   }
@@ -63,9 +63,9 @@ export class MerkleFrontier {
   /** Returns the root of the tree. */
   root(): Buffer {
     let root = this.subtrees.at(-1);
-    if (root === undefined) return hash('sha256', '', 'buffer');
-    for (let i = this.subtrees.length - 2; i >= 0; i--) root = hashNode(this.subtrees[i] as Buffer, root);
-    return root;
+    if (root === undefined) return sha256('');
+    for (let i = this.subtrees.length - 2; i >= 0; i--) root = hashNode(this.subtrees[i] as Uint8Array, root);
+    return Buffer.from(root);
   }
 }
 
@@ -78,7 +78,7 @@ function countOnes(size: number): number {
 /** Returns the root of a tree with these leaf hashes. */
 export function merkleRoot(leaves: readonly Uint8Array[]): Buffer {
   let level = leaves;
-  if (level.length === 0) return hash('sha256', '', 'buffer');
+  if (level.length === 0) return sha256('');
   while (level.length > 1) level = levelAbove(level);
   return Buffer.from(level[0] as Uint8Array);
 }

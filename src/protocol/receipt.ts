@@ -210,6 +210,12 @@ export interface ReceiptSigner {
   sign(bytes: Uint8Array): Promise<Uint8Array>;
 }
 
+/** A signer whose public key is known. */
+export interface NoteSigner extends ReceiptSigner {
+  /** 32 bytes. */
+  readonly publicKey: Uint8Array;
+}
+
 /** One check of a verdict. */
 export interface VerdictCheck {
   readonly name: string;

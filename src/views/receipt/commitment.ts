@@ -3,16 +3,13 @@
  * the receipt and on the effect, so two commitments for one effect in one receipt are equal exactly if their values are.
  */
 import { hash } from 'node:crypto';
+import { sha256 } from '../../base/sha256.js';
 import { canonicalJson } from '../../json/canonical.js';
 import type { Entry } from '../../protocol/entry.js';
 
 /** Returns the salt of the commitments for one effect of a receipt. It can be disclosed: it reveals no other salt. */
 export function commitmentSalt(receiptSalt: Uint8Array, effectKey: string): Buffer {
-  return hash(
-    'sha256',
-    Buffer.concat([Buffer.from('rondo.commitment.v1\n'), receiptSalt, Buffer.from(effectKey)]),
-    'buffer',
-  );
+  return sha256(Buffer.concat([Buffer.from('rondo.commitment.v1\n'), receiptSalt, Buffer.from(effectKey)]));
 }
 
 /**

@@ -3,7 +3,8 @@
  * blocks of a key stream under the secret salt of the receipt. Disclosing one entry with its salt reveals
  * nothing about the other entries, not even whether a guess of their content is right.
  */
-import { createCipheriv, hash } from 'node:crypto';
+import { createCipheriv } from 'node:crypto';
+import { sha256 } from '../../base/sha256.js';
 import { toStoredEntry } from '../../journal/record.js';
 import type { Entry } from '../../protocol/entry.js';
 
@@ -39,7 +40,7 @@ export function leafHash(salt: Uint8Array, text: string): Buffer {
   scratch[0] = 0;
   scratch.set(salt, 1);
   const length = LEAF_PREFIX_BYTES + scratch.write(text, LEAF_PREFIX_BYTES);
-  return hash('sha256', scratch.subarray(0, length), 'buffer');
+  return sha256(scratch.subarray(0, length));
 }
 
 /** Returns the hashes of the leaves of these entries, under the salt of their receipt. */

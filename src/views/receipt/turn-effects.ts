@@ -171,8 +171,19 @@ function newEffect(
   opened: Entry | undefined,
 ): TurnEffect {
   return {
-    ...{ key, name, kind, safety, opened, state: undefined, attempts: 0, intentSeq: undefined, endSeq: undefined },
-    ...{ intent: undefined, approval: undefined, changedSeq: -1, answeredSeq: -1 },
+    key,
+    name,
+    kind,
+    safety,
+    opened,
+    state: undefined,
+    attempts: 0,
+    intentSeq: undefined,
+    endSeq: undefined,
+    intent: undefined,
+    approval: undefined,
+    changedSeq: -1,
+    answeredSeq: -1,
   };
 }
 

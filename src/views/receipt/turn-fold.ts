@@ -5,6 +5,7 @@
  */
 import { MerkleFrontier } from '../../base/merkle.js';
 import { ownText } from '../../base/own-property.js';
+import type { Mutable } from '../../base/plain-constructor.js';
 import { expandLeaf } from '../../journal/leaf-entries.js';
 import type { Entry } from '../../protocol/entry.js';
 import type {
@@ -199,11 +200,16 @@ function effectOf(
   const { key, name, kind, safety, state = 'unknown', attempts } = effect;
   const intent = leafOf(effect.intentSeq);
   const end = leafOf(effect.endSeq);
-  return {
-    ...{ key: signableText(key), name: signableText(name), kind: signableText(kind), safety, state },
-    ...(intent !== undefined && { intent }),
-    ...(end !== undefined && { end }),
-    ...(salt !== undefined && effect.intent !== undefined && { arguments: commitmentOf(salt, effect.intent) }),
-    ...(attempts > 1 && { attempts }),
+  const listed: Mutable<ReceiptEffect> = {
+    key: signableText(key),
+    name: signableText(name),
+    kind: signableText(kind),
+    safety,
+    state,
   };
+  if (intent !== undefined) listed.intent = intent;
+  if (end !== undefined) listed.end = end;
+  if (salt !== undefined && effect.intent !== undefined) listed.arguments = commitmentOf(salt, effect.intent);
+  if (attempts > 1) listed.attempts = attempts;
+  return listed;
 }

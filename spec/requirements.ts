@@ -3,11 +3,13 @@
 
 import { grantRequirements } from './grant-requirements.js';
 import { planRequirements } from './plan-requirements.js';
+import { receiptRequirements } from './receipt-requirements.js';
 
 /** The text of each requirement, by id. */
 export const requirements = {
   ...grantRequirements,
   ...planRequirements,
+  ...receiptRequirements,
   'house.imports': 'A folder imports only what the import table allows.',
   'house.sizes': 'Headers, accessors and the kernel stay within their line limits, and file names are specific.',
   'house.linter': 'The linter enforces its rules on every file, and no rule can be switched off unnoticed.',

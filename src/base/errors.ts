@@ -91,6 +91,11 @@ export const errorCodes = {
   SYNC_FAILED: faultCode(500, false, 'The disk did not confirm a write; the store must be opened again.'),
   STORE_FAILED: faultCode(500, true, 'The store failed for another reason.'),
   STORE_CLOSED: faultCode(409, false, 'The store was closed.'),
+  KEYS_UNUSABLE: faultCode(
+    500,
+    false,
+    'A key for receipts is missing, damaged, readable by others or not trustworthy.',
+  ),
 } as const satisfies Record<string, ErrorCodeInfo>;
 
 /** A code of `errorCodes`. */

@@ -1,0 +1,155 @@
+/**
+ * A directory of keys: a file for each private key, and `keys.json`, the list of the public keys, which is what a
+ * verifier gets. Receipts and checkpoints have keys of their own. A key is created when it is first needed. All changes
+ * are made under a lock, and a private key is written before it is listed.
+ */
+import { constants } from 'node:fs';
+import { mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { encodeBase64 } from '../../base/base64.js';
+import { newKeySeed, privateKeyOf, signBytes } from '../../base/ed25519.js';
+import { Fault } from '../../base/errors.js';
+import { sha256 } from '../../base/sha256.js';
+import { parseKeys, TrustedKeys } from '../../base/trusted-keys.js';
+import { parseStrictJson } from '../../json/strict-json.js';
+import type { KeyRole, KeysDocument, NoteSigner, TrustedKey } from '../../protocol/receipt.js';
+import { withKeyLock } from './key-lock.js';
+import { readPrivateKey, writePrivateKey, writeWholeFile } from './private-key-file.js';
+
+const MAX_LIST_BYTES = 1024 * 1024;
+
+/** The keys in a directory. */
+export class KeyDirectory {
+  private readonly directory: string;
+  private readonly newSeed: () => Uint8Array;
+
+  /** `newSeed` makes the seeds of new keys. @default random */
+  constructor(directory: string, newSeed: () => Uint8Array = newKeySeed) {
+    this.directory = directory;
+    this.newSeed = newSeed;
+  }
+
+  /** Returns the public keys: the content of `keys.json`. */
+  async list(): Promise<KeysDocument> {
+    const bytes = await readList(this.listPath);
+    return bytes === undefined ? { keys: [] } : parseList(bytes, this.listPath);
+  }
+
+  /** Returns the signer of the current key of a role. Creates the key if there is none. */
+  async signer(role: KeyRole): Promise<NoteSigner> {
+    const current =
+      currentKey(await this.list(), role) ?? (await this.change((keys) => this.withCurrentKey(keys, role)));
+    return this.load(current);
+  }
+
+  /** Replaces the current key of a role: it is valid before `logIndex`, and the new one from there on. Returns the new one. */
+  rotate(role: KeyRole, logIndex: number): Promise<TrustedKey> {
+    return this.change(async (keys) => {
+      const replaced = currentKey({ keys }, role);
+      if (logIndex < (replaced?.from ?? 0))
+        throw unusable(`a key of the role ${role} is already valid from a later index`);
+      const key = await this.create(role, logIndex);
+      const kept = keys.map((each) => (each === replaced ? { ...each, until: logIndex } : each));
+      return { keys: [...kept, key], result: key };
+    });
+  }
+
+  /**
+   * Revokes a key: for all receipts, or for those from a log index on. The next signer of its role gets a new key.
+   * Returns the revoked key.
+   */
+  revoke(kid: string, at: number | true): Promise<TrustedKey> {
+    return this.change(async (keys) => {
+      const known = keys.find((each) => each.kid === kid);
+      if (known === undefined) throw unusable(`there is no key "${kid}"`);
+      // A revocation is never taken back, not even in part.
+      const isEarlier = known.revoked === undefined || (known.revoked !== true && (at === true || at < known.revoked));
+      const revoked: TrustedKey = isEarlier ? { ...known, revoked: at } : known;
+      return { keys: keys.map((each) => (each === known ? revoked : each)), result: revoked };
+    });
+  }
+
+  private get listPath(): string {
+    return join(this.directory, 'keys.json');
+  }
+
+  private keyPath(kid: string): string {
+    return join(this.directory, `${kid}.key`);
+  }
+
+  /** Changes the list under the lock, and writes it if it has changed. */
+  private async change<T>(
+    edit: (keys: readonly TrustedKey[]) => Promise<{ readonly keys: readonly TrustedKey[]; readonly result: T }>,
+  ): Promise<T> {
+    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    return withKeyLock(join(this.directory, 'keys.lock'), async () => {
+      const before = await this.list();
+      const { keys, result } = await edit(before.keys);
+      if (keys !== before.keys) {
+        const document = JSON.stringify({ keys }, undefined, 2);
+        // What cannot be read back is not written.
+        TrustedKeys.parse(JSON.parse(document));
+        await writeWholeFile(this.listPath, `${document}\n`, 0o644);
+      }
+      return result;
+    });
+  }
+
+  private async withCurrentKey(
+    keys: readonly TrustedKey[],
+    role: KeyRole,
+  ): Promise<{ readonly keys: readonly TrustedKey[]; readonly result: TrustedKey }> {
+    const existing = currentKey({ keys }, role);
+    if (existing !== undefined) return { keys, result: existing };
+    const created = await this.create(role, undefined);
+    return { keys: [...keys, created], result: created };
+  }
+
+  private async create(role: KeyRole, from: number | undefined): Promise<TrustedKey> {
+    const seed = this.newSeed();
+    const { bytes } = privateKeyOf(seed).publicKey;
+    const kid = `${role}-${sha256(bytes).toString('hex').slice(0, 16)}`;
+    await writePrivateKey(this.keyPath(kid), seed);
+    return { kid, publicKey: encodeBase64(bytes), role, ...(from !== undefined && { from }) };
+  }
+
+  private async load({ kid, publicKey }: TrustedKey): Promise<NoteSigner> {
+    const key = await readPrivateKey(this.keyPath(kid));
+    if (encodeBase64(key.publicKey.bytes) !== publicKey)
+      throw unusable(`the file of the key "${kid}" contains another key than the list`);
+    return { kid, publicKey: key.publicKey.bytes, sign: (bytes) => signBytes(bytes, key) };
+  }
+}
+
+/** Returns the key that signs for a role now: the last one that is neither replaced nor revoked. */
+function currentKey({ keys }: KeysDocument, role: KeyRole): TrustedKey | undefined {
+  return keys.findLast((key) => key.role === role && key.until === undefined && key.revoked === undefined);
+}
+
+async function readList(path: string): Promise<Buffer | undefined> {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const { size } = await file.stat();
+      if (size > MAX_LIST_BYTES) throw unusable(`${path} is larger than ${MAX_LIST_BYTES} bytes`);
+      return await file.readFile();
+    } finally {
+      await file.close();
+    }
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw thrown instanceof Fault ? thrown : unusable(`${path} cannot be read`, thrown);
+  }
+}
+
+function parseList(bytes: Uint8Array, path: string): KeysDocument {
+  try {
+    return parseKeys(parseStrictJson(bytes, { maxBytes: MAX_LIST_BYTES, maxDepth: 4 }));
+  } catch (thrown) {
+    throw unusable(`${path} is damaged (${thrown instanceof Error ? thrown.message : 'unreadable'})`, thrown);
+  }
+}
+
+function unusable(reason: string, cause?: unknown): Fault {
+  return new Fault('KEYS_UNUSABLE', `The keys cannot be used: ${reason}.`, undefined, cause);
+}

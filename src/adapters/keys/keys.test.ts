@@ -1,0 +1,145 @@
+import { execFile } from 'node:child_process';
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { isSignatureValid, publicKeyOf } from '../../base/ed25519.js';
+import { TrustedKeys } from '../../base/trusted-keys.js';
+import { KeyDirectory, signerFromEnv } from './index.js';
+
+let directory = '';
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'rondo-keys-'));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const SEED = Buffer.alloc(32, 0x42).toString('base64');
+
+verifies(
+  'receipt.key-files',
+  'a key is created on first use, for its role, and its file is for its owner only',
+  async () => {
+    const keys = new KeyDirectory(join(directory, 'new'));
+    expect(await keys.list()).toEqual({ keys: [] });
+    const [receipt, checkpoint] = [await keys.signer('receipt'), await keys.signer('checkpoint')];
+    expect(receipt.kid).not.toBe(checkpoint.kid);
+    expect((await keys.signer('receipt')).kid).toBe(receipt.kid);
+    expect(statSync(join(directory, 'new', `${receipt.kid}.key`)).mode & 0o777).toBe(0o600);
+    const bytes = Buffer.from('a receipt');
+    expect(isSignatureValid(bytes, await receipt.sign(bytes), publicKeyOf(receipt.publicKey))).toBe(true);
+    const trusted = TrustedKeys.parse(JSON.parse(readFileSync(join(directory, 'new', 'keys.json'), 'utf8')));
+    expect(trusted.forReceipt(receipt.kid, undefined)).toMatchObject({ bytes: receipt.publicKey });
+    expect(trusted.forReceipt(checkpoint.kid, undefined)).toBe('key_role');
+    expect(trusted.forCheckpoint(checkpoint.kid, 3)).toMatchObject({ bytes: checkpoint.publicKey });
+  },
+);
+
+verifies('receipt.key-files', 'of concurrent first uses, in one process or several, one creates the key', async () => {
+  const many = await Promise.all(Array.from({ length: 8 }, () => new KeyDirectory(directory).signer('receipt')));
+  expect(new Set(many.map(({ kid }) => kid)).size).toBe(1);
+  const module = fileURLToPath(new URL('./index.ts', import.meta.url));
+  const shared = join(directory, 'shared');
+  const script = `import { KeyDirectory } from ${JSON.stringify(module)};
+    const { kid } = await new KeyDirectory(${JSON.stringify(shared)}).signer('receipt');
+    process.stdout.write(kid);`;
+  const run = (): Promise<{ readonly stdout: string }> =>
+    promisify(execFile)(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script]);
+  const outputs = await Promise.all([run(), run(), run()]);
+  expect(new Set(outputs.map(({ stdout }) => stdout)).size).toBe(1);
+  expect((await new KeyDirectory(shared).list()).keys).toHaveLength(1);
+  expect(readdirSync(shared).sort()).toEqual(['keys.json', `${outputs[0]?.stdout}.key`].sort());
+});
+
+verifies(
+  'receipt.key-files',
+  'a key file that others can read, a link, another key and a damaged file are refused',
+  async () => {
+    const keys = new KeyDirectory(directory);
+    const { kid } = await keys.signer('receipt');
+    const file = join(directory, `${kid}.key`);
+    for (const mode of [0o640, 0o604, 0o620, 0o610]) {
+      chmodSync(file, mode);
+      await expect(keys.signer('receipt'), mode.toString(8)).rejects.toMatchObject({ code: 'KEYS_UNUSABLE' });
+    }
+    chmodSync(file, 0o600);
+    const seed = readFileSync(file, 'utf8');
+    for (const content of ['', seed.trim(), `${seed}\n`, `${SEED}\n`, 'x'.repeat(500)]) {
+      writeFileSync(file, content);
+      await expect(keys.signer('receipt'), content).rejects.toMatchObject({ code: 'KEYS_UNUSABLE' });
+    }
+    rmSync(file);
+    await expect(keys.signer('receipt')).rejects.toThrow('cannot be opened');
+    writeFileSync(join(directory, 'elsewhere'), seed, { mode: 0o600 });
+    symlinkSync(join(directory, 'elsewhere'), file);
+    await expect(keys.signer('receipt')).rejects.toMatchObject({ code: 'KEYS_UNUSABLE' });
+    writeFileSync(join(directory, 'keys.json'), '{"keys":[],"keys":[]}');
+    await expect(keys.list()).rejects.toThrow('occurs twice');
+  },
+);
+
+verifies(
+  'receipt.key-files',
+  'a rotated key is valid before an index of the log, and the new one from there on',
+  async () => {
+    const keys = new KeyDirectory(directory);
+    const old = await keys.signer('receipt');
+    const { kid, from } = await keys.rotate('receipt', 7);
+    expect(from).toBe(7);
+    expect((await keys.signer('receipt')).kid).toBe(kid);
+    const trusted = new TrustedKeys((await keys.list()).keys);
+    expect([6, 7].map((i) => typeof trusted.forReceipt(old.kid, i))).toEqual(['object', 'string']);
+    expect([6, 7].map((i) => typeof trusted.forReceipt(kid, i))).toEqual(['string', 'object']);
+    expect(trusted.forReceipt(kid, undefined)).toBe('key_needs_log_proof');
+    await expect(keys.rotate('receipt', 3)).rejects.toMatchObject({ code: 'KEYS_UNUSABLE' });
+  },
+);
+
+verifies('receipt.key-files', 'a revoked key signs nothing more, and a revocation is never taken back', async () => {
+  const keys = new KeyDirectory(directory);
+  const { kid } = await keys.signer('receipt');
+  expect(await keys.revoke(kid, 5)).toMatchObject({ kid, revoked: 5 });
+  expect(await keys.revoke(kid, 9)).toMatchObject({ revoked: 5 });
+  expect(await keys.revoke(kid, true)).toMatchObject({ revoked: true });
+  expect(await keys.revoke(kid, 5)).toMatchObject({ revoked: true });
+  expect((await keys.signer('receipt')).kid).not.toBe(kid);
+  await expect(keys.revoke('unknown', true)).rejects.toMatchObject({ code: 'KEYS_UNUSABLE' });
+});
+
+verifies('receipt.key-files', 'a lock of a process that has ended is taken over', async () => {
+  const ended = execFile(process.execPath, ['-e', '']);
+  await new Promise((resolve) => ended.once('exit', resolve));
+  writeFileSync(join(directory, 'keys.lock'), `${ended.pid}`);
+  await new KeyDirectory(directory).signer('receipt');
+  expect(readdirSync(directory)).not.toContain('keys.lock');
+});
+
+verifies('receipt.key-files', 'the variables of runx describe a signer together, and in part nothing', async () => {
+  const [kid, seed, type] = [
+    'RUNX_RECEIPT_SIGN_KID',
+    'RUNX_RECEIPT_SIGN_ED25519_SEED_BASE64',
+    'RUNX_RECEIPT_SIGN_ISSUER_TYPE',
+  ] as const;
+  const all = { [kid]: 'runx-demo-key', [seed]: SEED, [type]: 'hosted' };
+  expect(signerFromEnv({})).toBeUndefined();
+  expect(signerFromEnv(all)).toMatchObject({ kid: 'runx-demo-key', issuerType: 'hosted' });
+  for (const partial of [{ [kid]: 'k' }, { ...all, [type]: '' }, { ...all, [seed]: undefined }])
+    expect(() => signerFromEnv(partial)).toThrow('not set');
+  for (const wrong of [
+    { ...all, [seed]: 'AAAA' },
+    { ...all, [type]: 'local' },
+    { ...all, [kid]: 'a b' },
+  ])
+    expect(() => signerFromEnv(wrong)).toThrow('must');
+});

@@ -1,0 +1,237 @@
+/**
+ * Receipts: signed documents about the turns of a session. A receipt is a DSSE envelope around an in-toto statement
+ * whose predicate says what the runtime recorded. A bundle is a file of receipts, and a checkpoint a signed state of the
+ * log of all receipts of a store. Types only.
+ */
+import type { Safety } from './entry.js';
+
+/** The media type of the payload of an envelope. */
+export type ReceiptPayloadType = 'application/vnd.in-toto+json';
+
+/** A signature of an envelope. */
+export interface EnvelopeSignature {
+  /** The id of the key. The key itself always comes from the verifier. */
+  readonly keyid: string;
+  /** 64 bytes in base64. */
+  readonly sig: string;
+}
+
+/** A signed receipt: a DSSE envelope. */
+export interface ReceiptEnvelope {
+  /** The bytes of the statement in base64. */
+  readonly payload: string;
+  readonly payloadType: ReceiptPayloadType;
+  /** One to four signatures, all of which must be valid. */
+  readonly signatures: readonly EnvelopeSignature[];
+}
+
+/** How the part of a turn that a receipt covers ended. `closed` is the state of the last receipt of a session. */
+export type ReceiptState = 'ok' | 'error' | 'cancelled' | 'stopped' | 'paused' | 'refused' | 'closed';
+
+/** The loop of a turn. */
+export interface ReceiptLoop {
+  readonly id: string;
+  readonly version: string;
+  /** The digest of its definition; empty if it has none. */
+  readonly definition: string;
+}
+
+/** An answered approval. */
+export interface ReceiptApproval {
+  readonly id: string;
+  readonly tool: string;
+  readonly by: string;
+  readonly approved: boolean;
+  /** The key of the effect that the approval is for. */
+  readonly effect: string;
+  /** The commitment of the approved arguments. */
+  readonly arguments: string;
+}
+
+/** `unknown`: there is an intent and no end. `denied`: the effect was refused and not started. */
+export type ReceiptEffectState = 'done' | 'failed' | 'unknown' | 'denied';
+
+/** An effect of which the receipt covers the intent, the end or the refusal. */
+export interface ReceiptEffect {
+  readonly key: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly safety: Safety;
+  /** How the effect was confined. */
+  readonly boundary?: string;
+  readonly state: ReceiptEffectState;
+  /** The leaf of its last intent; absent if that is in an earlier receipt, or if there is none. */
+  readonly intent?: number;
+  /** The leaf of its end. */
+  readonly end?: number;
+  /** The commitment of the executed arguments; present if an approval of the receipt names the effect and it was started. */
+  readonly arguments?: string;
+  /** How many attempts were made so far, if there was more than one. */
+  readonly attempts?: number;
+}
+
+/** The amounts of a budget by limit. */
+export interface ReceiptAmounts {
+  readonly [limit: string]: number;
+}
+
+/** The entries that a receipt covers. */
+export interface ReceiptJournal {
+  /** The sequence number of the first entry. */
+  readonly from: number;
+  /** The sequence number of the last entry. */
+  readonly to: number;
+  readonly count: number;
+  /** The Merkle root of the entries, in hexadecimal. */
+  readonly root: string;
+}
+
+/** What a receipt says. */
+export interface ReceiptPredicate {
+  readonly session: string;
+  /** Empty in the last receipt of a session. */
+  readonly turn: string;
+  /** The zero-based number of the receipt in its session. */
+  readonly sequence: number;
+  /** SHA-256 of the canonical bytes of the previous envelope, in hexadecimal; absent in the first receipt. */
+  readonly previous?: string;
+  /** When the receipt was made: ISO 8601. Information only; nothing depends on it. */
+  readonly at: string;
+  readonly state: ReceiptState;
+  /** True if the turn has ended. */
+  readonly final: boolean;
+  readonly reason?: string;
+  /** The code of the error with which the turn ended. */
+  readonly code?: string;
+  readonly loop: ReceiptLoop;
+  readonly principal?: string;
+  readonly grant?: { readonly id: string; readonly digest: string };
+  readonly budget?: { readonly before: ReceiptAmounts; readonly after: ReceiptAmounts };
+  readonly approvals: readonly ReceiptApproval[];
+  readonly effects: readonly ReceiptEffect[];
+  readonly context?: readonly { readonly name: string; readonly digest: string; readonly bytes: number }[];
+  readonly journal: ReceiptJournal;
+  /** Of a turn that was forked: where it comes from. */
+  readonly origin?: { readonly session: string; readonly turn: string; readonly at: number };
+  readonly redacted?: true;
+}
+
+/** The payload of a receipt: an in-toto statement. */
+export interface ReceiptStatement {
+  readonly _type: 'https://in-toto.io/Statement/v1';
+  readonly subject: readonly [{ readonly name: string; readonly digest: { readonly sha256: string } }];
+  readonly predicateType: 'urn:rondo:receipt:1';
+  readonly predicate: ReceiptPredicate;
+}
+
+/** The position of a receipt in the log of its store, with the proof for the checkpoint of the bundle. */
+export interface LogProof {
+  readonly index: number;
+  /** The number of receipts in the log: that of the checkpoint. */
+  readonly size: number;
+  /** In hexadecimal. */
+  readonly hashes: readonly string[];
+}
+
+/** A receipt in a bundle. */
+export interface BundledReceipt {
+  readonly envelope: ReceiptEnvelope;
+  readonly proof?: LogProof;
+}
+
+/** An entry that a bundle discloses. */
+export interface DisclosedEntry {
+  /** The index of the receipt in the bundle. */
+  readonly receipt: number;
+  readonly leaf: number;
+  /** 16 bytes in base64. */
+  readonly salt: string;
+  /** The JSON text of the stored entry. */
+  readonly entry: string;
+  /** In hexadecimal. */
+  readonly proof: readonly string[];
+}
+
+/** A file of receipts. Its bytes are the canonical JSON of this object and a newline. */
+export interface ReceiptBundle {
+  readonly format: 'rondo.receipts.v1';
+  /** The text of a signed checkpoint. */
+  readonly checkpoint?: string;
+  readonly receipts: readonly BundledReceipt[];
+  readonly entries?: readonly DisclosedEntry[];
+}
+
+/** A session in a checkpoint. */
+export interface CheckpointSession {
+  readonly id: string;
+  /** How many receipts the session has. */
+  readonly count: number;
+  /** SHA-256 of the canonical bytes of its last envelope, in hexadecimal. */
+  readonly head: string;
+  readonly isClosed: boolean;
+}
+
+/** A state of the log of a store. */
+export interface Checkpoint {
+  /** `rondo/<store id>`. */
+  readonly origin: string;
+  readonly size: number;
+  /** The root of the log, 32 bytes. */
+  readonly root: Uint8Array;
+  readonly sessions: readonly CheckpointSession[];
+}
+
+/** What a key may sign. */
+export type KeyRole = 'receipt' | 'checkpoint';
+
+/** A key of a keys file: whom a verifier trusts, and for what. */
+export interface TrustedKey {
+  readonly kid: string;
+  /** 32 bytes in base64. */
+  readonly publicKey: string;
+  /** @default both */
+  readonly role?: KeyRole;
+  /** The first log index at which the key is valid. */
+  readonly from?: number;
+  /** The first log index at which the key is no longer valid. */
+  readonly until?: number;
+  /** The first log index at which the key is revoked; true if it is revoked for all. */
+  readonly revoked?: number | true;
+}
+
+/** The content of a keys file. */
+export interface KeysDocument {
+  readonly keys: readonly TrustedKey[];
+}
+
+/** Signs bytes under a key. */
+export interface ReceiptSigner {
+  readonly kid: string;
+  sign(bytes: Uint8Array): Promise<Uint8Array>;
+}
+
+/** A signer whose public key is known. */
+export interface NoteSigner extends ReceiptSigner {
+  /** 32 bytes. */
+  readonly publicKey: Uint8Array;
+}
+
+/** One check of a verdict. */
+export interface VerdictCheck {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly note?: string;
+}
+
+/** What the verification of a file of receipts found. */
+export interface ReceiptVerdict {
+  readonly valid: boolean;
+  /** True if nothing is missing, false if something is known to be missing. */
+  readonly complete: boolean | 'unknown';
+  readonly kind: 'rondo' | 'runx';
+  /** Where the keys come from: a file that the verifier chose, or the store itself. */
+  readonly trust: 'file' | 'store';
+  readonly checks: readonly VerdictCheck[];
+  /** Stable codes of what is wrong or missing. */
+  readonly reasons: readonly string[];
+}

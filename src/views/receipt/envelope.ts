@@ -1,0 +1,74 @@
+/**
+ * Envelopes (DSSE): a payload with its type and signatures. What is signed is the type and the bytes together, so a
+ * payload cannot be passed off as one of another type. The hash of an envelope covers its signatures.
+ */
+import { hash } from 'node:crypto';
+import { decodeBase64, encodeBase64 } from '../../base/base64.js';
+import { listOf, members, nonEmptyText, oneOf, type Shape, text } from '../../base/document-shape.js';
+import { merkleLeaf } from '../../base/merkle.js';
+import { canonicalJson } from '../../json/canonical.js';
+import type { Json } from '../../protocol/json.js';
+import type { ReceiptEnvelope, ReceiptSigner } from '../../protocol/receipt.js';
+
+/** The type of the payload of every receipt. */
+export const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
+
+/** The maximum number of signatures of an envelope. */
+const MAX_SIGNATURES = 4;
+
+/** The maximum size of a statement in bytes. */
+export const MAX_PAYLOAD_BYTES = 16 * 1024 * 1024;
+
+const MAX_PAYLOAD_CHARS = Math.ceil(MAX_PAYLOAD_BYTES / 3) * 4;
+
+const signature = members({ keyid: nonEmptyText, sig: text(88) });
+
+/** The shape of an envelope. */
+export const envelopeShape: Shape = members({
+  payload: text(MAX_PAYLOAD_CHARS),
+  payloadType: oneOf(PAYLOAD_TYPE),
+  signatures: (value) => {
+    const found = listOf(signature, MAX_SIGNATURES)(value);
+    // guard: unsigned-envelope-refused
+    return found ?? ((value as readonly unknown[]).length > 0 ? undefined : ': must not be empty');
+  },
+});
+
+const PAE_PREFIX = `DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} `;
+
+/** Returns the bytes that are signed: the pre-authentication encoding of the payload type and the payload. */
+export function signedBytesOf(payload: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(`${PAE_PREFIX}${payload.length} `), payload]);
+}
+
+/** Signs a payload with each signer. */
+export async function createEnvelope(payload: Uint8Array, signers: readonly ReceiptSigner[]): Promise<ReceiptEnvelope> {
+  if (signers.length === 0 || signers.length > MAX_SIGNATURES || payload.length > MAX_PAYLOAD_BYTES)
+    throw new TypeError(`A receipt has 1 to ${MAX_SIGNATURES} signers and at most ${MAX_PAYLOAD_BYTES} bytes.`);
+  const bytes = signedBytesOf(payload);
+  const signatures = signers.map(async (signer) => ({
+    keyid: signer.kid,
+    sig: encodeBase64(await signer.sign(bytes)),
+  }));
+  return { payload: encodeBase64(payload), payloadType: PAYLOAD_TYPE, signatures: await Promise.all(signatures) };
+}
+
+/** Returns the payload of an envelope; undefined if it is not canonical base64. */
+export function payloadOf({ payload }: ReceiptEnvelope): Buffer | undefined {
+  return decodeBase64(payload);
+}
+
+/** Returns the canonical bytes of an envelope. */
+export function envelopeBytes(envelope: ReceiptEnvelope): Buffer {
+  return Buffer.from(canonicalJson(envelope as unknown as Json));
+}
+
+/** Returns the hash of an envelope, in hexadecimal: what the next receipt of the session refers to. */
+export function envelopeHash(envelope: ReceiptEnvelope): string {
+  return hash('sha256', envelopeBytes(envelope), 'hex');
+}
+
+/** Returns the leaf of an envelope in the log of its store. */
+export function logLeafOf(envelope: ReceiptEnvelope): Buffer {
+  return merkleLeaf(envelopeBytes(envelope));
+}

@@ -1,0 +1,47 @@
+/** The reasons of a verdict: the one table of their codes. Codes are stable; programs may depend on them. */
+
+/** What each code says. The first group makes a bundle invalid, the second says that something is or may be missing. */
+export const receiptReasons = {
+  bundle_malformed: 'The file is not strict JSON, or not a bundle of receipts.',
+  bundle_not_canonical: 'The bytes of the file are not the canonical form of its content.',
+  bundle_empty: 'The bundle contains no receipt.',
+  checkpoint_malformed: 'The checkpoint is not a signed note in its only form.',
+  checkpoint_signature: 'A signature of the checkpoint is invalid.',
+  payload_malformed: 'The payload of a receipt is not canonical base64.',
+  statement_malformed: 'The statement of a receipt is not strict JSON, has an unknown member or contradicts itself.',
+  signature_invalid: 'A signature of a receipt is malformed or invalid.',
+  signature_duplicate: 'Two signatures of a receipt are of the same key.',
+  key_unknown: 'A signature is of a key that is not trusted.',
+  key_role: 'A key signed what its role does not allow.',
+  key_revoked: 'A key is revoked.',
+  key_not_yet_valid: 'A key signed before the position in the log from which it is valid.',
+  key_expired: 'A key signed after the position in the log up to which it is valid.',
+  key_needs_log_proof: 'A key is limited to a range of the log, and the position of its receipt is not proved.',
+  proof_missing: 'The bundle has a checkpoint, and a receipt without a proof.',
+  proof_without_checkpoint: 'A receipt has a proof, and the bundle no checkpoint.',
+  proof_invalid: 'A proof does not lead to the root of the checkpoint.',
+  log_order: 'The positions of receipts in the log contradict their order in the session.',
+  receipts_out_of_order: 'The receipts of the bundle are not sorted by session and sequence, or one occurs twice.',
+  chain_broken: 'A receipt does not refer to the one before it.',
+  receipt_after_closed: 'A receipt follows the last one of its session.',
+  receipt_after_final: 'A receipt follows the final one of its turn.',
+  journal_overlap: 'Two receipts of a turn cover the same entries.',
+  effect_duplicate: 'A receipt lists an effect twice.',
+  effect_inconsistent: 'The state of an effect contradicts the entries that it refers to.',
+  effect_leaf: 'An effect refers to an entry that the receipt does not cover.',
+  arguments_mismatch: 'The executed arguments are not the approved ones.',
+  arguments_missing:
+    'The receipt of an approved effect does not commit to its arguments, or commits without an approval.',
+  denied_effect_executed: 'An effect was started although its approval was denied.',
+  entry_not_in_receipt: 'A disclosed entry is not one of those that its receipt covers.',
+  entries_out_of_order: 'The disclosed entries are not sorted, or one occurs twice.',
+  session_not_listed: 'The checkpoint does not list a session of the bundle.',
+  checkpoint_mismatch: 'A session has other receipts than the checkpoint says.',
+  receipts_missing: 'Receipts are missing: there is a gap, the first one is absent, or the checkpoint lists more.',
+  length_mismatch: 'The bundle does not have the expected number of receipts.',
+  head_mismatch: 'The last receipt of the bundle is not the expected one.',
+  terminal_missing: 'A session does not end with its terminal receipt, which was required.',
+} as const;
+
+/** A code of `receiptReasons`. */
+export type ReceiptReason = keyof typeof receiptReasons;

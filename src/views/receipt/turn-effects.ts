@@ -1,0 +1,197 @@
+/**
+ * The effects of a turn and their approvals, folded from its entries. An effect with layers is one effect, whatever
+ * attempts are made at it: its key is that of `effect.opened`. The evaluation of an approval (a gate) is no effect of its
+ * own. An approval counts only directly below the key of an open effect with layers, where bodies cannot write.
+ */
+import { ownProperty, ownText } from '../../base/own-property.js';
+import type { Entry, Safety } from '../../protocol/entry.js';
+import type { ReceiptEffectState } from '../../protocol/receipt.js';
+import { parentKeyOf } from '../conversation/open-calls.js';
+import { APPROVAL_SIGNAL_PREFIX, withoutRetrySuffix } from '../turns.js';
+
+/** An approval that was given or denied. */
+export interface AnsweredApproval {
+  readonly id: string;
+  readonly tool: string;
+  readonly by: string;
+  readonly approved: boolean;
+}
+
+/** An effect as it is known so far. */
+export interface TurnEffect {
+  readonly key: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly safety: Safety;
+  /** Undefined until it was started, or refused. */
+  state: ReceiptEffectState | undefined;
+  attempts: number;
+  /** The sequence number of the last intent. */
+  intentSeq: number | undefined;
+  endSeq: number | undefined;
+  /** The last intent; its value is the executed arguments. */
+  intent: Entry | undefined;
+  /** `effect.opened` of an effect with layers; its value is the arguments that are approved. */
+  readonly opened: Entry | undefined;
+  approval: AnsweredApproval | undefined;
+  /** The sequence number of the last entry that changed the effect. */
+  changedSeq: number;
+  /** The sequence number at which the approval was answered. */
+  answeredSeq: number;
+}
+
+/** Returns the name of the person who gave the standing grant with this approval id. */
+export type GrantedBy = (approvalId: string) => string | undefined;
+
+/** Folds the expanded entries of one turn into its effects. */
+export class TurnEffects {
+  private readonly effects = new Map<string, TurnEffect>();
+  /** The open effects with layers, by key. */
+  private readonly layered = new Map<string, TurnEffect>();
+  /** The effect with layers that an attempt or a gate belongs to, by the key of the attempt or the gate. */
+  private readonly attempts = new Map<string, TurnEffect>();
+  private readonly gates = new Map<string, TurnEffect>();
+  /** The requested approval of an effect, and the wait for its answer. */
+  private readonly requests = new Map<TurnEffect, { readonly id: string; readonly tool: string }>();
+  private readonly waits = new Map<string, TurnEffect>();
+  private readonly grantedBy: GrantedBy;
+
+  constructor(grantedBy: GrantedBy) {
+    this.grantedBy = grantedBy;
+  }
+
+  /** Returns the effects in the order in which they were opened or started. */
+  all(): Iterable<TurnEffect> {
+    return this.effects.values();
+  }
+
+  /** Applies the next entry of the turn, with leaf calls expanded. */
+  apply(entry: Entry): void {
+    const { type } = entry;
+    if (type === 'effect.opened') this.open(entry);
+    else if (type === 'effect.requested') this.start(entry);
+    else if (type === 'effect.returned' || type === 'effect.failed') this.end(entry);
+    else if (this.layered.size === 0) return;
+    else if (type === 'effect.settled') this.settle(entry);
+    else if (type === 'rondo.approval.requested') this.request(entry);
+    else if (type === 'wait.opened') this.openWait(entry);
+    else if (type === 'wait.settled') this.answer(entry);
+  }
+
+  private open(entry: Entry): void {
+    const known = this.effects.get(entry.key);
+    const effect = known ?? newEffect(entry.key, entry, entry);
+    this.effects.set(entry.key, effect);
+    this.layered.set(entry.key, effect);
+  }
+
+  private start(entry: Entry): void {
+    const key = withoutRetrySuffix(entry.key);
+    const outer = this.layeredAbove(key);
+    if (outer !== undefined && entry.kind === 'gate') {
+      this.gates.set(key, outer);
+      return;
+    }
+    const effect = outer ?? this.effects.get(key) ?? newEffect(key, entry, undefined);
+    if (outer !== undefined) this.attempts.set(key, outer);
+    else this.effects.set(key, effect);
+    effect.attempts += 1;
+    effect.state = 'unknown';
+    effect.intent = entry;
+    effect.intentSeq = entry.seq;
+    effect.endSeq = undefined;
+    effect.changedSeq = entry.seq;
+  }
+
+  /** Returns the open effect with layers that a key is below. */
+  private layeredAbove(key: string): TurnEffect | undefined {
+    if (this.layered.size === 0) return undefined;
+    for (let above = parentKeyOf(key); above !== ''; above = parentKeyOf(above)) {
+      const effect = this.layered.get(above);
+      if (effect !== undefined) return effect;
+    }
+    return undefined;
+  }
+
+  private end(entry: Entry): void {
+    const { key, value } = entry;
+    const gated = this.gates.get(key);
+    if (gated !== undefined) {
+      if (ownProperty(value, 'verdict') === 'granted') this.grant(gated, ownText(value, 'grant'), entry.seq);
+      return;
+    }
+    const effect = this.attempts.get(key) ?? this.effects.get(key);
+    if (effect !== undefined) endEffect(effect, entry);
+  }
+
+  private grant(effect: TurnEffect, id: string, seq: number): void {
+    const by = this.grantedBy(id) ?? '';
+    effect.approval = { id, tool: effect.name, by, approved: true };
+    effect.answeredSeq = seq;
+  }
+
+  private settle(entry: Entry): void {
+    const effect = this.layered.get(entry.key);
+    this.layered.delete(entry.key);
+    if (effect === undefined) return;
+    // A result without an attempt comes from a cache: nothing happened. An error without one is a refusal.
+    if (effect.attempts > 0) endEffect(effect, entry);
+    else if (entry.error !== undefined) {
+      effect.state = 'denied';
+      effect.endSeq = entry.seq;
+      effect.changedSeq = entry.seq;
+    }
+  }
+
+  private request({ key, value }: Entry): void {
+    const effect = this.layered.get(parentKeyOf(key));
+    const id = ownText(value, 'id');
+    if (effect !== undefined && id !== '') this.requests.set(effect, { id, tool: ownText(value, 'tool') });
+  }
+
+  private openWait({ key, name = '' }: Entry): void {
+    const effect = this.layeredAbove(key);
+    const request = effect && this.requests.get(effect);
+    if (effect !== undefined && name === `${APPROVAL_SIGNAL_PREFIX}${request?.id}`) this.waits.set(key, effect);
+  }
+
+  private answer({ key, value, seq }: Entry): void {
+    const effect = this.waits.get(key);
+    const request = effect && this.requests.get(effect);
+    if (effect === undefined || request === undefined) return;
+    const approved = ownProperty(value, 'approved') === true;
+    effect.approval = { ...request, by: ownText(value, 'by'), approved };
+    effect.answeredSeq = seq;
+  }
+}
+
+function newEffect(
+  key: string,
+  { name = '', kind = '', safety = 'once' }: Entry,
+  opened: Entry | undefined,
+): TurnEffect {
+  return {
+    key,
+    name,
+    kind,
+    safety,
+    opened,
+    state: undefined,
+    attempts: 0,
+    intentSeq: undefined,
+    endSeq: undefined,
+    intent: undefined,
+    approval: undefined,
+    changedSeq: -1,
+    answeredSeq: -1,
+  };
+}
+
+/** Applies the end of an attempt, or of an effect with layers. */
+function endEffect(effect: TurnEffect, { seq, error }: Entry): void {
+  if (error === undefined) effect.state = 'done';
+  // An effect that was resolved as failed may have happened.
+  else effect.state = error.code === 'EFFECT_IN_DOUBT' ? 'unknown' : 'failed';
+  effect.endSeq = seq;
+  effect.changedSeq = seq;
+}

@@ -1,0 +1,142 @@
+/**
+ * The verification of a bundle. It needs the bytes and the trusted keys, and nothing else: no store, no clock and no
+ * network. It returns the payloads that it checked only if the bundle is valid.
+ */
+import { decodeBase64, decodeHex } from '../../base/base64.js';
+import { isIncluded } from '../../base/merkle.js';
+import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
+import type { TrustedKeys } from '../../base/trusted-keys.js';
+import type {
+  Checkpoint,
+  DisclosedEntry,
+  ReceiptBundle,
+  ReceiptStatement,
+  ReceiptVerdict,
+} from '../../protocol/receipt.js';
+import { parseBundle } from './bundle.js';
+import { verifyCheckpoint } from './checkpoint.js';
+import { Findings } from './findings.js';
+import { leafHash } from './leaf-hashes.js';
+import { effectProblem } from './verify-effects.js';
+import { type ReadReceipt, verifyEnvelope } from './verify-envelope.js';
+import { verifySessions } from './verify-sessions.js';
+
+/** Options of a verification. */
+export interface VerifyOptions {
+  /** How many receipts the bundle must have. */
+  readonly expectedLength?: number | undefined;
+  /** The hash of the last envelope of the bundle, in hexadecimal. */
+  readonly expectedHead?: string | undefined;
+  /** True if every session must end with its terminal receipt. */
+  readonly requireTerminal?: boolean | undefined;
+  /** Where the keys come from. @default 'file' */
+  readonly trust?: ReceiptVerdict['trust'] | undefined;
+}
+
+const OPTION_KEYS = optionKeys<VerifyOptions>({
+  expectedLength: true,
+  expectedHead: true,
+  requireTerminal: true,
+  trust: true,
+});
+
+/** A verified receipt. */
+export interface VerifiedReceipt {
+  readonly statement: ReceiptStatement;
+  /** The very bytes whose signatures were verified. */
+  readonly payload: Uint8Array;
+  /** The hash of the envelope, in hexadecimal. */
+  readonly hash: string;
+  /** The position in the log, if it is proved. */
+  readonly logIndex: number | undefined;
+}
+
+/** The result of a verification. */
+export interface BundleVerification {
+  readonly verdict: ReceiptVerdict;
+  /** The receipts in the order of the bundle; empty unless the bundle is valid. */
+  readonly receipts: readonly VerifiedReceipt[];
+  /** The verified checkpoint of a valid bundle. */
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+/** Verifies the bytes of a bundle under trusted keys. */
+export function verifyBundle(bytes: Uint8Array, keys: TrustedKeys, options: VerifyOptions = {}): BundleVerification {
+  assertKnownKeys(options, OPTION_KEYS, 'A verification has no option');
+  const findings = new Findings();
+  const parsed = parseBundle(bytes);
+  if ('reason' in parsed) {
+    findings.add('form', parsed.reason, parsed.note);
+    return conclude(findings, [], undefined, false, options);
+  }
+  const { bundle } = parsed;
+  const checkpoint = checkpointOf(bundle, keys, findings);
+  const context = { keys, checkpoint, hasCheckpoint: bundle.checkpoint !== undefined, findings };
+  const read = bundle.receipts.map((receipt, i) => verifyEnvelope(receipt, `receipt ${i}`, context));
+  const receipts = read.filter((each) => each !== undefined);
+  if (bundle.receipts.length === 0) findings.add('form', 'bundle_empty', 'it has no receipts');
+  const isWhole = verifySessions(receipts, checkpoint, findings);
+  for (const [i, { statement }] of receipts.entries()) {
+    const problem = effectProblem(statement.predicate);
+    if (problem !== undefined) findings.add('effects', problem, `receipt ${i}`);
+  }
+  verifyEntries(bundle.entries ?? [], read, findings);
+  checkExpectations(receipts, isWhole, options, findings);
+  return conclude(findings, receipts, checkpoint, isWhole, options);
+}
+
+function checkpointOf(bundle: ReceiptBundle, keys: TrustedKeys, findings: Findings): Checkpoint | undefined {
+  if (bundle.checkpoint === undefined) return undefined;
+  const result = verifyCheckpoint(bundle.checkpoint, keys);
+  if ('checkpoint' in result) return result.checkpoint;
+  findings.add('checkpoint', result.problem, 'the checkpoint of the bundle');
+  return undefined;
+}
+
+/** Verifies that each disclosed entry is a leaf of its receipt. */
+function verifyEntries(
+  entries: readonly DisclosedEntry[],
+  receipts: readonly (ReadReceipt | undefined)[],
+  findings: Findings,
+): void {
+  let last: DisclosedEntry | undefined;
+  for (const [i, entry] of entries.entries()) {
+    const journal = receipts[entry.receipt]?.statement.predicate.journal;
+    const proof = entry.proof.map((hash) => decodeHex(hash) as Buffer);
+    const leaf = leafHash(decodeBase64(entry.salt) as Buffer, entry.entry);
+    const root = decodeHex(journal?.root ?? '');
+    // guard: disclosed-entry-verified
+    if (journal === undefined || root === undefined || !isIncluded(leaf, entry.leaf, journal.count, proof, root))
+      findings.add('entries', 'entry_not_in_receipt', `entry ${i}`);
+    const isSorted =
+      last === undefined || last.receipt < entry.receipt || (last.receipt === entry.receipt && last.leaf < entry.leaf);
+    if (!isSorted) findings.add('entries', 'entries_out_of_order', `entry ${i}`);
+    last = entry;
+  }
+}
+
+function checkExpectations(
+  receipts: readonly ReadReceipt[],
+  isWhole: boolean,
+  { expectedLength, expectedHead, requireTerminal }: VerifyOptions,
+  findings: Findings,
+): void {
+  if (expectedLength !== undefined && receipts.length !== expectedLength)
+    findings.add('completeness', 'length_mismatch', `${receipts.length} receipts; ${expectedLength} were expected`);
+  if (expectedHead !== undefined && receipts.at(-1)?.hash !== expectedHead)
+    findings.add('completeness', 'head_mismatch', `the last receipt is ${receipts.at(-1)?.hash ?? 'missing'}`);
+  if (requireTerminal === true && !isWhole) findings.add('completeness', 'terminal_missing', 'a session is not closed');
+}
+
+function conclude(
+  findings: Findings,
+  receipts: readonly ReadReceipt[],
+  checkpoint: Checkpoint | undefined,
+  isWhole: boolean,
+  { trust = 'file' }: VerifyOptions,
+): BundleVerification {
+  const { isValid: valid, reasons } = findings;
+  const complete = findings.hasMissing ? false : valid && isWhole ? true : 'unknown';
+  const verdict: ReceiptVerdict = { valid, complete, kind: 'rondo', trust, checks: findings.checks(), reasons };
+  return valid ? { verdict, receipts, checkpoint } : { verdict, receipts: [], checkpoint: undefined };
+}

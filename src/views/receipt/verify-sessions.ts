@@ -1,0 +1,109 @@
+/**
+ * The verification of the receipts of each session: their order, their chain, the ends of turns, and what is missing.
+ * Order comes from sequence numbers, hashes and positions in the log, never from times.
+ */
+import type { Checkpoint, CheckpointSession } from '../../protocol/receipt.js';
+import type { Findings } from './findings.js';
+import type { ReadReceipt } from './verify-envelope.js';
+
+/** What is known about the receipts of a session. */
+interface SessionState {
+  readonly id: string;
+  last: ReadReceipt | undefined;
+  count: number;
+  /** True if the first receipt is there, and no receipt between the first and the last is missing. */
+  isGapless: boolean;
+  isClosed: boolean;
+  /** The last sequence number of the entries that the receipts of a turn cover, and whether it has ended. */
+  readonly turns: Map<string, { coveredTo: number; isEnded: boolean }>;
+}
+
+/**
+ * Verifies the receipts of a bundle, in their order. Returns true if all sessions are there from the first receipt to
+ * the terminal one.
+ */
+export function verifySessions(
+  receipts: readonly ReadReceipt[],
+  checkpoint: Checkpoint | undefined,
+  findings: Findings,
+): boolean {
+  const sessions = new Map<string, SessionState>();
+  let current: SessionState | undefined;
+  for (const receipt of receipts) {
+    const { session } = receipt.statement.predicate;
+    if (session !== current?.id) {
+      // Sessions are sorted, so that a bundle has one form.
+      if (current !== undefined && session < current.id)
+        findings.add('chain', 'receipts_out_of_order', `session "${session}"`);
+      current = sessions.get(session) ?? newSession(session);
+      sessions.set(session, current);
+    }
+    applyReceipt(current, receipt, findings);
+  }
+  const listed = checkpoint === undefined ? undefined : new Map(checkpoint.sessions.map((each) => [each.id, each]));
+  if (listed !== undefined) compareWithList(sessions, listed, findings);
+  for (const { id, isGapless } of sessions.values())
+    if (!isGapless) findings.add('completeness', 'receipts_missing', `session "${id}"`);
+  return [...sessions.values()].every(({ isGapless, isClosed }) => isGapless && isClosed);
+}
+
+function newSession(id: string): SessionState {
+  return { id, last: undefined, count: 0, isGapless: true, isClosed: false, turns: new Map() };
+}
+
+function applyReceipt(state: SessionState, receipt: ReadReceipt, findings: Findings): void {
+  const { sequence, previous, state: outcome } = receipt.statement.predicate;
+  const name = `session "${state.id}", receipt ${sequence}`;
+  const expected = state.last === undefined ? 0 : state.last.statement.predicate.sequence + 1;
+  // guard: receipts-in-order
+  if (sequence < expected) findings.add('chain', 'receipts_out_of_order', name);
+  // guard: gap-noticed
+  if (sequence > expected) state.isGapless = false;
+  // guard: chain-verified
+  else if (previous !== state.last?.hash) findings.add('chain', 'chain_broken', name);
+  // guard: nothing-after-closed
+  if (state.isClosed) findings.add('chain', 'receipt_after_closed', name);
+  const [before, after] = [state.last?.logIndex, receipt.logIndex];
+  if (before !== undefined && after !== undefined && after <= before) findings.add('log', 'log_order', name);
+  applyTurn(state, receipt, name, findings);
+  state.isClosed ||= outcome === 'closed';
+  state.count += 1;
+  state.last = receipt;
+}
+
+function applyTurn({ turns }: SessionState, { statement }: ReadReceipt, name: string, findings: Findings): void {
+  const { turn, final, journal } = statement.predicate;
+  if (turn === '') return;
+  const known = turns.get(turn) ?? { coveredTo: -1, isEnded: false };
+  // guard: nothing-after-final
+  if (known.isEnded) findings.add('chain', 'receipt_after_final', name);
+  if (journal.count > 0) {
+    if (journal.from <= known.coveredTo) findings.add('chain', 'journal_overlap', name);
+    known.coveredTo = journal.to;
+  }
+  known.isEnded ||= final;
+  turns.set(turn, known);
+}
+
+/** Compares the sessions with the signed list of contents. */
+function compareWithList(
+  sessions: ReadonlyMap<string, SessionState>,
+  listed: ReadonlyMap<string, CheckpointSession>,
+  findings: Findings,
+): void {
+  // guard: unlisted-session-refused
+  for (const id of sessions.keys())
+    if (!listed.has(id)) findings.add('checkpoint', 'session_not_listed', `session "${id}"`);
+  for (const { id, count, head, isClosed } of listed.values()) {
+    const session = sessions.get(id);
+    const present = session?.last === undefined ? 0 : session.last.statement.predicate.sequence + 1;
+    // guard: listed-receipts-expected
+    if (present < count)
+      findings.add('completeness', 'receipts_missing', `session "${id}": ${count - present} at its end`);
+    else if (
+      present > count ||
+      (session !== undefined && (session.last?.hash !== head || session.isClosed !== isClosed))
+    )
+      findings.add('checkpoint', 'checkpoint_mismatch', `session "${id}"`);
+  }
+}

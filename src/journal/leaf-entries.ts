@@ -31,13 +31,14 @@ export function expandLeaf(entry: Entry): readonly [Entry, Entry] | undefined {
 }
 
 /** Adds the intent of its effect to the start of a leaf call. */
-export function addLeafIntent(started: NewEntry, { kind, name, safety }: EffectIntent): void {
+export function addLeafIntent(started: NewEntry, { kind, name, safety, boundary }: EffectIntent): void {
   started.kind = kind;
   started.safety = safety;
+  if (boundary !== undefined) started.boundary = boundary;
   if (name !== started.name) started.effectName = name;
 }
 
-type EffectIntent = Required<Pick<Entry, 'kind' | 'name' | 'safety'>>;
+type EffectIntent = Required<Pick<Entry, 'kind' | 'name' | 'safety'>> & Pick<Entry, 'boundary'>;
 
 /** Returns the output in the result of an effect. `member` is the member that holds it, if it is not the result itself. */
 export function outputIn(result: Json | undefined, member: string | undefined): Json | undefined {
@@ -95,9 +96,9 @@ function isLeafEntry({ type, safety, endsEffect }: Entry): boolean {
 }
 
 function expandStart(entry: Entry): readonly [Entry, Entry] {
-  const { kind = '', safety = 'once', effectName, ...started } = entry;
+  const { kind = '', safety = 'once', effectName, boundary, ...started } = entry;
   const { key, name = '', value } = entry;
-  const effect = { kind, name: effectName ?? name, safety, input: value };
+  const effect = { kind, name: effectName ?? name, safety, boundary, input: value };
   return [started, placed(newEffectEntry('effect.requested', leafEffectKey(key), effect), entry, entry.at)];
 }
 

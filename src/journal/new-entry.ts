@@ -77,6 +77,7 @@ interface EffectFields {
   readonly name: string;
   readonly safety: Safety;
   readonly input: unknown;
+  readonly boundary?: string | undefined;
 }
 
 const SAFETIES: ReadonlySet<string> = new Set(['pure', 'idempotent', 'keyed', 'once']);
@@ -89,11 +90,16 @@ export function assertEffect({ kind, name, safety }: EffectFields, key: string):
 }
 
 /** Creates an opening entry of an effect: `effect.opened` or `effect.requested`. */
-export function newEffectEntry(type: string, key: string, { kind, name, safety, input }: EffectFields): NewEntry {
+export function newEffectEntry(
+  type: string,
+  key: string,
+  { kind, name, safety, input, boundary }: EffectFields,
+): NewEntry {
   const entry = new EffectEntry(type, key, 0, 0);
   entry.kind = kind;
   entry.name = name;
   entry.safety = safety;
+  if (boundary !== undefined) entry.boundary = boundary;
   entry.value = input as Json;
   return entry;
 }

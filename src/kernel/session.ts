@@ -142,6 +142,11 @@ export class Session {
       // guard: paused-turn-has-due-time
       if (outcome.status === 'paused') this.writer.setPaused(root, outcome.pending);
       else if (outcome.status === 'stopped') await this.recordStop(root, outcome.stop);
+      if (options.seal !== undefined) {
+        // guard: sealed-after-effects
+        await this.waitForEffects();
+        await options.seal(outcome);
+      }
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();
@@ -205,10 +210,15 @@ export class Session {
    * key from the keys of steps. Throws VALUE_INVALID for a type that is reserved for the kernel.
    */
   async recordFact(type: string, id: string, value: Json): Promise<void> {
+    this.addFact(type, id, value);
+    await this.writer.waitForDurability();
+  }
+
+  /** Appends an entry like `recordFact`, without waiting: it becomes durable with the entries after it. */
+  addFact(type: string, id: string, value: Json): void {
     this.assertUsable();
     assertNotReserved(type, id);
     this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value });
-    await this.writer.waitForDurability();
   }
 
   /**

@@ -47,6 +47,7 @@ interface LeafStart {
   readonly safety?: Safety;
   /** The name of the effect; absent if it is that of the loop. */
   readonly effectName?: string;
+  readonly boundary?: string | undefined;
 }
 
 /** Of a leaf call: how the end of the call is also the end of its effect; see `Entry.endsEffect`. */
@@ -73,8 +74,10 @@ export interface KernelEntryFields {
   'call.stopped': { readonly reason: string } & StoredValue;
   /** A failed root is retried. The value is `{ keys }`: the failed steps, the root first, whose ends no longer apply. */
   'call.reopened': StoredValue;
-  'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & StoredValue;
-  'effect.requested': { readonly attemptKey?: string } & {
+  'effect.opened': { readonly kind: string; readonly name: string; readonly safety: Safety } & {
+    readonly boundary?: string | undefined;
+  } & StoredValue;
+  'effect.requested': { readonly attemptKey?: string; readonly boundary?: string | undefined } & {
     readonly kind: string;
     readonly name: string;
     readonly safety: Safety;
@@ -115,6 +118,8 @@ export interface Entry extends EntryBase, StoredValue {
   readonly safety?: Safety;
   /** Of a leaf call: the name of its effect; absent if it is that of the loop. */
   readonly effectName?: string;
+  /** Of an effect, and of a leaf call: what runs the effect, and so confines it. */
+  readonly boundary?: string | undefined;
   /**
    * Of a leaf call: the entry is also the end of its effect. A text is the member of the effect's result that is the
    * value of this entry; true if the value is the result itself, or if the effect failed.

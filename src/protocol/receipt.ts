@@ -100,6 +100,8 @@ export interface ReceiptPredicate {
   readonly state: ReceiptState;
   /** True if the turn has ended. */
   readonly final: boolean;
+  /** True if the turn had ended and was retried: its earlier final receipt no longer is. */
+  readonly reopened?: true;
   readonly reason?: string;
   /** The code of the error with which the turn ended. */
   readonly code?: string;

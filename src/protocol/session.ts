@@ -63,6 +63,11 @@ export type TimerMode = 'hold' | 'pause' | number;
 
 /** Options of one run of a session. */
 export interface RunOptions {
+  /**
+   * Called with the outcome before it is durable and returned, once no effect is in flight. What it records becomes
+   * durable together with the outcome.
+   */
+  readonly seal?: ((outcome: RunOutcome) => Promise<void>) | undefined;
   /** @default 'hold' */
   readonly timers?: TimerMode;
 }

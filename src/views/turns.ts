@@ -39,6 +39,12 @@ export const TURN_OPENED = 'rondo.turn.opened';
 /** The type of the entry that gives a turn another grant. The key of the entry is `#` and the turn id. */
 export const TURN_GRANTED = 'rondo.turn.granted';
 
+/** The type of the entry that records why a turn was not opened. The key of the entry is `#` and the turn id. */
+export const TURN_REFUSED = 'rondo.turn.refused';
+
+/** The type of the entry that holds a receipt. Its key is `#receipt` and the number of the receipt in its session. */
+export const RECEIPT_SEALED = 'rondo.receipt.sealed';
+
 /** Returns the grant of a turn: the last one that it was given; undefined if it has none. */
 export function grantOf(turnId: string, entries: readonly Entry[]): Grant | undefined {
   const key = `#${turnId}`;

@@ -24,6 +24,7 @@ export const receiptReasons = {
   receipts_out_of_order: 'The receipts of the bundle are not sorted by session and sequence, or one occurs twice.',
   chain_broken: 'A receipt does not refer to the one before it.',
   receipt_after_closed: 'A receipt follows the last one of its session.',
+  reopened_open_turn: 'A receipt says that a turn was retried which had not ended.',
   receipt_after_final: 'A receipt follows the final one of its turn.',
   journal_overlap: 'Two receipts of a turn cover the same entries.',
   effect_duplicate: 'A receipt lists an effect twice.',

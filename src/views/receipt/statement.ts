@@ -65,6 +65,7 @@ const predicateShape: Shape = members({
   ),
   state: oneOf('ok', 'error', 'cancelled', 'stopped', 'paused', 'refused', 'closed'),
   final: flag,
+  reopened: optional(oneOf(true)),
   reason: optional(text(MAX_REASON_CHARS)),
   code: optional(text()),
   loop: members({ id: text(), version: text(), definition: text() }),

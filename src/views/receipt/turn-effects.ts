@@ -23,6 +23,7 @@ export interface TurnEffect {
   readonly name: string;
   readonly kind: string;
   readonly safety: Safety;
+  readonly boundary: string | undefined;
   /** Undefined until it was started, or refused. */
   state: ReceiptEffectState | undefined;
   attempts: number;
@@ -71,6 +72,7 @@ export class TurnEffects {
     if (type === 'effect.opened') this.open(entry);
     else if (type === 'effect.requested') this.start(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.end(entry);
+    else if (type === 'step.refused') this.refuse(entry);
     else if (this.layered.size === 0) return;
     else if (type === 'effect.settled') this.settle(entry);
     else if (type === 'rondo.approval.requested') this.request(entry);
@@ -100,6 +102,18 @@ export class TurnEffects {
     effect.intent = entry;
     effect.intentSeq = entry.seq;
     effect.endSeq = undefined;
+    effect.changedSeq = entry.seq;
+  }
+
+  /** An attempt that was not admitted: the effect did not start, unless an earlier attempt did. */
+  private refuse(entry: Entry): void {
+    if (entry.name !== 'effect.requested') return;
+    const key = withoutRetrySuffix(entry.key);
+    const effect = this.layeredAbove(key) ?? this.effects.get(key) ?? newEffect(key, refusedEffect(entry), undefined);
+    if (effect.attempts > 0) return;
+    this.effects.set(effect.key, effect);
+    effect.state = 'denied';
+    effect.endSeq = entry.seq;
     effect.changedSeq = entry.seq;
   }
 
@@ -167,7 +181,7 @@ export class TurnEffects {
 
 function newEffect(
   key: string,
-  { name = '', kind = '', safety = 'once' }: Entry,
+  { name = '', kind = '', safety = 'once', boundary }: Entry,
   opened: Entry | undefined,
 ): TurnEffect {
   return {
@@ -175,6 +189,7 @@ function newEffect(
     name,
     kind,
     safety,
+    boundary,
     opened,
     state: undefined,
     attempts: 0,
@@ -185,6 +200,11 @@ function newEffect(
     changedSeq: -1,
     answeredSeq: -1,
   };
+}
+
+/** A refused step holds the name of its effect as its kind. */
+function refusedEffect({ kind: name = '', ...entry }: Entry): Entry {
+  return { ...entry, name, kind: 'tool' };
 }
 
 /** Applies the end of an attempt, or of an effect with layers. */

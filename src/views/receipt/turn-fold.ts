@@ -15,13 +15,25 @@ import type {
   ReceiptLoop,
   ReceiptPredicate,
 } from '../../protocol/receipt.js';
-import { APPROVAL_SIGNAL_PREFIX, cancelReasonOf, isKeyOfTurn, stopReasonOf, TURN_OPENED } from '../turns.js';
+import {
+  APPROVAL_SIGNAL_PREFIX,
+  cancelReasonOf,
+  isKeyOfTurn,
+  recordedStopOf,
+  stopReasonOf,
+  stopTextOf,
+  TURN_GRANTED,
+  TURN_OPENED,
+  TURN_REFUSED,
+} from '../turns.js';
 import { commitmentOf, commitmentSalt } from './commitment.js';
 import { leafHashes } from './leaf-hashes.js';
 import { signableText } from './signable-text.js';
 import { type GrantedBy, type TurnEffect, TurnEffects } from './turn-effects.js';
 
 const MAX_REASON_CHARS = 4096;
+/** The facts about a turn that its receipts cover. */
+const TURN_FACTS: ReadonlySet<string> = new Set([TURN_OPENED, TURN_GRANTED, TURN_REFUSED]);
 
 /**
  * True for the entries that the receipts of a turn cover: its own, the one that opens it, the signals that are addressed
@@ -29,7 +41,7 @@ const MAX_REASON_CHARS = 4096;
  */
 export function isEntryOfTurn({ key, type, name = '', turnId: addressee }: Entry, turnId: string): boolean {
   if (type === 'signal.received') return addressee === turnId || isAnswerFor(name, turnId);
-  return key.startsWith('#') ? type === TURN_OPENED && key === `#${turnId}` : isKeyOfTurn(key, turnId);
+  return key.startsWith('#') ? key === `#${turnId}` && TURN_FACTS.has(type) : isKeyOfTurn(key, turnId);
 }
 
 /** True for the name of a signal that answers an approval of the turn. The id of an approval begins with its turn. */
@@ -45,7 +57,7 @@ export type TurnOutcome = Pick<ReceiptPredicate, 'state' | 'final' | 'reason' | 
 
 /** What a receipt says about the part of a turn that it covers. */
 export type TurnPart = TurnOutcome &
-  Pick<ReceiptPredicate, 'loop' | 'principal' | 'approvals' | 'effects' | 'journal'> & {
+  Pick<ReceiptPredicate, 'reopened' | 'loop' | 'principal' | 'approvals' | 'effects' | 'journal'> & {
     /** The hashes of the leaves, from which inclusion proofs are made. */
     readonly leaves: readonly Buffer[];
   };
@@ -63,6 +75,10 @@ export class TurnFold {
   private started: Entry | undefined;
   private ended: Entry | undefined;
   private principal: string | undefined;
+  /** The entry that stopped the turn, or that records its refusal, if it is the last of the turn. */
+  private stopped: Entry | undefined;
+  private refused: Entry | undefined;
+  private isReopened = false;
   /** The entries since the last receipt, and the leaf of each by its sequence number. */
   private part: Entry[] = [];
   private firstSeq = 0;
@@ -84,13 +100,16 @@ export class TurnFold {
 
   private applyExpanded(entry: Entry): void {
     const { key, type } = entry;
+    this.stopped = type === 'call.stopped' ? entry : undefined;
     if (key === this.turnId) {
+      this.isReopened ||= type === 'call.reopened';
       if (type === 'call.started') this.started = entry;
       else if (type === 'call.completed' || type === 'call.errored') this.ended = entry;
       else if (type === 'call.reopened') this.ended = undefined;
     } else if (type === TURN_OPENED && key === `#${this.turnId}`) {
       this.principal = ownText(entry.value, 'principal') || undefined;
-    } else this.effects.apply(entry);
+    } else if (type === TURN_REFUSED) this.refused = entry;
+    else this.effects.apply(entry);
   }
 
   /** True if nothing was applied since the last receipt. */
@@ -100,6 +119,7 @@ export class TurnFold {
 
   /** Starts the next part: what is applied from now on belongs to the next receipt. */
   beginPart(): void {
+    this.isReopened = false;
     this.part = [];
   }
 
@@ -119,7 +139,8 @@ export class TurnFold {
     }
     const { principal } = this;
     return {
-      ...outcomeOf(this.ended),
+      ...(this.refused === undefined ? outcomeOf(this.ended, this.stopped) : refusalOf(this.refused)),
+      ...(this.isReopened && { reopened: true as const }),
       ...{ loop: loopOf(this.started), approvals, effects, leaves },
       ...(principal !== undefined && { principal: signableText(principal) }),
       journal: journalOf(this.part, leaves),
@@ -168,8 +189,25 @@ function loopOf(started: Entry | undefined): ReceiptLoop {
   return { id: signableText(name), version: signableText(version), definition: signableText(definitionDigest) };
 }
 
-/** Returns the outcome of a turn that ended with this entry; that of a paused turn for undefined. */
-function outcomeOf(ended: Entry | undefined): TurnOutcome {
+/** Returns the outcome of a turn that was refused. */
+function refusalOf({ value }: Entry): TurnOutcome {
+  const [code, reason] = [ownText(value, 'code'), ownText(value, 'reason')];
+  return {
+    state: 'refused',
+    final: true,
+    reason: signableText(reason, MAX_REASON_CHARS),
+    ...(code !== '' && { code: signableText(code) }),
+  };
+}
+
+/** Returns the outcome of a turn that ended with this entry; that of an open turn without it. */
+function outcomeOf(ended: Entry | undefined, stopped: Entry | undefined): TurnOutcome {
+  if (ended === undefined && stopped !== undefined)
+    return {
+      state: 'stopped',
+      final: false,
+      reason: signableText(stopTextOf(recordedStopOf(stopped)), MAX_REASON_CHARS),
+    };
   if (ended === undefined) return { state: 'paused', final: false };
   const { error, type } = ended;
   if (type === 'call.completed') return { state: 'ok', final: true };
@@ -207,6 +245,7 @@ function effectOf(
     safety,
     state,
   };
+  if (effect.boundary !== undefined) listed.boundary = signableText(effect.boundary);
   if (intent !== undefined) listed.intent = intent;
   if (end !== undefined) listed.end = end;
   if (salt !== undefined && effect.intent !== undefined) listed.arguments = commitmentOf(salt, effect.intent);

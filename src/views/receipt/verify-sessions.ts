@@ -72,16 +72,17 @@ function applyReceipt(state: SessionState, receipt: ReadReceipt, findings: Findi
 }
 
 function applyTurn({ turns }: SessionState, { statement }: ReadReceipt, name: string, findings: Findings): void {
-  const { turn, final, journal } = statement.predicate;
+  const { turn, final, journal, reopened } = statement.predicate;
   if (turn === '') return;
   const known = turns.get(turn) ?? { coveredTo: -1, isEnded: false };
   // guard: nothing-after-final
-  if (known.isEnded) findings.add('chain', 'receipt_after_final', name);
+  if (known.isEnded && reopened !== true) findings.add('chain', 'receipt_after_final', name);
+  if (!known.isEnded && reopened === true) findings.add('chain', 'reopened_open_turn', name);
   if (journal.count > 0) {
     if (journal.from <= known.coveredTo) findings.add('chain', 'journal_overlap', name);
     known.coveredTo = journal.to;
   }
-  known.isEnded ||= final;
+  known.isEnded = final;
   turns.set(turn, known);
 }
 

@@ -44,7 +44,7 @@ export function verifyTurnEntries(
   if (hasOtherOutcome(part, predicate)) found.push('outcome_mismatch');
   if (differs(part.approvals, predicate.approvals)) found.push('approvals_mismatch');
   // guard: receipt-effects-compared
-  if (differs(part.effects, predicate.effects.map(withoutBoundary))) found.push('effects_mismatch');
+  if (differs(part.effects, predicate.effects)) found.push('effects_mismatch');
   return found;
 }
 
@@ -58,9 +58,4 @@ function hasOtherOutcome(recorded: Outcome, stated: Outcome): boolean {
   if (!recorded.final) return stated.state === 'ok' || (stated.final && stated.state !== 'refused');
   if (recorded.state === 'ok' && !stated.final) return true;
   return recorded.state !== stated.state || recorded.code !== stated.code || recorded.reason !== stated.reason;
-}
-
-/** The journal does not record how an effect was confined. */
-function withoutBoundary<T extends { readonly boundary?: string }>({ boundary: _, ...effect }: T): Omit<T, 'boundary'> {
-  return effect;
 }

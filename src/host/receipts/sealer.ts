@@ -1,0 +1,117 @@
+/**
+ * Seals turns: when a turn pauses, stops or ends, what it did since its last receipt is signed, and the receipt is
+ * recorded in the session together with the outcome. Receipts of a session are a chain, written by the one writer of the
+ * session. The log of the store gets each receipt after it is durable.
+ */
+import { encodeBase64 } from '../../base/base64.js';
+import type { Clock } from '../../journal/clock.js';
+import type { Session } from '../../kernel/session.js';
+import type { Entry } from '../../protocol/entry.js';
+import type { Json } from '../../protocol/json.js';
+import type { ReceiptPredicate, ReceiptSigner } from '../../protocol/receipt.js';
+import { isoTime } from '../../views/iso-time.js';
+import { createEnvelope, envelopeHash } from '../../views/receipt/envelope.js';
+import {
+  receiptFactId,
+  receiptHeadView,
+  receiptValue,
+  type SealedReceipt,
+  uncoveredFrom,
+} from '../../views/receipt/sealed-receipts.js';
+import { statementBytes } from '../../views/receipt/statement.js';
+import { foldTurn, isEntryOfTurn } from '../../views/receipt/turn-fold.js';
+import { RECEIPT_SEALED } from '../../views/turns.js';
+
+/** What a sealer works with. */
+interface SealerDeps {
+  readonly clock: Clock;
+  /** Returns the signer of receipts. The key is created on first use. */
+  signer(): Promise<ReceiptSigner>;
+  /** Returns a new secret salt of 16 bytes. */
+  newSalt(): Uint8Array;
+}
+
+/** A turn that is sealed. */
+export interface SealedTurn {
+  readonly turnId: string;
+  /** The entries of the turn, and possibly others of its session. */
+  readonly entries: readonly Entry[];
+  readonly grant?: ReceiptPredicate['grant'];
+  readonly budget?: ReceiptPredicate['budget'];
+  readonly context?: ReceiptPredicate['context'];
+  readonly origin?: ReceiptPredicate['origin'];
+}
+
+/** Makes the receipts of a host. */
+export class Sealer {
+  private readonly deps: SealerDeps;
+
+  constructor(deps: SealerDeps) {
+    this.deps = deps;
+  }
+
+  /**
+   * Seals what a turn did since its last receipt, and records the receipt without waiting until it is durable. Returns
+   * undefined if there is nothing new.
+   */
+  async seal(session: Session, turn: SealedTurn): Promise<SealedReceipt | undefined> {
+    const { turnId, entries } = turn;
+    const ofTurn = entries.filter((entry) => isEntryOfTurn(entry, turnId));
+    const from = uncoveredFrom(turnId, entries);
+    if ((ofTurn.at(-1)?.seq ?? -1) < from) return undefined;
+    const salt = this.deps.newSalt();
+    const { leaves: _, ...part } = foldTurn(turnId, ofTurn, from, salt);
+    const { grant, budget, context, origin } = turn;
+    return this.record(
+      session,
+      {
+        turn: turnId,
+        ...part,
+        ...(grant !== undefined && { grant }),
+        ...(budget !== undefined && { budget }),
+        ...(context !== undefined && context.length > 0 && { context }),
+        ...(origin !== undefined && { origin }),
+      },
+      encodeBase64(salt),
+    );
+  }
+
+  /** Writes the terminal receipt of a session: nothing may follow it. */
+  async close(session: Session): Promise<SealedReceipt> {
+    const root = '0'.repeat(64);
+    return this.record(session, {
+      turn: '',
+      state: 'closed',
+      final: true,
+      loop: { id: '', version: '', definition: '' },
+      approvals: [],
+      effects: [],
+      journal: { from: 0, to: 0, count: 0, root },
+    });
+  }
+
+  private async record(
+    session: Session,
+    part: Omit<ReceiptPredicate, 'session' | 'sequence' | 'previous' | 'at'>,
+    salt?: string,
+  ): Promise<SealedReceipt> {
+    const { clock, signer } = this.deps;
+    const { count: sequence, hash: previous } = session.state(receiptHeadView);
+    const predicate: ReceiptPredicate = {
+      session: session.name,
+      sequence,
+      ...(sequence > 0 && { previous }),
+      at: isoTime(clock.now()),
+      ...part,
+    };
+    const envelope = await createEnvelope(statementBytes(predicate), [await signer()]);
+    const { turn, final, state, journal } = predicate;
+    const hash = envelopeHash(envelope);
+    const receipt: SealedReceipt = {
+      ...{ turn, sequence, final, state, hash, to: journal.to, envelope },
+      ...(salt !== undefined && { salt }),
+    };
+    session.addFact(RECEIPT_SEALED, receiptFactId(sequence), receiptValue(receipt) as Json);
+    return receipt;
+  }
+}

@@ -1,10 +1,12 @@
 // The requirements of the project, by id. Tests cite ids with verifies(). spec/house/requirements.test.ts rejects an id
 // that no test cites, and the compiler rejects a citation of an unknown id.
 
+import { contextRequirements } from './context-requirements.js';
 import { planRequirements } from './plan-requirements.js';
 
 /** The text of each requirement, by id. */
 export const requirements = {
+  ...contextRequirements,
   ...planRequirements,
   'house.imports': 'A folder imports only what the import table allows.',
   'house.sizes': 'Headers, accessors and the kernel stay within their line limits, and file names are specific.',

@@ -67,6 +67,12 @@ export const errorCodes = {
   APPROVAL_DENIED: outcomeCode(403, false, 'An approval was requested and not given.'),
   BUDGET_EXHAUSTED: outcomeCode(402, false, 'The turn reached a limit of its budget.'),
   CONTENT_REFUSED: outcomeCode(422, false, 'A content filter refused the request or the answer.'),
+  CONTEXT_REFUSED: outcomeCode(422, false, 'A text of `contextSkills` is missing, too large, or may not be read.'),
+  CONTEXT_CHANGED: outcomeCode(
+    409,
+    false,
+    'A file of the context of an open turn has changed; restore it to continue.',
+  ),
   TIMEOUT: outcomeCode(504, true, 'The attempt took longer than its policy allows.'),
   KEY_CONFLICT: outcomeCode(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
   ANSWER_REFUSED: outcomeCode(409, false, 'An answer or a resolution does not match anything that is pending.'),

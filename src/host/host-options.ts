@@ -1,6 +1,7 @@
 /** The options of a host and the callbacks of one turn. */
 import type { Clock, Ids } from '../journal/clock.js';
 import type { Store } from '../journal/store.js';
+import type { ContextFiles, ContextSources, SummarizeReceipts } from '../loops/context/context-source.js';
 import type { ModelProvider } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
@@ -36,6 +37,16 @@ export interface HostOptions {
    */
   readonly fileExists?: (path: string) => Promise<boolean>;
   /**
+   * Reads the files that `contextSkills` of prompts and agents name.
+   * @default loops that name files fail with CONTEXT_REFUSED
+   */
+  readonly contextFiles?: ContextFiles;
+  /**
+   * Returns a summary of the receipts of a turn, for `receipt:TURN` in `contextSkills`; undefined if it has none.
+   * @default such references fail with CONTEXT_REFUSED
+   */
+  readonly summarizeReceipts?: SummarizeReceipts;
+  /**
    * Returns true if a recorded definition may run code from this directory, which is undefined for a definition without
    * a file. It is not called for a recorded definition that equals the registered one from the same directory; such a
    * definition has the trust of the registered one.
@@ -65,6 +76,11 @@ export interface HostOptions {
    * @default records stacks unchanged
    */
   readonly errorStacks?: (stack: string) => string | undefined;
+}
+
+/** Returns where a host with these options reads context. */
+export function contextSourcesOf({ contextFiles: files, summarizeReceipts }: HostOptions): ContextSources {
+  return { files, summarizeReceipts };
 }
 
 /** Throws a TypeError if the build is not text of 1 to 200 characters. */

@@ -11,6 +11,7 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
+import { changedContextResult } from './context-change.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
@@ -378,6 +379,9 @@ export class Host {
     const { identity, turn, entries: earlierEntries } = stored;
     const startedWith = await this.archive.pinnedText(stored);
     const pinned = this.pinned.link(stored, startedWith);
+    const changed = await changedContextResult(stored, pinned, this.options);
+    // guard: changed-context-stops-the-turn
+    if (changed !== undefined) return changed;
     const request = { input: turn.startedEntry.value };
     return this.turns.run(identity, { pinned, request, earlierEntries, startedWith }, options);
   }

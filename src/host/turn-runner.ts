@@ -21,7 +21,7 @@ import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
 import { type CodeChange, codeChangesSince } from './code-changes.js';
-import type { HostOptions, TurnOptions } from './host-options.js';
+import { contextSourcesOf, type HostOptions, type TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { type ReplayReport, replayTurn } from './replay.js';
 import { principalsOf, RunningTurn } from './running-turn.js';
@@ -84,6 +84,7 @@ export class TurnRunner {
       clock,
       restrictionFlag,
       fileExists,
+      contextSources: contextSourcesOf(options),
       link: (loop) => linkLoop(registry, registry.registrationOf(loop) ?? registry.add(loop, CODE_ORIGIN)).loop,
     });
   }

@@ -1,7 +1,7 @@
 /** The effect that calls a model, for prompts and agents. The journal contains the request and the reply. */
 import type { Effect, Scope } from '../../protocol/body.js';
 import type { PolicySpec } from '../../protocol/loop.js';
-import type { Model } from '../../protocol/model.js';
+import type { Model, ModelMessage } from '../../protocol/model.js';
 import { isThenable } from '../../protocol/thenable.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { callModel, type ModelDelta } from '../model-call.js';
@@ -25,6 +25,8 @@ interface ModelEffectOptions {
   /** The model objects of a loop in code. Other models are opened by their providers. */
   readonly modelObjects: readonly ModelObject[] | undefined;
   readonly conversation?: ModelConversation;
+  /** The user message that is sent before the prompt of a request without a conversation. */
+  readonly contextMessage?: ModelMessage | undefined;
   /**
    * True if a limit depends on the reported tokens, which some models report only in one of the two kinds of calls.
    * The reply is then streamed whether or not it is watched.
@@ -42,7 +44,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   let attempts = 0;
   const perform: Effect['perform'] = (input, context) => {
     const current = input as unknown as ModelRequest;
-    const { conversation, onDelta, services, annotateReply } = options;
+    const { conversation, contextMessage, onDelta, services, annotateReply } = options;
     attempts += 1;
     if (attempts > 1) onDelta?.({ kind: 'text', text: '', isRestart: true });
     // Creating a signal dominates the cost here. The shared one is safe, because callModel removes its listener. A
@@ -54,6 +56,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
         signal,
         signalForModel,
         conversation,
+        contextMessage,
         onDelta,
         alwaysStreams: options.hasTokenLimit === true || !canSkipStreaming(current, options),
         clock: services.clock,
@@ -61,7 +64,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
       });
     // A backend that cannot be opened counts as failed, so that a fallback can answer.
     const fail = (thrown: unknown): never => {
-      throw toOpenError({ request: current, conversation }, thrown);
+      throw toOpenError({ request: current, conversation, contextMessage }, thrown);
     };
     let model: Model | PromiseLike<Model>;
     // guard: backend-open-error-caught

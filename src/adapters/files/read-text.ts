@@ -66,15 +66,20 @@ export interface ConfinedText {
 /**
  * Reads a regular UTF-8 file inside a directory. Links are followed, but the file that was opened must be inside: its
  * location is checked, not its name, so a link that is replaced in between is noticed. Files of stores are never opened.
- * Throws DocumentReadError like `readText`.
+ * Throws DocumentReadError like `readText`. `openFile` opens a file; tests replace it.
  */
-export async function readTextWithin(directory: string, path: string, maxBytes: number): Promise<ConfinedText> {
+export async function readTextWithin(
+  directory: string,
+  path: string,
+  maxBytes: number,
+  openFile: typeof open = open,
+): Promise<ConfinedText> {
   let handle: FileHandle | undefined;
   try {
     const root = await realpath(directory);
     const real = await realpath(resolve(root, path));
     assertReadable(root, real);
-    handle = await open(real, OPEN_FLAGS);
+    handle = await openFile(real, OPEN_FLAGS);
     // guard: opened-context-file-located
     assertReadable(root, await locate(handle, real));
     const { dev, ino } = await handle.stat({ bigint: true });

@@ -61,10 +61,8 @@ function parseReceipt(turn: string): ReturnType<typeof parseReference> {
 function pathProblem(path: string): string | undefined {
   // guard: context-urls-refused
   if (path.includes(':')) return 'has a scheme or a drive; only skill:, receipt: and relative paths are allowed';
-  // guard: absolute-context-paths-refused
   if (path.startsWith('/')) return 'is absolute; write a path relative to the directory of the definition';
   const segments = path.split('/');
-  // guard: parent-context-paths-refused
   if (segments.includes('..')) return 'has "..", which could leave the directory of the definition';
   if (segments.some((segment) => segment === '' || segment.trim() !== segment)) return 'has an empty or padded name';
   // guard: hidden-context-files-refused

@@ -7,7 +7,12 @@ const guard = guardsOf(contextChecks);
 
 proveGuards(contextParts, [
   guard('context.references', 'a URL is no reference', 'context-urls-refused', 'never'),
-  guard('context.references', 'a hidden file, or a path with "..", is no reference', 'hidden-context-files-refused', 'never'),
+  guard(
+    'context.references',
+    'a hidden file, or a path with "..", is no reference',
+    'hidden-context-files-refused',
+    'never',
+  ),
   guard('context.references', 'a thirteenth reference is refused', 'context-references-bounded', { value: '1000' }),
   guard('context.references', 'a repeated reference is refused', 'duplicate-context-references-refused', 'never'),
   guard('context.files', 'one file under two names is refused', 'one-context-file-under-two-names-refused', 'never'),

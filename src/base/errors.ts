@@ -76,6 +76,7 @@ export const errorCodes = {
   TIMEOUT: outcomeCode(504, true, 'The attempt took longer than its policy allows.'),
   KEY_CONFLICT: outcomeCode(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
   ANSWER_REFUSED: outcomeCode(409, false, 'An answer or a resolution does not match anything that is pending.'),
+  FORK_REFUSED: outcomeCode(409, false, 'The turn cannot be forked at this entry.'),
   RETRY_REFUSED: outcomeCode(409, false, 'Only a turn that failed can be retried.'),
   REPLAY_MISMATCH: faultCode(409, false, 'The code requested a step other than the one in the journal.'),
   REPLAY_INCOMPLETE: faultCode(409, false, 'A read-only replay reached a step that is not recorded.'),

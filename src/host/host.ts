@@ -1,8 +1,7 @@
 /**
- * The host: runs turns of registered loops on a store and reports their state. A turn is one root call in a session. A
- * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
- * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
- * and session-actions.ts acts on turns from outside (cancel, answer, message, signal, resolve).
+ * The host: runs turns of registered loops on a store and reports their state. A turn is a root call in a session. Its
+ * id begins with the session id, so no index is needed to find it. Turns of one session run one after another, others
+ * concurrently. turn-runner.ts runs turns, and session-actions.ts acts on them from outside (cancel, answer, signal, …).
  */
 import { LoopError } from '../base/errors.js';
 import { linkLoop } from '../loops/link.js';
@@ -13,6 +12,7 @@ import type { TurnResult } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
 import { changedContextResult } from './context-change.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
+import { type ForkedTurn, type ForkOptions, forkTurn } from './fork-turn.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
 import { pin } from './pin.js';
@@ -227,6 +227,11 @@ export class Host {
     return this.sessionQueues.run({ sessionId, turnId, perform, whileHeldElsewhere }).catch((thrown) => {
       throw faultWithTurn(thrown, turnId);
     });
+  }
+
+  /** Copies the session of a turn up to the entry `at` into a new one, whose turn is due. Throws FORK_REFUSED. */
+  fork(turnId: string, options: ForkOptions): Promise<ForkedTurn> {
+    return forkTurn(this.options, turnId, options);
   }
 
   /**

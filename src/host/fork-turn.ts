@@ -55,14 +55,20 @@ export async function forkTurn(
   const sessionId = `s-${id.slice(0, 4)}${id.slice(-12)}`;
   const now = clock.now();
   const first: readonly Entry[] = [
-    { seq: 0, at: now, type: 'session.opened', key: 'session', incarnationId: ids.id() },
+    {
+      seq: 0,
+      at: now,
+      type: 'session.opened',
+      key: 'session',
+      incarnationId: /* guard: fork-incarnation-new */ ids.id(),
+    },
     { seq: 1, at: now, type: SESSION_FORKED, key: '#fork', value: { session: origin.sessionId, turn: turnId, at } },
   ];
   const copied = entries.slice(0, at + 1).filter(({ type }) => type !== 'session.opened' && type !== SESSION_FORKED);
   const ends = openRootsIn(copied).flatMap((root) => (root === turnId ? [] : [endOf(root, now)]));
   const newIds = newIdsOf([...rootsIn(copied)], origin.sessionId, sessionId);
   const renamer = new SessionRenamer(newIds);
-  const renamed = [...copied, ...ends].map((entry) => renamer.entry(entry));
+  const renamed = [...copied, /* guard: other-open-turns-end-in-fork */ ...ends].map((entry) => renamer.entry(entry));
   const newTurnId = newIds.get(turnId) ?? '';
   await writeSession(store, { from: origin.sessionId, to: sessionId, turnId: newTurnId }, [...first, ...renamed]);
   return { sessionId, turnId: newTurnId, origin };

@@ -36,7 +36,7 @@ export class SessionRenamer {
       ...(waitKey !== undefined && { waitKey: this.key(waitKey) }),
       ...(turnId !== undefined && { turnId: this.key(turnId) }),
       ...(signalId !== undefined && { signalId: this.key(signalId) }),
-      ...(reason !== undefined && type === 'signal.discarded' && { reason: reason.replace(key, this.key(key)) }),
+      ...(reason !== undefined && type === 'signal.discarded' && { reason: reason.replace(key, () => this.key(key)) }),
       ...(value !== undefined && { value: this.value(value) }),
       ...(error?.data !== undefined && { error: { ...error, data: this.value(error.data) } }),
     };

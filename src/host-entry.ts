@@ -2,6 +2,7 @@
  * `rondo/host`: the parts below `createRondo`, for programs that compose their own runtime: the host, its stores, clocks,
  * registry, model providers and tool implementations, and the session of the kernel.
  */
+export { contextFilesIn } from './adapters/files/context-files.js';
 export { memoryStore } from './adapters/memory/index.js';
 export {
   anthropicProvider,

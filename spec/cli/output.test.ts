@@ -72,7 +72,7 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     [`diff ${turnId} ${failed.turnId}`, 0],
     [`replay ${turnId}`, 0],
     ['retry none-such', 1],
-    ['fork talk --at 3', 0],
+    ['fork talk --at 2', 0],
     ['fork talk --at 99', 1],
     ['fork talk', 64],
     ['signal none-such paid', 1],

@@ -3,6 +3,8 @@ import { type ContextProject, contextHost, textsOf, withContext } from '../../sp
 import { composite, prompt, tool } from '../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../spec/support/scripted-agents.js';
 import { verifies } from '../../spec/verifies.js';
+import { memoryStore } from '../adapters/memory/index.js';
+import { seededIds } from '../adapters/system/seeded-ids.js';
 import type { Json } from '../protocol/json.js';
 import type { Host } from './host.js';
 
@@ -130,3 +132,30 @@ verifies('context.changed', 'a call that has ended does not stop the turn when i
     expect((await host.resume(turnId)).status).toBe('ok');
   });
 });
+
+verifies(
+  'context.changed',
+  'a recorded definition from a directory that is neither loaded nor trusted reads nothing there',
+  async () => {
+    await withContext(FILES, async (project) => {
+      const store = memoryStore();
+      const models = () => [replyProvider([{ calls: [['act', { n: 1 }]] }, { text: 'done' }])];
+      const tools = { act: (input: Json) => input };
+      const first = contextHost(project, [agent, act], { models: models(), tools, store });
+      const { turnId } = await first.run({ loop: 'helper', input: { prompt: 'x' } });
+      for (const { id } of await first.archive.approvals()) await first.answer({ id, approved: true, by: 'ada' });
+      await withContext({}, async (elsewhere) => {
+        const options = { models: models(), tools, store, ids: seededIds(2) };
+        const refused = await contextHost(elsewhere, [], options).resume(turnId);
+        expect(refused).toMatchObject({
+          error: { code: 'CONTEXT_CHANGED', message: expect.stringContaining('not trusted') },
+        });
+        const trusting = contextHost(elsewhere, [], {
+          ...options,
+          trusts: (directory) => directory === project.directory,
+        });
+        expect((await trusting.resume(turnId)).status).toBe('ok');
+      });
+    });
+  },
+);

@@ -18,8 +18,10 @@ import { turnResultOf } from './turn-result.js';
 type ContextChange = {
   readonly name: string;
   readonly recorded: string;
-  /** The digest of the file now, or why it cannot be read. */
-  readonly now: string;
+  /** The digest of the file now; absent if it cannot be read. */
+  readonly now?: string;
+  /** Why the file cannot be read. */
+  readonly reason?: string;
 };
 
 /** Returns the result of a turn whose context has changed; undefined if it can continue. The turn itself is unchanged. */
@@ -74,11 +76,11 @@ async function firstChange(
   const sources = contextSourcesOf(options);
   for (const { name, sha256: recorded } of items) {
     if (parseReference(name).kind === 'receipt') continue;
-    const now = await readContext([name], contextOriginOf(registered), sources).then(
-      ([text]) => text?.sha256 ?? '',
-      unreadableReason,
+    const current = await readContext([name], contextOriginOf(registered), sources).then(
+      ([text]) => ({ now: text?.sha256 ?? '' }),
+      (thrown: unknown) => ({ reason: unreadableReason(thrown) }),
     );
-    if (now !== recorded) return { name, recorded, now };
+    if (!('now' in current) || current.now !== recorded) return { name, recorded, ...current };
   }
   return undefined;
 }
@@ -89,9 +91,12 @@ function unreadableReason(thrown: unknown): string {
 }
 
 function changedError(turnId: string, { call }: OpenContext, change: ContextChange): LoopError {
-  const { name, recorded } = change;
-  const message =
-    `The context ${JSON.stringify(name)} of "${call.name ?? ''}" has changed since turn ${turnId} loaded it. ` +
-    `Restore the file (SHA-256 ${recorded}) and resume the turn, or start a new one.`;
+  const { name, recorded, reason } = change;
+  const subject = `The context ${JSON.stringify(name)} of "${call.name ?? ''}"`;
+  const problem =
+    reason === undefined
+      ? `has changed since turn ${turnId} loaded it.`
+      : `can no longer be compared with what turn ${turnId} loaded. ${reason}`;
+  const message = `${subject} ${problem} Restore the file (SHA-256 ${recorded}) and resume the turn, or start a new one.`;
   return new LoopError('CONTEXT_CHANGED', message, { turnId, callId: call.key, ...change });
 }

@@ -1,10 +1,11 @@
 /**
  * Reads the files of `contextSkills`. A path is relative to the directory of its definition, or to the base directory for
  * a loop in code; `skill:NAME` is a file of the folder `skills` in the base directory. A definition that a journal
- * recorded may claim any directory, so only those of known definitions are read.
+ * recorded may claim any directory, so only directories of loaded definitions, and those that are trusted, are read.
  */
 import { join } from 'node:path';
 import { contextError } from '../../base/context-error.js';
+import { trustAdvice } from '../../base/permits.js';
 import type { ContextFile, ContextFiles } from '../../loops/context/context-source.js';
 import type { FileReference } from '../../loops/context/reference.js';
 import type { DefinitionOrigin } from '../../loops/origin.js';
@@ -31,13 +32,15 @@ export function contextFilesIn(options: ContextFileOptions): ContextFiles {
 
 function directoryOf(
   path: string,
-  { directory }: DefinitionOrigin,
+  { directory, trusted }: DefinitionOrigin,
   { directory: base, definitionDirectories }: ContextFileOptions,
 ): string {
   if (directory === undefined) return base;
   // guard: context-directory-known
-  if (directory !== base && !definitionDirectories().includes(directory))
-    throw contextError(path, `its definition claims the directory ${directory}, from which no definition is loaded`);
+  if (directory !== base && !trusted && !definitionDirectories().includes(directory)) {
+    const reason = `its definition claims the directory ${directory}, from which none is loaded and which is not trusted`;
+    throw contextError(path, `${reason}. ${trustAdvice(directory)}`.replace(/\.$/, ''));
+  }
   return directory;
 }
 

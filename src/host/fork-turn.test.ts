@@ -8,6 +8,7 @@ import { outputOf } from '../../spec/support/turn-results.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { openSqlite } from '../adapters/sqlite/index.js';
+import { expandLeaves } from '../journal/leaf-entries.js';
 import type { Store } from '../journal/store.js';
 import { defineLoop } from '../loops/define.js';
 import type { Entry } from '../protocol/entry.js';
@@ -309,3 +310,36 @@ verifies(
     expect(await store.journal.list()).toHaveLength(2);
   },
 );
+
+verifies('fork.effects', 'an agent with tools and approvals ends the same from every entry', async () => {
+  const { performed, act } = recorder();
+  const replies = [{ calls: [['act', { n: 1 }]] }, { calls: [['act', { n: 2 }]] }, { text: 'done' }] as const;
+  const model = replyProvider(replies);
+  const definitions = [agentDef('helper', { tools: ['act'], approvals: { act: 'ask' } }), tool('act', 'builtin:act')];
+  const host = hostOf(definitions, { tools: { act }, providers: [model] });
+  const finish = async (sessionId: string, turnId: string): Promise<unknown> => {
+    for (let round = 0; round < 5; round++) {
+      const result = await host.resume(turnId);
+      if (result.status !== 'paused') return outputOf(result);
+      await approveAll(host, sessionId);
+    }
+    return undefined;
+  };
+  const { sessionId, turnId } = await host.run({ loop: 'helper', input: { prompt: 'x' } });
+  expect(await finish(sessionId, turnId)).toEqual({ text: 'done' });
+  const entries = await host.archive.entries(sessionId);
+  const countEnds = (kind: string, last: number): number => {
+    const expanded = expandLeaves(entries);
+    const keys = new Set(
+      expanded.filter((e) => e.type === 'effect.requested' && e.kind === kind).map(({ key }) => key),
+    );
+    return expanded.filter(({ type, key, seq }) => type === 'effect.returned' && keys.has(key) && seq <= last).length;
+  };
+  for (const at of forkPointsOf(turnId, entries)) {
+    const before = [model.requests.length, performed.length] as const;
+    const fork = await host.fork(turnId, { at });
+    expect(await finish(fork.sessionId, fork.turnId), `entry ${at}`).toEqual({ text: 'done' });
+    const counts = [model.requests.length - before[0], performed.length - before[1]];
+    expect(counts, `entry ${at}: other effects`).toEqual([3 - countEnds('model', at), 2 - countEnds('tool', at)]);
+  }
+});

@@ -16,6 +16,9 @@ export const advice = {
     'An agent reached `maxRounds` or a limit of `stop`; the status of its turn is `stopped`. Raise the limit, or run it again.',
   CANCELLED: 'Nothing: the cancel was requested. Start a new turn to do the work after all.',
   CONFIG_INVALID: 'Fix the line of `rondo.toml` that the message names. Unknown keys are refused.',
+  CONTEXT_CHANGED: 'Restore the file that the message names and resume the turn; or cancel it and start a new one.',
+  CONTEXT_REFUSED:
+    'Fix the reference in `contextSkills`, or the file that it names, as the message says; then `rondo retry` the turn.',
   CONTENT_REFUSED: 'Change the text, or the filter that the message names.',
   ANSWER_REFUSED:
     'Read the reason in the message. List what is pending with `rondo approvals` and `rondo status`; it may be answered already.',
@@ -37,6 +40,7 @@ export const advice = {
     'Another process owns the store now. Continue the turn with `rondo resume`; look for a program that removes files of the data directory.',
   REPLAY_MISMATCH:
     'Raise the version of the changed loop and register the old version too, or run the earlier code; then resume the turn. Or cancel it.',
+  FORK_REFUSED: 'Use the entry that the message names: the turn is open there, and every effect has ended.',
   RETRY_REFUSED:
     'Resume a turn that has not ended. Start a new turn in place of one that succeeded, stopped or was cancelled.',
   SCOPE_BUSY: 'Await each step of the body; for parallel steps use `scope.all` or `scope.race`.',

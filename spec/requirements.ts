@@ -1,6 +1,7 @@
 // The requirements of the project, by id. Tests cite ids with verifies(). spec/house/requirements.test.ts rejects an id
 // that no test cites, and the compiler rejects a citation of an unknown id.
 
+import { contextRequirements } from './context-requirements.js';
 import { grantRequirements } from './grant-requirements.js';
 import { planRequirements } from './plan-requirements.js';
 import { receiptRequirements } from './receipt-requirements.js';
@@ -8,6 +9,7 @@ import { receiptRequirements } from './receipt-requirements.js';
 /** The text of each requirement, by id. */
 export const requirements = {
   ...grantRequirements,
+  ...contextRequirements,
   ...planRequirements,
   ...receiptRequirements,
   'house.imports': 'A folder imports only what the import table allows.',

@@ -2,6 +2,7 @@
  * `rondo/host`: the parts below `createRondo`, for programs that compose their own runtime: the host, its stores, clocks,
  * registry, model providers and tool implementations, and the session of the kernel.
  */
+export { contextFilesIn } from './adapters/files/context-files.js';
 export { memoryStore } from './adapters/memory/index.js';
 export {
   anthropicProvider,
@@ -16,6 +17,7 @@ export {
 export { systemClock, systemIds } from './adapters/system/index.js';
 export { builtinTools, execTools, httpsTools, httpTools, moduleTools } from './adapters/tools/index.js';
 export { type PermitLists, type Permits, permitsOf } from './base/permits.js';
+export type { ForkedTurn, ForkOptions } from './host/fork-turn.js';
 export {
   Host,
   type HostOptions,
@@ -32,6 +34,8 @@ export type { Batch, Blobs, Claim, Journal, SessionListing, Snapshot, Snapshots,
 export type { Upcasts } from './journal/upcast.js';
 export type { Invariant, View, Violation } from './journal/view.js';
 export { Session, type SessionOptions } from './kernel/session.js';
+export type { ContextFile, ContextFiles, SummarizeReceipts } from './loops/context/context-source.js';
+export type { FileReference } from './loops/context/reference.js';
 export type { DefinitionOrigin } from './loops/origin.js';
 export { type MissingReference, type RegisteredLoop, Registry, type RegistryOptions } from './loops/registry.js';
 export type { ToolFunction, ToolImplementation } from './loops/tool-implementation.js';

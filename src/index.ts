@@ -5,6 +5,7 @@
  * helpers for tests in `rondo/testing`.
  */
 export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
+export type { ForkedTurn, ForkOptions } from './host/fork-turn.js';
 export type { WorkOptions, WorkProblem } from './host/worker.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';

@@ -148,6 +148,14 @@ const commandsByVerb = {
     writeFileSync(flagFile, '');
     return [{ args: ['retry', failed], code: 0, prints: 'done' }];
   },
+  fork: async ({ scripted }) => {
+    // The fork waits for a signal that never comes, so it performs nothing.
+    const { turnId } = await readJson(['fork', scripted, '--at', '1']);
+    return [
+      { args: ['fork', scripted, '--at', '9999'], code: 1, prints: 'FORK_REFUSED' },
+      { args: ['cancel', turnId], code: 0 },
+    ];
+  },
   worker: async () => [{ args: ['worker', '--once'], code: 0 }],
   cancel: async () => {
     const sleeping = await startTurn('delivery', 'cancelled', { ms: 600_000 });

@@ -45,6 +45,7 @@ const argumentsByVerb = {
   chat: ({ loops }) => [['chat', '--', loops.at(-1) ?? 'agent']],
   resume: ({ turns }) => [['resume', '--all'], ...turns.map((turn) => ['resume', turn])],
   retry: ({ turns }) => [['retry', turns[0] ?? 'none']],
+  fork: ({ turns }) => turns.slice(0, 2).map((turn) => ['fork', turn, '--at', '1']),
   worker: () => [['worker', '--once']],
   signal: ({ turns }) => [['signal', turns[0] ?? 'none', 'go', '--payload', '{}']],
   cancel: () => [['cancel', 'no-such-turn']],

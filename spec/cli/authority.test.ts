@@ -36,6 +36,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   chat: ['chat', 'exec'],
   resume: ['resume', '--all'],
   retry: ['retry', 'none'],
+  fork: ['fork', 'none', '--at', '1'],
   worker: ['worker', '--once'],
   cancel: ['cancel', 'none'],
   list: ['list'],

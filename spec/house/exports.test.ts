@@ -27,6 +27,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'Session',
     'anthropicProvider',
     'builtinTools',
+    'contextFilesIn',
     'execTools',
     'expandLeaves',
     'httpTools',

@@ -1,6 +1,7 @@
 /** The options of a host and the callbacks of one turn. */
 import type { Clock, Ids } from '../journal/clock.js';
 import type { Store } from '../journal/store.js';
+import type { ContextFiles, ContextSources, SummarizeReceipts } from '../loops/context/context-source.js';
 import type { ModelProvider } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
@@ -8,6 +9,7 @@ import type { PriceOf } from '../policy/prices.js';
 import type { EventEnvelope } from '../protocol/events.js';
 import type { Grant } from '../protocol/grant.js';
 import type { LiveDelta } from '../protocol/live.js';
+import type { KeyRole, KeysDocument, NoteSigner } from '../protocol/receipt.js';
 import type { TimerMode } from '../protocol/session.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent } from '../protocol/trace.js';
@@ -38,10 +40,25 @@ export interface HostOptions {
    */
   readonly fileExists?: (path: string) => Promise<boolean>;
   /**
+   * The keys that receipts are signed with.
+   * @default turns have no receipts
+   */
+  readonly receiptKeys?: ReceiptKeys;
+  /**
    * Returns the price of a model, for grants that limit what models cost.
    * @default no prices; such grants permit no model
    */
   readonly priceOf?: PriceOf;
+  /**
+   * Reads the files that `contextSkills` of prompts and agents name.
+   * @default loops that name files fail with CONTEXT_REFUSED
+   */
+  readonly contextFiles?: ContextFiles;
+  /**
+   * Returns a summary of the receipts of a turn, for `receipt:TURN` in `contextSkills`; undefined if it has none.
+   * @default such references fail with CONTEXT_REFUSED
+   */
+  readonly summarizeReceipts?: SummarizeReceipts;
   /**
    * Returns true if a recorded definition may run code from this directory, which is undefined for a definition without
    * a file. It is not called for a recorded definition that equals the registered one from the same directory; such a
@@ -72,6 +89,19 @@ export interface HostOptions {
    * @default records stacks unchanged
    */
   readonly errorStacks?: (stack: string) => string | undefined;
+}
+
+/** Returns where a host with these options reads context. */
+export function contextSourcesOf({ contextFiles: files, summarizeReceipts }: HostOptions): ContextSources {
+  return { files, summarizeReceipts };
+}
+
+/** The keys of a host. */
+export interface ReceiptKeys {
+  /** Returns the signer of the current key of a role. The key is created on first use. */
+  signer(role: KeyRole): Promise<NoteSigner>;
+  /** Returns the public keys. */
+  list(): Promise<KeysDocument>;
 }
 
 /** Throws a TypeError if the build is not text of 1 to 200 characters. */

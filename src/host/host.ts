@@ -1,8 +1,7 @@
 /**
- * The host: runs turns of registered loops on a store and reports their state. A turn is one root call in a session. A
- * turn id begins with the session id, so no index is needed to find a turn. Turns of one session run one after another;
- * turns of different sessions run concurrently. turn-runner.ts runs turns, subscriptions.ts serves live subscribers,
- * and session-actions.ts acts on turns from outside (cancel, answer, message, signal, resolve).
+ * The host: runs turns of registered loops on a store and reports their state. A turn is a root call in a session. Its
+ * id begins with the session id, so no index is needed to find it. Turns of one session run one after another, others
+ * concurrently. turn-runner.ts runs turns, and session-actions.ts acts on them from outside (cancel, answer, signal, …).
  */
 import { LoopError } from '../base/errors.js';
 import { linkLoop } from '../loops/link.js';
@@ -11,7 +10,9 @@ import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { Archive, type StoredTurn } from './archive.js';
+import { changedContextResult } from './context-change.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
+import { type ForkedTurn, type ForkOptions, forkTurn } from './fork-turn.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
 import { pin } from './pin.js';
@@ -229,6 +230,11 @@ export class Host {
     });
   }
 
+  /** Copies the session of a turn up to the entry `at` into a new one, whose turn is due. Throws FORK_REFUSED. */
+  fork(turnId: string, options: ForkOptions): Promise<ForkedTurn> {
+    return forkTurn(this.options, turnId, options);
+  }
+
   /**
    * Continues turns that are due, also those of other processes whose loops are registered here, until the host is
    * closed or `options.signal` is aborted. Any number of hosts may work on one store.
@@ -380,8 +386,11 @@ export class Host {
     if (options.grant !== undefined) assertStoppedAtGrant(stored);
     const startedWith = await this.archive.pinnedText(stored);
     const pinned = this.pinned.link(stored, startedWith);
+    const changed = await changedContextResult(stored, pinned, this.options);
+    // guard: changed-context-stops-the-turn
+    if (changed !== undefined) return changed;
     const request = { input: turn.startedEntry.value };
-    return this.turns.run(identity, { pinned, request, earlierEntries, startedWith }, options);
+    return this.turns.run(identity, { pinned, request, earlierEntries, startedWith, isContinued: true }, options);
   }
 
   /** Returns the result of a request that starts or continues no turn. */

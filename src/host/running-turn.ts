@@ -21,6 +21,7 @@ import { CallResults, type CallTimes } from '../views/call-results.js';
 import { History } from '../views/history.js';
 import { MessageInbox } from '../views/message-inbox.js';
 import { ModelAnswerCounter } from '../views/model-answer-counter.js';
+import type { SealedReceipt } from '../views/receipt/sealed-receipts.js';
 import { TraceBuilder } from '../views/trace.js';
 import { TURN_OPENED } from '../views/turns.js';
 import type { GovernedTurn } from './budget/governed-turn.js';
@@ -38,9 +39,13 @@ export function authorityOf({
   principal,
   approvers,
   grant,
-}: TurnPrincipals & { readonly grant?: Grant }): { readonly [name: string]: Json } | undefined {
-  if (principal === undefined && approvers === undefined && grant === undefined) return undefined;
+  sealed,
+}: TurnPrincipals & { readonly grant?: Grant | undefined; readonly sealed: boolean }):
+  | { readonly [name: string]: Json }
+  | undefined {
+  if (principal === undefined && approvers === undefined && grant === undefined && !sealed) return undefined;
   return {
+    ...(sealed && { sealed }),
     ...(principal !== undefined && { principal }),
     ...(approvers !== undefined && { approvers }),
     ...(grant !== undefined && { grant: grant as unknown as Json }),
@@ -74,6 +79,8 @@ export class RunningTurn implements TurnContext {
   readonly entries: Entry[] = [];
   /** The open session; undefined before it is opened and during a replay. */
   session: Session | undefined;
+  /** The last receipt of the turn that this run made. */
+  receipt: SealedReceipt | undefined;
   /** The turn under its grant; undefined if it has none. */
   governed: GovernedTurn | undefined;
   private readonly deps: RunningTurnDeps;

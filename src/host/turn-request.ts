@@ -150,7 +150,10 @@ export function attachConflict(
 }
 
 function isSameGrant(known: Grant | undefined, grant: Grant): boolean {
-  return known !== undefined && grantDigest(known) === grantDigest(copyAsJson(grant, 'the grant') as unknown as Grant);
+  if (known === undefined) return false;
+  const copy = copyAsJson(grant, 'the grant') as unknown as Grant;
+  const isIdentified = copy.id !== undefined || known.id === undefined;
+  return grantDigest(known) === grantDigest(isIdentified ? copy : { ...copy, id: known.id as string });
 }
 
 /** Throws GRANT_CONFLICT unless a turn waits for another grant: only then may it continue under another. */

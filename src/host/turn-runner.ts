@@ -3,6 +3,8 @@
  * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
+import { LoopError } from '../base/errors.js';
+import type { View } from '../journal/view.js';
 import { Session, type SessionOptions } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
@@ -13,18 +15,21 @@ import { LoopServices } from '../loops/services.js';
 import { RestrictionFlag } from '../policy/restrictions.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
+import type { Grant } from '../protocol/grant.js';
 import type { Json } from '../protocol/json.js';
-import type { Layer } from '../protocol/session.js';
+import type { Layer, RunOutcome } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
+import { receiptHeadView } from '../views/receipt/sealed-receipts.js';
 import { grantOf, TURN_GRANTED, TURN_OPENED } from '../views/turns.js';
 import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
-import { Governance } from './budget/governance.js';
+import { Governance, identifiedGrant } from './budget/governance.js';
 import type { GovernedTurnDeps } from './budget/governed-turn.js';
 import { type CodeChange, codeChangesSince } from './code-changes.js';
-import type { HostOptions, TurnOptions } from './host-options.js';
+import { contextSourcesOf, type HostOptions, type TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
+import { Sealing, withReceipt } from './receipts/sealing.js';
 import { type ReplayReport, replayTurn } from './replay.js';
 import { authorityOf, RunningTurn } from './running-turn.js';
 import { hasLiveCallbacks, ignoringErrors, type SessionFeed, subscribeCallbacks } from './session-feed.js';
@@ -49,7 +54,12 @@ interface TurnStart {
   readonly earlierEntries: readonly Entry[];
   /** The pin that a turn which continues was started with. */
   readonly startedWith?: string | undefined;
+  /** True for a turn that was started before. */
+  readonly isContinued?: boolean;
 }
+
+/** The views of a session with receipts. */
+const RECEIPT_VIEWS = [receiptHeadView] as unknown as readonly View<never>[];
 
 /** The number of unfinished turns whose code is kept in this process. Older ones continue with the registered code. */
 const MAX_KEPT_LOOPS = 10_000;
@@ -66,6 +76,8 @@ export class TurnRunner {
   private keptLoops: Map<string, PinnedLoop> | undefined;
   private readonly restrictionFlag = new RestrictionFlag();
   private readonly governance: Governance;
+  /** Undefined if the host has no keys. */
+  readonly sealing: Sealing | undefined;
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
   private isClosed = false;
@@ -78,6 +90,7 @@ export class TurnRunner {
     this.subscriptions = subscriptions;
     const { store, priceOf = () => undefined } = options;
     this.governance = new Governance({ store, clock, priceOf });
+    this.sealing = Sealing.of(options);
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
     this.layersFor = this.createLayers(turnContext);
     this.loopInspector = new LoopInspector(implementations);
@@ -89,6 +102,7 @@ export class TurnRunner {
       clock,
       restrictionFlag,
       fileExists,
+      contextSources: contextSourcesOf(options),
       link: (loop) => linkLoop(registry, registry.registrationOf(loop) ?? registry.add(loop, CODE_ORIGIN)).loop,
     });
   }
@@ -162,6 +176,7 @@ export class TurnRunner {
     this.isClosed = true;
     this.closingController?.abort();
     await Promise.allSettled([...this.running.values()].map((turn) => turn.session?.close()));
+    await this.sealing?.flush();
   }
 
   /** Returns true if a turn of this loop needs the earlier entries of its session. */
@@ -177,26 +192,23 @@ export class TurnRunner {
     const { store, clock, ids, maxDepth = DEFAULT_MAX_DEPTH, errorStacks } = this.options;
     const { layersFor: layers, loopServices: context } = this;
     const callbacks = { onEntry, wakeAt, admit, errorStacks };
-    return Session.open(sessionId, { store, clock, ids, layers, context, maxDepth, ...callbacks });
+    const views = this.sealing === undefined ? [] : RECEIPT_VIEWS;
+    return Session.open(sessionId, { store, clock, ids, layers, context, maxDepth, views, ...callbacks });
   }
 
   /**
    * Runs a turn until it ends or pauses. A replay mismatch is a result with the status `error`; other faults are
    * thrown.
    */
-  async run(
-    identity: TurnIdentity,
-    { pinned, request, earlierEntries, startedWith }: TurnStart,
-    options: TurnOptions,
-  ): Promise<TurnResult> {
+  async run(identity: TurnIdentity, start: TurnStart, options: TurnOptions): Promise<TurnResult> {
     const { sessionId, turnId } = identity;
-    const { store, clock } = this.options;
-    const { loop, pinText } = pinned;
+    const { earlierEntries } = start;
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw hostClosedFault();
-    const grant = options.grant ?? request.grant ?? grantOf(turnId, earlierEntries);
+    const newGrant = newGrantOf(turnId, options.grant ?? start.request.grant);
+    const grant = newGrant ?? grantOf(turnId, earlierEntries);
     const opened = grant === undefined ? undefined : await this.governance.open(turnId, grant);
-    if (opened?.refusal !== undefined) return turnResultOf(identity, opened.refusal, earlierEntries, clock.now());
+    if (opened?.refusal !== undefined) return this.refuse(identity, opened.refusal, earlierEntries);
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
     if (opened !== undefined) this.govern(turn, opened);
     const session = await this.openSession(sessionId, {
@@ -215,24 +227,7 @@ export class TurnRunner {
     this.running.set(turnId, turn);
     if (this.startListeners !== undefined) this.notifyStart(sessionId);
     try {
-      await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
-      const authority = authorityOf(request);
-      if (authority !== undefined) await session.recordFact(TURN_OPENED, turnId, authority);
-      if (options.grant !== undefined) await session.recordFact(TURN_GRANTED, turnId, options.grant as unknown as Json);
-      if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
-      const { timers = 'hold', onStarted } = options;
-      const running = session.run(turnId, loop, request.input as Json, { timers });
-      turn.governed?.startTimer();
-      if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
-      const outcome = await running;
-      const isOpen = outcome.status === 'paused' || outcome.status === 'stopped';
-      await turn.governed?.end(!isOpen);
-      if (isOpen) this.keepLoop(turnId, pinned);
-      else this.keptLoops?.delete(turnId);
-      return turnResultOf(identity, outcome, turn.entries, clock.now());
-    } catch (thrown) {
-      const outcome = mismatchOutcome(thrown, turnId, () => changesSince(startedWith, pinned));
-      return turnResultOf(identity, outcome, turn.entries, clock.now());
+      return await this.runOpened(identity, turn, session, { ...start, newGrant }, options);
     } finally {
       this.running.delete(turnId);
       await session.close();
@@ -241,6 +236,72 @@ export class TurnRunner {
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
     }
+  }
+
+  /** Runs a turn in its open session. */
+  private async runOpened(
+    identity: TurnIdentity,
+    turn: RunningTurn,
+    session: Session,
+    {
+      pinned,
+      request,
+      earlierEntries,
+      startedWith,
+      isContinued = false,
+      newGrant,
+    }: TurnStart & { readonly newGrant: Grant | undefined },
+    options: TurnOptions,
+  ): Promise<TurnResult> {
+    const { sessionId, turnId } = identity;
+    const { store, clock } = this.options;
+    const { loop, pinText } = pinned;
+    const { sealing } = this;
+    try {
+      assertSessionOpen(session, sealing !== undefined);
+      await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
+      if (!isContinued) recordOpening(session, turnId, { ...request, grant: newGrant, sealed: sealing !== undefined });
+      else if (newGrant !== undefined) session.addFact(TURN_GRANTED, turnId, newGrant as unknown as Json);
+      if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
+      const { timers = 'hold', onStarted } = options;
+      const budget = turn.governed?.ledger.budget.totals();
+      const seal = sealing && (() => sealing.sealTurn(session, turn, budget));
+      const running = session.run(turnId, loop, request.input as Json, { timers, seal });
+      turn.governed?.startTimer();
+      if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
+      const outcome = await running;
+      const isOpen = outcome.status === 'paused' || outcome.status === 'stopped';
+      await turn.governed?.end(!isOpen);
+      if (turn.receipt !== undefined) sealing?.append(sessionId, turn.receipt);
+      if (isOpen) this.keepLoop(turnId, pinned);
+      else this.keptLoops?.delete(turnId);
+      return withReceipt(turnResultOf(identity, outcome, turn.entries, clock.now()), turn);
+    } catch (thrown) {
+      const outcome = mismatchOutcome(thrown, turnId, () => changesSince(startedWith, pinned));
+      return turnResultOf(identity, outcome, turn.entries, clock.now());
+    }
+  }
+
+  /** Returns the result of a turn that may not run, and seals its refusal. A refused turn has an id of its own. */
+  private async refuse(
+    identity: TurnIdentity,
+    outcome: RunOutcome,
+    earlierEntries: readonly Entry[],
+  ): Promise<TurnResult> {
+    const { sealing } = this;
+    const { clock, ids } = this.options;
+    if (sealing === undefined || earlierEntries.some(({ key }) => key === identity.turnId))
+      return turnResultOf(identity, outcome, earlierEntries, clock.now());
+    const refused = { ...identity, turnId: `${identity.sessionId}.refused-${ids.id().slice(-12)}` };
+    const turn = this.createTurn(refused, [], NO_FEEDS);
+    const session = await this.openSession(identity.sessionId, { onEntry: (entry) => turn.applyEntry(entry) });
+    try {
+      await sealing.sealRefusal(session, turn, outcome);
+    } finally {
+      await session.close();
+    }
+    if (turn.receipt !== undefined) sealing.append(identity.sessionId, turn.receipt);
+    return withReceipt(turnResultOf(refused, outcome, [], clock.now()), turn);
   }
 
   private govern(turn: RunningTurn, opened: Pick<GovernedTurnDeps, 'grant' | 'ledger'>): void {
@@ -317,4 +378,23 @@ function notifyWhenDurable(session: Session, notify: () => void): void {
     () => ignoringErrors(notify),
     () => undefined,
   );
+}
+
+/** Returns a grant that a turn is given now, with an id; undefined if it is given none. */
+function newGrantOf(turnId: string, grant: Grant | undefined): Grant | undefined {
+  return grant === undefined ? undefined : identifiedGrant(turnId, grant);
+}
+
+/** Records the authority of a turn before its start. It becomes durable with it. */
+function recordOpening(session: Session, turnId: string, request: Parameters<typeof authorityOf>[0]): void {
+  const authority = authorityOf(request);
+  if (authority !== undefined) session.addFact(TURN_OPENED, turnId, authority);
+}
+
+/** Throws SESSION_SEALED if the session has its terminal receipt. */
+function assertSessionOpen(session: Session, hasReceipts: boolean): void {
+  // guard: closed-session-runs-nothing
+  if (!hasReceipts || !session.state(receiptHeadView).isClosed) return;
+  const message = `The session "${session.name}" was closed with its terminal receipt. Use another session.`;
+  throw new LoopError('SESSION_SEALED', message, { session: session.name });
 }

@@ -67,6 +67,8 @@ interface Backoff {
   readonly reportedCodes: readonly string[];
 }
 
+/** The errors of a turn that could not continue and is unchanged. */
+const STILL_DUE_CODES: ReadonlySet<string> = new Set(['REPLAY_MISMATCH', 'CONTEXT_CHANGED']);
 const DEFAULT_CONCURRENCY = 16;
 /** How often the index is read while nothing is known to be due, in milliseconds. Other processes may change it. */
 const POLL_MS = 500;
@@ -187,12 +189,12 @@ export class Worker {
   private async continue({ session, turn }: DueTurn): Promise<void> {
     try {
       const result = await this.deps.continueTurn(turn, session);
-      // A mismatch leaves the turn open and due.
-      const isMismatch = result?.status === 'error' && result.error.code === 'REPLAY_MISMATCH';
-      if (isMismatch) this.backOff(turn, session, result.error);
+      // These leave the turn open and due.
+      const isStillDue = result?.status === 'error' && STILL_DUE_CODES.has(result.error.code);
+      if (isStillDue) this.backOff(turn, session, result.error);
       else if (result === undefined) this.backOff(turn, session, undefined);
       else this.backoffs.delete(turn);
-      if (result === undefined || isMismatch) return;
+      if (result === undefined || isStillDue) return;
       ignoringErrors(() => this.options.onResult?.(result));
       if (result.status === 'paused') this.reportDoubts(result);
     } catch (thrown) {

@@ -102,6 +102,12 @@ export interface AgentDefinition<I extends AnySchema, O extends AnySchema> {
    * @default 600_000
    */
   readonly toolTimeoutMs?: number;
+  /**
+   * Texts that the model gets as untrusted data before the prompt, at most 12: paths below the directory that the option
+   * `context` of `createRondo` names, `skill:NAME` or `receipt:TURN`.
+   * @default []
+   */
+  readonly contextSkills?: readonly string[];
   /** The policy of the model calls: retries, fallbacks, caching, rate limits, timeouts. */
   readonly policy?: PolicyOption;
   /** Arbitrary data that is stored with the definition. */
@@ -124,6 +130,7 @@ const AGENT_SPEC_KEYS = optionKeys<SpecOptions>({
   maxTokens: true,
   temperature: true,
   toolTimeoutMs: true,
+  contextSkills: true,
 });
 /** All other options. */
 const LOOP_KEYS = optionKeys<Omit<AgentDefinition<AnySchema, AnySchema>, keyof SpecOptions>>({

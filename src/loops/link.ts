@@ -17,6 +17,7 @@ import { withCallTimeout } from './call-timeout.js';
 import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import type { FailedDefinition } from './failed-definition.js';
 import { leafMembers } from './leaf-loop.js';
+import { CODE_ORIGIN, type DefinitionOrigin } from './origin.js';
 import type { PlanPrompt } from './plan/compiler.js';
 import { compileSteps, compositeBody } from './plan/composite-steps.js';
 import { compilePlan, planBody } from './plan/plan.js';
@@ -151,11 +152,17 @@ function createBody(
     output,
     policy,
     origin,
+    contextOrigin: contextOriginOf(registered),
     definitionFingerprint: digest,
     modelObjects: definedLoop?.modelObjects,
     includesLoop,
   };
   return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: true }, agentBody(options, tools));
+}
+
+/** Returns the origin that paths of context are relative to. A loop in code has no directory of its own. */
+export function contextOriginOf({ origin, definedLoop }: RegisteredLoop): DefinitionOrigin {
+  return definedLoop === undefined ? origin : CODE_ORIGIN;
 }
 
 function createStepsBody(id: string, spec: StepsSpec, unresolved: UnresolvedReference[]): Loop<Json, Json>['body'] {

@@ -9,7 +9,7 @@ import { abortListenersOf } from '../base/abort-listeners.js';
 import { withLazyProperty } from '../base/lazy-property.js';
 import { asNonNegativeInteger, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
-import type { Model, ModelCallOptions } from '../protocol/model.js';
+import type { Model, ModelCallOptions, ModelMessage } from '../protocol/model.js';
 import { userMessage } from '../views/messages.js';
 import type { ModelConversation, ModelReply, ModelRequest } from './model.js';
 import { backendError, type SentRequest, toBackendError } from './model-call/backend-error.js';
@@ -40,6 +40,8 @@ export interface CallModelOptions {
   readonly alwaysStreams?: boolean;
   /** The rest of the conversation that the request belongs to. */
   readonly conversation?: ModelConversation | undefined;
+  /** The user message that is sent before the prompt of a request without a conversation. */
+  readonly contextMessage?: ModelMessage | undefined;
   /** The monotonic clock that measures the reasoning time. */
   readonly clock?: Pick<Clock, 'elapsed'> | undefined;
   /** Adds information about the called tools to the reply. */
@@ -63,10 +65,10 @@ interface OpenStream {
  * provider threw, or with the reason of an abort.
  */
 export function callModel(model: Model, request: ModelRequest, options: CallModelOptions): Promise<ModelReply> {
-  const { signal, conversation, onDelta, alwaysStreams, annotateReply = unannotated } = options;
+  const { signal, conversation, contextMessage, onDelta, alwaysStreams, annotateReply = unannotated } = options;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const sent: SentRequest = { request, conversation };
+    const sent: SentRequest = { request, conversation, contextMessage };
     assertV3(model, sent);
     const open: OpenStream = {};
     // The model may ignore the signal, so an abort rejects at once.
@@ -214,11 +216,12 @@ function yieldToEventLoop(): Promise<void> {
 }
 
 function modelCallOptionsOf(
-  { request, conversation }: SentRequest,
+  { request, conversation, contextMessage }: SentRequest,
   { signal, signalForModel }: CallModelOptions,
 ): ModelCallOptions {
   const { system = conversation?.system, prompt = '', maxTokens, temperature } = request;
   const messages = conversation?.messages.slice() ?? [userMessage(prompt)];
+  if (conversation === undefined && contextMessage !== undefined) messages.unshift(contextMessage);
   // Some providers refuse an empty system prompt.
   if (system) messages.unshift({ role: 'system', content: system });
   const call: ModelCallOptions = { prompt: messages, abortSignal: signal };

@@ -48,6 +48,8 @@ export interface ModelRequest {
   readonly systemDigest?: string;
   /** The rendered prompt; absent for a conversation. */
   readonly prompt?: string;
+  /** A digest of the context that is sent before the prompt; absent without one, and for a conversation. */
+  readonly contextDigest?: string;
   /** The number of messages of a conversation. The messages themselves are journaled where they originate. */
   readonly messages?: number;
   /** A digest of the messages, present if replies are cached: it makes conversations with equal counts distinct. */

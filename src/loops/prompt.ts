@@ -10,6 +10,7 @@ import { compileTemplate } from '../json/template.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
+import { type LoadedContext, loadContext } from './context/load-context.js';
 import type { ModelReply, ModelRequest } from './model.js';
 import { modelEffect, withNamedFallbacks } from './model-call/model-effect.js';
 import type { ModelObject } from './model-ref.js';
@@ -38,7 +39,8 @@ export function promptBody(options: PromptBodyOptions): (input: Json, scope: Sco
   return async (input, scope) => {
     const services = servicesOf(scope);
     const prompt = render(input);
-    const request = buildRequest(options, services.toModelRef(selectBackend(input, prompt)), prompt);
+    const context = spec.contextSkills && (await loadContext(scope, spec.contextSkills, origin));
+    const request = buildRequest(options, services.toModelRef(selectBackend(input, prompt)), prompt, context);
     const policy = withNamedFallbacks(options.policy, services);
     const effect = modelEffect(request, {
       services,
@@ -48,6 +50,7 @@ export function promptBody(options: PromptBodyOptions): (input: Json, scope: Sco
       definitionFingerprint,
       replyCountScope: 'turn',
       modelObjects,
+      contextMessage: context?.message,
     });
     const reply = (await scope.effect(effect)) as ModelReply;
     const first = parseReply(reply.text, output);
@@ -57,7 +60,12 @@ export function promptBody(options: PromptBodyOptions): (input: Json, scope: Sco
   };
 }
 
-function buildRequest({ spec, output }: PromptBodyOptions, ref: ModelRef, prompt: string): ModelRequest {
+function buildRequest(
+  { spec, output }: PromptBodyOptions,
+  ref: ModelRef,
+  prompt: string,
+  context: LoadedContext | undefined,
+): ModelRequest {
   const { systemPrompt, maxTokens, temperature } = spec;
   const { schema } = output;
   const isStructured = typeof schema === 'object' && schema.type !== 'string' && Object.keys(schema).length > 0;
@@ -65,9 +73,10 @@ function buildRequest({ spec, output }: PromptBodyOptions, ref: ModelRef, prompt
     backendId: ref.id,
     model: ref.model,
     ...(ref.options !== undefined && { options: ref.options }),
-    promptLength: prompt.length + (systemPrompt?.length ?? 0),
+    promptLength: prompt.length + (systemPrompt?.length ?? 0) + (context?.chars ?? 0),
     ...(systemPrompt !== undefined && { system: systemPrompt }),
     prompt,
+    ...(context !== undefined && { contextDigest: context.digest }),
     ...(maxTokens !== undefined && { maxTokens }),
     ...(temperature !== undefined && { temperature }),
     ...(isStructured && { schema }),

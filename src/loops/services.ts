@@ -13,6 +13,7 @@ import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';
 import type { CallTimes } from '../views/call-results.js';
 import type { Watchdog } from './agent/watchdog.js';
+import type { ContextSources } from './context/context-source.js';
 import type { DefinedLoop } from './defined-loop.js';
 import type { ModelProvider } from './model.js';
 import type { ToolImplementation } from './tool-implementation.js';
@@ -65,6 +66,8 @@ interface LoopServicesDeps {
   readonly link: (loop: DefinedLoop) => Loop<Json, Json>;
   /** Returns true if a file exists, for the condition `file_exists`; undefined if the host has no access to files. */
   readonly fileExists: ((path: string) => Promise<boolean>) | undefined;
+  /** Where the context of prompts and agents is read. */
+  readonly contextSources: ContextSources;
 }
 
 /** The services of one host. Bodies obtain them with `servicesOf`. */
@@ -72,6 +75,7 @@ export class LoopServices {
   readonly implementations: ReadonlyMap<string, ToolImplementation>;
   readonly clock: Clock;
   readonly restrictionFlag: RestrictionFlag;
+  readonly contextSources: ContextSources;
   private readonly deps: LoopServicesDeps;
 
   constructor(deps: LoopServicesDeps) {
@@ -79,6 +83,7 @@ export class LoopServices {
     this.implementations = deps.implementations;
     this.clock = deps.clock;
     this.restrictionFlag = deps.restrictionFlag;
+    this.contextSources = deps.contextSources;
   }
 
   /** Returns the same services with a fixed turn context, for a turn that is only replayed. */

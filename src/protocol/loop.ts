@@ -38,6 +38,12 @@ export interface PromptSpec {
   /** The maximum number of tokens of the reply. */
   readonly maxTokens?: number;
   readonly temperature?: number;
+  /**
+   * Texts that the model gets as untrusted data before the prompt, at most 12: paths below the directory of the
+   * definition, `skill:NAME` or `receipt:TURN`.
+   * @default []
+   */
+  readonly contextSkills?: readonly string[];
 }
 
 /** The body of a tool loop. */
@@ -134,6 +140,12 @@ export interface AgentSpec {
    * @default 600_000
    */
   readonly toolTimeoutMs?: number;
+  /**
+   * Texts that the model gets as untrusted data before the prompt, at most 12: paths below the directory of the
+   * definition, `skill:NAME` or `receipt:TURN`.
+   * @default []
+   */
+  readonly contextSkills?: readonly string[];
 }
 
 /** A composite that is an agent. */

@@ -123,6 +123,8 @@ export interface PendingItem {
 interface TurnResultBase extends Omit<LoopResult, 'status' | 'output' | 'error'> {
   readonly sessionId: string;
   readonly turnId: string;
+  /** The id of its last receipt: the hash of the signed envelope. Absent if the store makes no receipts. */
+  readonly receipt?: string;
 }
 
 /** The result of a turn that completed. */

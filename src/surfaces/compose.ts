@@ -13,6 +13,7 @@ import {
   openStore,
   type StoreOptions,
 } from './compose/adapters.js';
+import { createContextFiles } from './compose/context-files.js';
 import { type Definitions, loadLoops } from './compose/project-loops.js';
 import type { ProjectSettings } from './compose/project-settings.js';
 import { markDataDirectory, protectDataDirectory } from './data-directory.js';
@@ -80,7 +81,8 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const named = build === undefined ? {} : { build };
     const fileExists = async (path: string): Promise<boolean> =>
       (await import('../adapters/files/file-exists.js')).fileExistsIn(settings.cwd)(path);
-    const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, trusts };
+    const contextFiles = createContextFiles(settings.loopsDirectory, registry);
+    const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, contextFiles, trusts };
     const host = new Host({ ...deps, ...named });
     return {
       host,

@@ -1,5 +1,5 @@
 /** The view of a session's turns: the start of each, and its end or its pending steps. */
-import { ownProperty } from '../base/own-property.js';
+import { ownProperty, ownText } from '../base/own-property.js';
 import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Grant } from '../protocol/grant.js';
@@ -16,6 +16,8 @@ export interface TurnSummary {
   readonly endedEntry: Entry | undefined;
   /** The entry that stopped the turn, if nothing followed it: the turn is open and waits for authority. */
   readonly stoppedEntry: Entry | undefined;
+  /** True if the turn has receipts: it counts as ended only once its last one is final. */
+  readonly isSealed: boolean;
   /** The principal of the turn; undefined if it has none, or if the entry was read without its value. */
   readonly principal: string | undefined;
   /** The open waits and timers of the turn, and its `once` effects without a result, in the order of its steps. */
@@ -26,6 +28,9 @@ interface TurnState {
   startedEntry: Entry;
   endedEntry: Entry | undefined;
   stoppedEntry: Entry | undefined;
+  /** The recorded end of a turn with receipts whose final receipt is not recorded. */
+  unsealedEnd: Entry | undefined;
+  readonly isSealed: boolean;
   readonly principal: string | undefined;
   readonly pending: Map<string, PendingItem>;
 }
@@ -41,6 +46,9 @@ export const TURN_GRANTED = 'rondo.turn.granted';
 
 /** The type of the entry that records why a turn was not opened. The key of the entry is `#` and the turn id. */
 export const TURN_REFUSED = 'rondo.turn.refused';
+
+/** The entry type of the origin of a fork, the second entry of its session. */
+export const SESSION_FORKED = 'rondo.session.forked';
 
 /** The type of the entry that holds a receipt. Its key is `#receipt` and the number of the receipt in its session. */
 export const RECEIPT_SEALED = 'rondo.receipt.sealed';
@@ -71,6 +79,8 @@ export const APPROVAL_SIGNAL_PREFIX = 'approval ';
 export class Turns {
   private readonly turns = new Map<string, TurnState>();
   private readonly principals = new Map<string, string>();
+  /** The turns that are opened with receipts. */
+  private readonly sealed = new Set<string>();
 
   /** Applies the next entry of the session. */
   apply(entry: Entry): void {
@@ -88,15 +98,28 @@ export class Turns {
       this.applySignal(entry);
       return;
     }
+    if (type === RECEIPT_SEALED) {
+      this.applyReceipt(entry);
+      return;
+    }
     if (turn === undefined) {
-      if (type === 'call.started' && slash === -1) this.turns.set(root, newTurnState(entry, this.principals.get(root)));
+      if (type === 'call.started' && slash === -1)
+        this.turns.set(root, newTurnState(entry, this.principals.get(root), this.sealed.has(root)));
       else if (type === TURN_OPENED && key.startsWith('#')) this.recordPrincipal(entry);
       return;
     }
     turn.stoppedEntry = type === 'call.stopped' ? entry : undefined;
     if (slash !== -1) updatePending(turn.pending, entry);
-    else if (type === 'call.completed' || type === 'call.errored') turn.endedEntry = entry;
+    else if (type === 'call.completed' || type === 'call.errored') endTurn(turn, entry);
     else if (type === 'call.reopened') turn.endedEntry = undefined;
+  }
+
+  /** Ends the turn of a final receipt. */
+  private applyReceipt({ value }: Entry): void {
+    const turn = this.turns.get(ownText(value, 'turn'));
+    if (turn === undefined || ownProperty(value, 'final') !== true) return;
+    turn.endedEntry = turn.unsealedEnd ?? turn.endedEntry;
+    turn.unsealedEnd = undefined;
   }
 
   /** Removes an answered approval from the pending items, even if its turn has not continued yet. */
@@ -109,14 +132,17 @@ export class Turns {
 
   /** Records the principal of a turn. This entry precedes the start of the turn. */
   private recordPrincipal({ key, value }: Entry): void {
-    const { principal } = (value ?? {}) as { readonly principal?: unknown };
+    const { principal, sealed } = (value ?? {}) as { readonly principal?: unknown; readonly sealed?: unknown };
     if (typeof principal === 'string') this.principals.set(key.slice(1), principal);
+    if (sealed === true) this.sealed.add(key.slice(1));
   }
 
   /** Returns the turn with this id; undefined if it has not started. */
   get(root: string): TurnSummary | undefined {
     const turn = this.turns.get(root);
-    return turn && { ...turn, pending: [...turn.pending.values()].sort((a, b) => compareByStep(a.key, b.key)) };
+    if (turn === undefined) return undefined;
+    const { unsealedEnd: _, ...summary } = turn;
+    return { ...summary, pending: [...turn.pending.values()].sort((a, b) => compareByStep(a.key, b.key)) };
   }
 
   /** Returns the ids of all turns, oldest first. */
@@ -125,8 +151,23 @@ export class Turns {
   }
 }
 
-function newTurnState(startedEntry: Entry, principal: string | undefined): TurnState {
-  return { startedEntry, endedEntry: undefined, stoppedEntry: undefined, principal, pending: new Map() };
+function newTurnState(startedEntry: Entry, principal: string | undefined, isSealed: boolean): TurnState {
+  return {
+    startedEntry,
+    endedEntry: undefined,
+    stoppedEntry: undefined,
+    unsealedEnd: undefined,
+    isSealed,
+    principal,
+    pending: new Map(),
+  };
+}
+
+/** Records the end of a turn. One with receipts has not ended for anyone before its final receipt is recorded. */
+function endTurn(turn: TurnState, ended: Entry): void {
+  // guard: unsealed-turn-has-not-ended
+  if (turn.isSealed) turn.unsealedEnd = ended;
+  else turn.endedEntry = ended;
 }
 
 /** Adds the item that an entry makes pending, or removes the one that it settles. */

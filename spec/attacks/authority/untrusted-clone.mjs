@@ -211,6 +211,7 @@ const VERBS = {
   chat: ['chat', 'code'],
   resume: ['resume', 'T'],
   'resume-all': ['resume', '--all'],
+  fork: ['fork', 'T', '--at', '1'],
   replay: ['replay', 'T'],
   'replay-now': ['replay', 'T', '--now'],
   approve: ['approve', 'T'],

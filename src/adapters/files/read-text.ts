@@ -1,6 +1,9 @@
 /** Reads regular UTF-8 files of bounded size, and describes system errors in plain English. */
-import { constants, type FileHandle, open } from 'node:fs/promises';
+import { constants, type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { isStoreFile } from '../../journal/store-files.js';
 import { DocumentReadError, describeError } from './document-read-error.js';
+import { isInside } from './inside.js';
 
 /** O_NONBLOCK keeps `open` from blocking on a named pipe. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
@@ -50,6 +53,61 @@ export async function readText(file: string, maxBytes: number): Promise<string> 
   } finally {
     await handle?.close();
   }
+}
+
+/** A text that was read from inside a directory. */
+export interface ConfinedText {
+  /** The text, with its byte order mark if it has one: its UTF-8 form is exactly what was read. */
+  readonly text: string;
+  /** The device and the inode of the file. */
+  readonly identity: string;
+}
+
+/**
+ * Reads a regular UTF-8 file inside a directory. Links are followed, but the file that was opened must be inside: its
+ * location is checked, not its name, so a link that is replaced in between is noticed. Files of stores are never opened.
+ * Throws DocumentReadError like `readText`. `openFile` opens a file; tests replace it.
+ */
+export async function readTextWithin(
+  directory: string,
+  path: string,
+  maxBytes: number,
+  openFile: typeof open = open,
+): Promise<ConfinedText> {
+  let handle: FileHandle | undefined;
+  try {
+    const root = await realpath(directory);
+    const real = await realpath(resolve(root, path));
+    assertReadable(root, real);
+    handle = await openFile(real, OPEN_FLAGS);
+    // guard: opened-context-file-located
+    assertReadable(root, await locate(handle, real));
+    const { dev, ino } = await handle.stat({ bigint: true });
+    const bytes = await readBytes(handle, maxBytes);
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return { text, identity: `${dev}:${ino}` };
+  } catch (thrown) {
+    if (thrown instanceof DocumentReadError) throw thrown;
+    throw new DocumentReadError(describeSystemError(thrown), undefined, errorCodeOf(thrown) === 'ENOENT');
+  } finally {
+    await handle?.close();
+  }
+}
+
+/** Throws DocumentReadError if a real path is outside of the directory, or belongs to a store. */
+function assertReadable(root: string, real: string): void {
+  // guard: context-file-inside-directory
+  if (!isInside(root, real)) throw new DocumentReadError('it is a link that leaves its directory');
+  if (isStoreFile(real)) throw new DocumentReadError('it belongs to a store');
+}
+
+/** Returns the real path of an open file. Without /proc, the file at the path is compared with the open one. */
+async function locate(handle: FileHandle, path: string): Promise<string> {
+  if (process.platform === 'linux') return readlink(`/proc/self/fd/${handle.fd}`);
+  const real = await realpath(path);
+  const [current, opened] = await Promise.all([stat(real, { bigint: true }), handle.stat({ bigint: true })]);
+  if (current.dev === opened.dev && current.ino === opened.ino) return real;
+  throw new DocumentReadError('it was replaced while it was opened; try again');
 }
 
 /** Returns a plain-English description of a system error, or the message of an error with an unknown code. */

@@ -5,6 +5,7 @@
 
 import { LoopError } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
+import { digestOfText } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
 import { type EnforcedGrant, grantDigest, parseGrant } from '../../policy/grant.js';
 import type { PriceOf } from '../../policy/prices.js';
@@ -56,7 +57,7 @@ export class Governance {
     // guard: expired-grant-opens-no-turn
     if (expiresAt !== undefined && this.deps.clock.now() >= expiresAt)
       throw new LoopError('GRANT_EXPIRED', `The grant expired at ${new Date(expiresAt).toISOString()}.`);
-    const ledger = await this.ledger(grant.id ?? idOfTurnGrant(turnId, document), document);
+    const ledger = await this.ledger(grant.id ?? '', document);
     const accounts = [{ id: GRANT_ACCOUNT, limits: grant.limits }];
     const charge = { perEffect: { turns: 1 }, perAttempt: {} };
     const reserved = ledger.reserve({ turn: turnId, effect: turnId, accounts, isOpen: false }, charge);
@@ -101,7 +102,8 @@ export class Governance {
   }
 }
 
-/** Returns the id of a grant without an id, which belongs to one turn. */
-function idOfTurnGrant(turnId: string, document: Grant): string {
-  return `turn:${turnId}:${grantDigest(document).slice(0, 16)}`;
+/** Returns a grant with an id. One without an id gets one for its turn, which forks of the turn share. */
+export function identifiedGrant(turnId: string, grant: Grant): Grant {
+  if (grant.id !== undefined) return grant;
+  return { ...grant, id: `turn@${digestOfText(turnId).slice(0, 22)}@${grantDigest(grant).slice(0, 16)}` };
 }

@@ -68,12 +68,12 @@ export class GovernedTurn {
 
   /** Throws TOOL_NOT_ADMITTED if the grant does not permit an effect. */
   assertAdmitted(effect: Effect): void {
-    if (!isAskingOnly(effect)) assertAdmitted(this.grant, effect);
+    if (!isInternal(effect)) assertAdmitted(this.grant, effect);
   }
 
   /** Decides on an attempt at an effect; see `Admit`. */
   admit(effect: Effect, key: string): Effect {
-    if (isAskingOnly(effect)) return effect;
+    if (isInternal(effect)) return effect;
     assertAdmitted(this.grant, effect);
     const stop = this.expiry() ?? this.exceededNesting(key) ?? this.reserveRound(key);
     if (stop !== undefined) {
@@ -201,9 +201,9 @@ export class GovernedTurn {
   }
 }
 
-/** True if an effect does nothing but ask a person. */
-function isAskingOnly({ kind, boundary }: Effect): boolean {
-  return kind === 'gate' || boundary === 'gate';
+/** True if an effect does nothing outside of the runtime: it asks a person, or reads the context of a call. */
+function isInternal({ kind, boundary }: Effect): boolean {
+  return kind === 'gate' || kind === 'context' || boundary === 'gate';
 }
 
 /** Returns the stop of a turn that reached a limit. */

@@ -3,7 +3,7 @@
  * to which every process appends. A receipt is appended after it is durable; what a crash left out is added later, when
  * the log is read as a whole.
  */
-import { MerkleFrontier } from '../../base/merkle.js';
+import { ownText } from '../../base/own-property.js';
 import type { Clock, Ids } from '../../journal/clock.js';
 import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
 import { SharedStream, type StreamEntry } from '../../journal/shared-stream.js';
@@ -51,24 +51,20 @@ interface LogDeps {
   readonly ids: Ids;
 }
 
-/** The state of the log that appending needs: its size. */
+/** The state of the log that appending needs: whether it was opened. */
 class LogState {
-  storeId = '';
-  readonly tree: MerkleFrontier;
+  storeId: string;
 
   constructor(saved?: Json) {
-    const { storeId = '', tree } = (saved ?? {}) as { readonly storeId?: string; readonly tree?: Json };
-    this.storeId = storeId;
-    this.tree = tree === undefined ? new MerkleFrontier() : MerkleFrontier.parse(tree);
+    this.storeId = ownText(saved, 'storeId');
   }
 
   apply({ type, value }: StreamEntry): void {
-    if (type === LOG_OPENED) this.storeId = String((value as { readonly storeId?: Json }).storeId);
-    else if (type === LOG_APPENDED) this.tree.append(Buffer.from((value as unknown as LogLeaf).leaf, 'hex'));
+    if (type === LOG_OPENED) this.storeId = ownText(value, 'storeId');
   }
 
   save(): Json {
-    return { storeId: this.storeId, tree: this.tree.save() };
+    return { storeId: this.storeId };
   }
 }
 
@@ -115,7 +111,7 @@ export class ReceiptLog {
         if (type === LOG_APPENDED) leaves.push(value as unknown as LogLeaf);
         else if (type === LOG_REMOVED) removed.push(value as unknown as RemovedSession);
         else if (type === LOG_CHECKPOINT) checkpoints.push((value as { readonly note: string }).note);
-        else if (type === LOG_OPENED) storeId = String((value as { readonly storeId?: Json }).storeId);
+        else if (type === LOG_OPENED) storeId = ownText(value, 'storeId');
       }
     return { storeId, leaves, removed, checkpoints };
   }

@@ -21,6 +21,7 @@ import {
   toolResult,
   userMessage,
 } from '../../views/messages.js';
+import type { LoadedContext } from '../context/load-context.js';
 import { leafMembers } from '../leaf-loop.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { modelEffect, withNamedFallbacks } from '../model-call/model-effect.js';
@@ -43,6 +44,8 @@ export interface AgentOptions {
   readonly output: Validator;
   readonly policy: PolicySpec | undefined;
   readonly origin: DefinitionOrigin;
+  /** The origin that paths of `contextSkills` are relative to. */
+  readonly contextOrigin: DefinitionOrigin;
   /** Distinguishes definitions with the same id. */
   readonly definitionFingerprint: string;
   /** The model objects of an agent in code. */
@@ -94,7 +97,7 @@ export class AgentRun {
   /** The loop that calls the model. */
   readonly modelLoop: Loop<Json, Json>;
 
-  constructor(options: AgentOptions, table: ToolTable, input: Json, scope: Scope) {
+  constructor(options: AgentOptions, table: ToolTable, input: Json, scope: Scope, context?: LoadedContext) {
     this.options = options;
     this.toolTable = table;
     this.services = servicesOf(scope);
@@ -110,6 +113,7 @@ export class AgentRun {
       schema: expectsJson(output) ? output.schema : undefined,
     };
     this.modelLoop = this.createModelLoop();
+    if (context !== undefined) this.messageLog.add(context.message);
     this.messageLog.add(userMessage(promptOf(input)));
   }
 

@@ -2,6 +2,7 @@
 import { isObject } from '../../base/own-property.js';
 import { toolNameOf } from '../../views/tool-name.js';
 import { checkBackendRef } from './bodies.js';
+import { checkContextSkills } from './context-skills.js';
 import { checkLoopId } from './loop-identity.js';
 import {
   anyText,
@@ -56,6 +57,7 @@ const checkAgentShape = objectOf({
     maxTokens: integerBetween(1, NO_UPPER_BOUND),
     temperature: numberBetween(0, 2),
     toolTimeoutMs: integerBetween(1, DAY_MS),
+    contextSkills: checkContextSkills,
   },
 });
 

@@ -1,6 +1,7 @@
 /** Checks the bodies of prompts and tools, and references to backends. */
 import { isObject } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
+import { checkContextSkills } from './context-skills.js';
 import {
   anyObject,
   anyText,
@@ -71,6 +72,7 @@ const checkPromptShape = objectOf({
     systemPrompt: anyText,
     maxTokens: integerBetween(1, Number.MAX_SAFE_INTEGER),
     temperature: numberBetween(0, 2),
+    contextSkills: checkContextSkills,
   },
 });
 

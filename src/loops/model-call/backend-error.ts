@@ -7,6 +7,7 @@ import { LoopError, withStackOf } from '../../base/errors.js';
 import { singleLine, truncate } from '../../base/hidden-characters.js';
 import { asNonEmptyText, ownProperty } from '../../base/own-property.js';
 import type { Json } from '../../protocol/json.js';
+import type { ModelMessage } from '../../protocol/model.js';
 import type { ModelConversation, ModelRequest } from '../model.js';
 
 /** Upper bound on error messages and streamed tool names. */
@@ -18,6 +19,8 @@ const MIN_ECHO_CHARS = 20;
 export interface SentRequest {
   readonly request: ModelRequest;
   readonly conversation?: ModelConversation | undefined;
+  /** The user message that was sent before the prompt of a request without a conversation. */
+  readonly contextMessage?: ModelMessage | undefined;
 }
 
 /** The reason of an error without a message. */
@@ -131,13 +134,14 @@ function toShortLine(message: string): string {
  * Replaces echoes of the request with `[…]`. Servers often repeat a request that they refuse, and messages must not
  * contain it.
  */
-function removeEcho(message: string, { request, conversation }: SentRequest): string {
-  const { system = '', prompt = lastMessageText(conversation), schema } = request;
+function removeEcho(message: string, { request, conversation, contextMessage }: SentRequest): string {
+  const { system = '', prompt = messageText(conversation?.messages.at(-1)), schema } = request;
+  const context = messageText(contextMessage);
   const shortTexts = [system, prompt]
     .map((part) => singleLine(part).trim())
     .filter(({ length }) => length > 3 && length < MIN_ECHO_CHARS);
   const text = shortTexts.reduce((rest, part) => rest.replaceAll(part, '[…]'), message);
-  const sent = singleLine(`${system}\n${prompt}\n${JSON.stringify([system, prompt, schema ?? null])}`);
+  const sent = singleLine(`${system}\n${prompt}\n${context}\n${JSON.stringify([system, prompt, schema ?? null])}`);
   // Every run contains one aligned half completely: if that half does not occur, the run need not be searched for.
   const half = MIN_ECHO_CHARS / 2;
   const isHalfSent = Array.from({ length: Math.ceil(text.length / half) + 1 }, (_, index) =>
@@ -156,12 +160,11 @@ function removeEcho(message: string, { request, conversation }: SentRequest): st
   return clean;
 }
 
-/** Returns the text of the last message of a conversation, the one that servers echo. */
-function lastMessageText(conversation: ModelConversation | undefined): string {
-  const last = conversation?.messages.at(-1);
-  if (last === undefined) return '';
-  if (typeof last.content === 'string') return last.content;
-  const texts = last.content.map((part) =>
+/** Returns the text of a message that servers may echo: of a conversation, the last one. */
+function messageText(message: ModelMessage | undefined): string {
+  if (message === undefined) return '';
+  if (typeof message.content === 'string') return message.content;
+  const texts = message.content.map((part) =>
     part.type === 'text' ? part.text : JSON.stringify(part as unknown as Json),
   );
   return texts.join('\n').slice(0, 100_000);

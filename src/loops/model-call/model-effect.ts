@@ -1,7 +1,7 @@
 /** The effect that calls a model, for prompts and agents. The journal contains the request and the reply. */
 import type { Effect, OutputMeter, Scope } from '../../protocol/body.js';
 import type { PolicySpec } from '../../protocol/loop.js';
-import type { Model } from '../../protocol/model.js';
+import type { Model, ModelMessage } from '../../protocol/model.js';
 import { isThenable } from '../../protocol/thenable.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
 import { callModel, type ModelDelta } from '../model-call.js';
@@ -26,6 +26,8 @@ interface ModelEffectOptions {
   /** The model objects of a loop in code. Other models are opened by their providers. */
   readonly modelObjects: readonly ModelObject[] | undefined;
   readonly conversation?: ModelConversation;
+  /** The user message that is sent before the prompt of a request without a conversation. */
+  readonly contextMessage?: ModelMessage | undefined;
   /**
    * True if a limit depends on the reported tokens, which some models report only in one of the two kinds of calls.
    * The reply is then streamed whether or not it is watched.
@@ -44,7 +46,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   const perform: Effect['perform'] = (input, context) => {
     const { outputMeter } = context;
     const current = withOutputLimit(input as unknown as ModelRequest, outputMeter);
-    const { conversation, services, annotateReply } = options;
+    const { conversation, contextMessage, services, annotateReply } = options;
     const onDelta = withMeter(options.onDelta, outputMeter);
     attempts += 1;
     if (attempts > 1) options.onDelta?.({ kind: 'text', text: '', isRestart: true });
@@ -57,6 +59,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
         signal,
         signalForModel,
         conversation,
+        contextMessage,
         onDelta,
         alwaysStreams:
           options.hasTokenLimit === true || outputMeter !== undefined || !canSkipStreaming(current, options),
@@ -65,7 +68,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
       });
     // A backend that cannot be opened counts as failed, so that a fallback can answer.
     const fail = (thrown: unknown): never => {
-      throw toOpenError({ request: current, conversation }, thrown);
+      throw toOpenError({ request: current, conversation, contextMessage }, thrown);
     };
     let model: Model | PromiseLike<Model>;
     // guard: backend-open-error-caught
@@ -81,7 +84,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   // Layers read the definition only if there is a policy.
   const rules = policy === undefined ? undefined : { policy, definition: definitionFingerprint };
   const tokenBound: Effect['tokenBound'] = (input) =>
-    requestBound(input as unknown as ModelRequest, options.conversation);
+    requestBound(input as unknown as ModelRequest, options.conversation, options.contextMessage);
   return {
     kind: 'model',
     name: request.backendId,

@@ -92,6 +92,15 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import('./verbs/retry.js')).retry,
   },
   {
+    name: 'fork',
+    group: RUN_GROUP,
+    arguments: '<turn>',
+    description: 'Fork a turn: copy it up to an entry into a new session, which continues from there.',
+    options: [['--at <seq>', 'the number of the last entry that the fork has in common with the turn'], JSON_FLAG],
+    examples: ['rondo fork s-1f0c --at 12', 'rondo fork last --at 12 --json'],
+    load: async () => (await import('./verbs/fork.js')).fork,
+  },
+  {
     name: 'worker',
     group: RUN_GROUP,
     arguments: '',

@@ -1,10 +1,12 @@
 /** Composes the host of `createRondo` from its options and the environment. */
+import { resolve } from 'node:path';
 import type { Host } from '../../host/host.js';
 import type { Store } from '../../journal/store.js';
 import { markDataDirectory, protectDataDirectory } from '../data-directory.js';
 import type { RondoOptions } from '../rondo/create-rondo.js';
 import { resolveSettings, type Settings, UsageError } from '../settings.js';
 import { createClock, createIds, loadProviders, openStore } from './adapters.js';
+import { createContextFiles } from './context-files.js';
 import { EMPTY_CONFIG } from './project-settings.js';
 
 /** A host and the function that closes its store. */
@@ -26,16 +28,18 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   ]);
   const providers = createProviders(options.models ?? {}, builtIn);
   const store = await openStoreOf(options.store, settings, clock.now);
-  const { build = settings.build, approvalMs, errorStacks } = options;
+  const { build = settings.build, approvalMs, errorStacks, context } = options;
+  const registry = new Registry(new Map(), { providerIds: [...providers.keys()] });
   const host = new Host({
     store: store.store,
     clock,
     ids: options.ids ?? (await createIds(settings, store.store)),
-    registry: new Registry(new Map(), { providerIds: [...providers.keys()] }),
+    registry,
     providers,
     ...(build !== undefined && { build }),
     ...(approvalMs !== undefined && { approvalMs }),
     ...(errorStacks !== undefined && { errorStacks }),
+    ...(context !== undefined && { contextFiles: createContextFiles(resolve(settings.cwd, context), registry) }),
   });
   return { host, close: store.close };
 }

@@ -59,6 +59,12 @@ export interface RondoOptions {
    * @default records stacks unchanged
    */
   readonly errorStacks?: HostOptions['errorStacks'];
+  /**
+   * The directory of the files that `contextSkills` names: paths are relative to it, and `skill:NAME` is a file of its
+   * folder `skills`.
+   * @default none; loops that name such files fail with CONTEXT_REFUSED
+   */
+  readonly context?: string;
 }
 
 const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
@@ -71,6 +77,7 @@ const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
   build: true,
   approvalMs: true,
   errorStacks: true,
+  context: true,
 });
 
 /**

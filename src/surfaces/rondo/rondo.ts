@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LoopError } from '../../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
+import type { ForkedTurn, ForkOptions } from '../../host/fork-turn.js';
 import type { Host, TurnOptions } from '../../host/host.js';
 import type { TurnRequest } from '../../host/turn-request.js';
 import { turnResultOf } from '../../host/turn-result.js';
@@ -169,6 +170,15 @@ export class Rondo implements AsyncDisposable {
   ): Promise<TurnResult<O>> {
     this.registerIfGiven(loop);
     return (await this.runs.track(turnId, this.host.resume(turnId, options))) as TurnResult<O>;
+  }
+
+  /**
+   * Forks a turn: copies its session up to the entry `at` into a new one, whose turn continues from there when it is
+   * resumed, or when a worker finds it. Nothing is performed. Throws FORK_REFUSED, which names the nearest entry that can
+   * be used, if the turn is not open at the entry or an effect has not ended there, and TURN_NOT_FOUND.
+   */
+  fork(turnId: string, options: ForkOptions): Promise<ForkedTurn> {
+    return this.host.fork(turnId, options);
   }
 
   /**

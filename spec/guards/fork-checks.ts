@@ -1,0 +1,86 @@
+// Checks of forks: each holds on the intact library and fails when its guard is broken.
+
+import { notStrictEqual, rejects, strictEqual } from 'node:assert';
+import type { ForkedTurn } from '../../src/host/fork-turn.js';
+import type { Entry } from '../../src/protocol/entry.js';
+import { type HostLibrary, hostParts, type LibraryParts } from './library.js';
+
+export const forkParts: LibraryParts = hostParts;
+
+type ForkCheck = (library: HostLibrary) => Promise<void>;
+type TestHost = InstanceType<HostLibrary['Host']>;
+
+/** A host with a loop that performs an effect and waits, and a record of the idempotency keys of its effects. */
+function forkHost({ Host, Registry, memoryStore, ManualClock, seededIds, defineLoop }: HostLibrary) {
+  const keys: string[] = [];
+  const registry = new Registry();
+  registry.add(
+    defineLoop({
+      id: 'work',
+      input: true,
+      output: true,
+      run: async (_, scope) => {
+        await scope.wait('go');
+        return scope.effect('act', ({ idempotencyKey }) => keys.push(idempotencyKey), { safety: 'keyed' });
+      },
+    }),
+  );
+  const clock = new ManualClock(1_000_000);
+  const host = new Host({ store: memoryStore(), clock, ids: seededIds(1), registry });
+  return { host, keys };
+}
+
+async function runWork(host: TestHost): Promise<string> {
+  const { turnId } = await host.run({ loop: 'work', input: {}, sessionId: 'ada' });
+  await host.signal({ turnId, name: 'go' });
+  return turnId;
+}
+
+const seqOf = async (host: TestHost, matches: (entry: Entry) => boolean): Promise<number> =>
+  (await host.archive.entries('ada')).find(matches)?.seq ?? -1;
+
+/** Forks a turn at the receipt of its signal. */
+async function forkAtSignal(host: TestHost, turnId: string): Promise<ForkedTurn> {
+  return host.fork(turnId, {
+    at: await seqOf(host, ({ type, ...entry }) => type === 'signal.received' && entry.turnId === turnId),
+  });
+}
+
+export const forkChecks = {
+  'an entry between the start and the end of an effect is refused': async (library) => {
+    const { host } = forkHost(library);
+    const turnId = await runWork(host);
+    await host.resume(turnId);
+    const at = await seqOf(host, ({ type }) => type === 'effect.requested');
+    await rejects(host.fork(turnId, { at }), { code: 'FORK_REFUSED' });
+  },
+
+  'a turn that has ended at the entry is not forked': async (library) => {
+    const { host } = forkHost(library);
+    const turnId = await runWork(host);
+    await host.resume(turnId);
+    const at = (await host.archive.entries('ada')).length - 1;
+    await rejects(host.fork(turnId, { at }), { code: 'FORK_REFUSED' });
+  },
+
+  'a fork has idempotency keys of its own': async (library) => {
+    const { host, keys } = forkHost(library);
+    const turnId = await runWork(host);
+    const fork = await forkAtSignal(host, turnId);
+    await host.resume(turnId);
+    await host.resume(fork.turnId);
+    const [original = '', copy = ''] = keys.map((key) => key.slice(0, key.indexOf(':')));
+    strictEqual(keys.length, 2);
+    notStrictEqual(copy, '');
+    notStrictEqual(copy, original);
+  },
+
+  'a fork does not continue the other open turns of its session': async (library) => {
+    const { host, keys } = forkHost(library);
+    const [, second] = [await runWork(host), await runWork(host)];
+    const fork = await forkAtSignal(host, second);
+    for (const { turnId, endedAt } of await host.archive.turns(fork.sessionId))
+      if (endedAt === undefined) await host.resume(turnId);
+    strictEqual(keys.length, 1);
+  },
+} as const satisfies { readonly [promise: string]: ForkCheck };

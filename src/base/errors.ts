@@ -66,6 +66,7 @@ export const errorCodes = {
   TOOL_NOT_ADMITTED: outcomeCode(403, false, 'A tool may not run here.'),
   APPROVAL_DENIED: outcomeCode(403, false, 'An approval was requested and not given.'),
   BUDGET_EXHAUSTED: outcomeCode(402, false, 'The turn reached a limit of its budget.'),
+  RECEIPT_NOT_FOUND: outcomeCode(404, false, 'There is no such receipt, or the store makes none.'),
   SESSION_SEALED: outcomeCode(409, false, 'The session was closed with its terminal receipt.'),
   GRANT_INVALID: outcomeCode(422, false, 'A grant is not valid.'),
   GRANT_CONFLICT: outcomeCode(409, false, 'This grant id is known with other content, or the turn has another grant.'),

@@ -263,6 +263,18 @@ export class Archive {
     return withoutReopenedEnds(entries);
   }
 
+  /** Returns the stored entries of a session exactly as they were written, with the values that are stored as blobs. */
+  async storedEntriesOf(sessionId: string): Promise<readonly Entry[]> {
+    const entries: Entry[] = [];
+    for await (const entry of this.storedEntries(sessionId, 0)) entries.push(entry);
+    return entries;
+  }
+
+  /** Returns the ids of all stored sessions, except those of the runtime itself. */
+  async sessionIds(): Promise<readonly string[]> {
+    return [...(await this.sessionNames(new Map()))];
+  }
+
   /** Returns the entries of a session from sequence number `from` on: those in the store, and those not stored yet. */
   async tail(sessionId: string, from: number): Promise<EntryTail> {
     const stored: Entry[] = [];

@@ -12,6 +12,7 @@ import { turnIdOfApproval, validatedAnswer } from '../policy/approval-answer.js'
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import { receiptHeadView, receiptsIn, type SealedReceipt } from '../views/receipt/sealed-receipts.js';
 import { answerApproval, findAnsweredApproval, REFUSALS_SESSION_ID } from './approval-answers.js';
 import { type Archive, type StoredTurn, turnNotFoundError } from './archive.js';
 import type { PeerHosts, RoutedReply } from './peers.js';
@@ -167,6 +168,31 @@ export class SessionActions {
       (thrown: unknown) => {
         if (!isRepeatedResolution(thrown, routed, { entries, key, resolution, by })) throw thrown;
       },
+    );
+  }
+
+  /** Closes a session with its terminal receipt; see `Host.closeSession`. */
+  async closeSession(sessionId: string): Promise<SealedReceipt> {
+    const { archive, turns } = this.deps;
+    const { sealing } = turns;
+    if (sealing === undefined) throw new LoopError('RECEIPT_NOT_FOUND', 'This store makes no receipts.');
+    const assertClosable = async (): Promise<void> => {
+      const statuses = await archive.turns(sessionId);
+      if (statuses.length === 0) throw turnNotFoundError(sessionId);
+      const open = statuses.find(({ endedAt }) => endedAt === undefined);
+      if (open === undefined) return;
+      const message = `Session "${sessionId}" cannot be closed: turn ${open.turnId} has not ended. Finish or cancel it.`;
+      throw new LoopError('SESSION_SEALED', message, { sessionId, turnId: open.turnId });
+    };
+    return this.withSession(
+      `${sessionId}.`,
+      async (session) => {
+        if (!session.state(receiptHeadView).isClosed) return sealing.close(session);
+        const closed = receiptsIn(await archive.storedEntriesOf(sessionId)).at(-1);
+        if (closed === undefined) throw turnNotFoundError(sessionId);
+        return closed;
+      },
+      assertClosable,
     );
   }
 

@@ -11,6 +11,7 @@ import type { Store } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import { logLeafOf } from '../../views/receipt/envelope.js';
 import type { SealedReceipt } from '../../views/receipt/sealed-receipts.js';
+import type { LogContents, LogLeaf, RemovedSession } from '../../views/receipt/verify-store.js';
 
 /** The session that holds the log. */
 export const LOG_SESSION = `${RESERVED_SESSION_PREFIX}receipts`;
@@ -19,31 +20,6 @@ const LOG_OPENED = 'rondo.log.opened';
 const LOG_APPENDED = 'rondo.log.appended';
 const LOG_REMOVED = 'rondo.log.removed';
 const LOG_CHECKPOINT = 'rondo.log.checkpoint';
-
-/** A leaf of the log. */
-export interface LogLeaf {
-  readonly session: string;
-  readonly sequence: number;
-  /** The hash of the leaf, in hexadecimal. */
-  readonly leaf: string;
-}
-
-/** A session with receipts that was removed. */
-export interface RemovedSession {
-  readonly session: string;
-  readonly count: number;
-  readonly head: string;
-  readonly by: string;
-}
-
-/** A whole log. */
-export interface LogContents {
-  readonly storeId: string;
-  readonly leaves: readonly LogLeaf[];
-  readonly removed: readonly RemovedSession[];
-  /** The signed checkpoints, oldest first. */
-  readonly checkpoints: readonly string[];
-}
 
 interface LogDeps {
   readonly store: Store;

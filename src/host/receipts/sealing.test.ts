@@ -7,7 +7,6 @@ import { payloadOf } from '../../views/receipt/envelope.js';
 import { receiptsIn } from '../../views/receipt/sealed-receipts.js';
 import { parseStatement } from '../../views/receipt/statement.js';
 
-
 verifies('receipt.sealed', 'a turn is sealed when it ends, and its receipt names its effects', async () => {
   const store = memoryStore();
   const host = hostOf([tool('echo'), composite('both', [{ loopId: 'echo', inputMapping: '$.input' }])], {

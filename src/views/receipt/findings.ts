@@ -11,6 +11,7 @@ export const CHECKS = [
   'chain',
   'effects',
   'entries',
+  'journal',
   'completeness',
 ] as const;
 

@@ -31,6 +31,13 @@ export interface VerifyOptions {
   readonly requireTerminal?: boolean | undefined;
   /** Where the keys come from. @default 'file' */
   readonly trust?: ReceiptVerdict['trust'] | undefined;
+  /**
+   * Returns the position in the log of a receipt without a proof, by the hash of its envelope. Only for the receipts of
+   * a store whose log is verified as a whole.
+   */
+  readonly logIndexOf?: ((hash: string) => number | undefined) | undefined;
+  /** Collects what was found before. @default nothing was */
+  readonly findings?: Findings | undefined;
 }
 
 const OPTION_KEYS = optionKeys<VerifyOptions>({
@@ -38,6 +45,8 @@ const OPTION_KEYS = optionKeys<VerifyOptions>({
   expectedHead: true,
   requireTerminal: true,
   trust: true,
+  logIndexOf: true,
+  findings: true,
 });
 
 /** A verified receipt. */
@@ -63,7 +72,7 @@ export interface BundleVerification {
 /** Verifies the bytes of a bundle under trusted keys. */
 export function verifyBundle(bytes: Uint8Array, keys: TrustedKeys, options: VerifyOptions = {}): BundleVerification {
   assertKnownKeys(options, OPTION_KEYS, 'A verification has no option');
-  const findings = new Findings();
+  const { findings = new Findings(), logIndexOf } = options;
   const parsed = parseBundle(bytes);
   if ('reason' in parsed) {
     findings.add('form', parsed.reason, parsed.note);
@@ -71,7 +80,7 @@ export function verifyBundle(bytes: Uint8Array, keys: TrustedKeys, options: Veri
   }
   const { bundle } = parsed;
   const checkpoint = checkpointOf(bundle, keys, findings);
-  const context = { keys, checkpoint, hasCheckpoint: bundle.checkpoint !== undefined, findings };
+  const context = { keys, checkpoint, hasCheckpoint: bundle.checkpoint !== undefined, findings, logIndexOf };
   const read = bundle.receipts.map((receipt, i) => verifyEnvelope(receipt, `receipt ${i}`, context));
   const receipts = read.filter((each) => each !== undefined);
   if (bundle.receipts.length === 0) findings.add('form', 'bundle_empty', 'it has no receipts');

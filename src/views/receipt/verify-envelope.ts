@@ -36,6 +36,8 @@ export interface VerificationContext {
   readonly checkpoint: Checkpoint | undefined;
   /** True if the bundle has a checkpoint, verified or not. */
   readonly hasCheckpoint: boolean;
+  /** Returns the position of a receipt without a proof in a log that is verified otherwise. */
+  readonly logIndexOf?: ((hash: string) => number | undefined) | undefined;
   readonly findings: Findings;
 }
 
@@ -52,11 +54,11 @@ export function verifyEnvelope(
     return undefined;
   }
   const bytes = envelopeBytes(envelope);
-  const logIndex = provedIndex(bytes, proof, name, context);
+  const hash = sha256(bytes).toString('hex');
+  const logIndex = provedIndex(bytes, proof, name, context) ?? context.logIndexOf?.(hash);
   verifySignatures(envelope, payload, logIndex, name, context);
   try {
-    const statement = parseStatement(payload);
-    return { statement, payload, hash: sha256(bytes).toString('hex'), logIndex };
+    return { statement: parseStatement(payload), payload, hash, logIndex };
   } catch (thrown) {
     findings.add('form', 'statement_malformed', `${name}: ${thrown instanceof Error ? thrown.message : 'unreadable'}`);
     return undefined;

@@ -8,7 +8,7 @@ export const receiptReasons = {
   checkpoint_malformed: 'The checkpoint is not a signed note in its only form.',
   checkpoint_signature: 'A signature of the checkpoint is invalid.',
   payload_malformed: 'The payload of a receipt is not canonical base64.',
-  statement_malformed: 'The statement of a receipt is not strict JSON, has an unknown member or contradicts itself.',
+  statement_malformed: 'The statement of a receipt is not canonical JSON, has an unknown member or contradicts itself.',
   signature_invalid: 'A signature of a receipt is malformed or invalid.',
   signature_duplicate: 'Two signatures of a receipt are of the same key.',
   key_unknown: 'A signature is of a key that is not trusted.',

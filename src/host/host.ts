@@ -9,6 +9,7 @@ import type { RegisteredLoop, Registry } from '../loops/registry.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult } from '../protocol/trace.js';
+import type { SealedReceipt } from '../views/receipt/sealed-receipts.js';
 import { Archive, type StoredTurn } from './archive.js';
 import { changedContextResult } from './context-change.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
@@ -18,6 +19,7 @@ import { PeerHosts } from './peers.js';
 import { pin } from './pin.js';
 import { type InFlightTurn, PinnedTurns } from './pinned-turns.js';
 import { rebuildDueTurns } from './rebuild-due-turns.js';
+import { ReceiptArchive } from './receipts/receipt-archive.js';
 import { performPeerRequest, RemoteTurn } from './remote-turn.js';
 import type { ReplayReport } from './replay.js';
 import { type Resolution, SessionActions } from './session-actions.js';
@@ -79,6 +81,7 @@ export class Host {
   private readonly peers: PeerHosts;
   private readonly pinned: PinnedTurns;
   private createdActions: SessionActions | undefined;
+  private createdReceipts: ReceiptArchive | undefined;
   private createdWaiter: TurnWaiter | undefined;
   private workers: Set<Worker> | undefined;
 
@@ -125,6 +128,16 @@ export class Host {
     const { clock } = this.options;
     this.createdWaiter ??= new TurnWaiter(this.archive, this.peers, clock, () => this.turns.closing);
     return this.createdWaiter;
+  }
+
+  /** The receipts of the store; undefined if the host has no keys for them. */
+  get receipts(): ReceiptArchive | undefined {
+    const { archive, turns, options } = this;
+    const { store, receiptKeys: keys } = options;
+    if (keys === undefined || turns.sealing === undefined) return undefined;
+    const close = (sessionId: string): Promise<SealedReceipt> => this.actions.closeSession(sessionId);
+    this.createdReceipts ??= new ReceiptArchive({ archive, store, keys, sealing: turns.sealing, close });
+    return this.createdReceipts;
   }
 
   /** Acts on turns from outside. */

@@ -179,7 +179,8 @@ export class SessionActions {
     const assertClosable = async (): Promise<void> => {
       const statuses = await archive.turns(sessionId);
       if (statuses.length === 0) throw turnNotFoundError(sessionId);
-      const open = statuses.find(({ endedAt }) => endedAt === undefined);
+      // The lease under which the session is closed appears as a turn without a name.
+      const open = statuses.find(({ endedAt, turnId }) => endedAt === undefined && turnId !== `${sessionId}.`);
       if (open === undefined) return;
       const message = `Session "${sessionId}" cannot be closed: turn ${open.turnId} has not ended. Finish or cancel it.`;
       throw new LoopError('SESSION_SEALED', message, { sessionId, turnId: open.turnId });

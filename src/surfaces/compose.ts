@@ -16,6 +16,7 @@ import {
 import { createContextFiles } from './compose/context-files.js';
 import { type Definitions, loadLoops } from './compose/project-loops.js';
 import type { ProjectSettings } from './compose/project-settings.js';
+import { openReceiptKeys } from './compose/receipt-keys.js';
 import { markDataDirectory, protectDataDirectory } from './data-directory.js';
 import type { Settings } from './settings.js';
 
@@ -30,6 +31,7 @@ export {
   loadLoops,
 } from './compose/project-loops.js';
 export { loadSettings, type ProjectSettings, readTrustFile, writeTrustFile } from './compose/project-settings.js';
+export { loadVerifierKeys, openReceiptKeys } from './compose/receipt-keys.js';
 
 /** A host with its store, registry and config. */
 export interface ComposedHost extends OpenedStore {
@@ -65,6 +67,7 @@ function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate 
 export async function composeHost(settings: ProjectSettings, options: ComposeOptions = {}): Promise<ComposedHost> {
   const { definitions = await loadLoops(settings) } = options;
   protectDataDirectory(settings.dataDirectory);
+  const receiptKeys = await openReceiptKeys(settings);
   const [{ Host }, models, implementations, clock] = await Promise.all([
     import('../host/host.js'),
     loadProviders(settings),
@@ -83,7 +86,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
       (await import('../adapters/files/file-exists.js')).fileExistsIn(settings.cwd)(path);
     const contextFiles = createContextFiles(settings.loopsDirectory, registry);
     const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, contextFiles, trusts };
-    const host = new Host({ ...deps, ...named });
+    const host = new Host({ ...deps, ...named, ...(isDurable && { receiptKeys }) });
     return {
       host,
       registry,
@@ -92,7 +95,10 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
       store,
       isDurable,
       maintenance,
-      close: () => store.close(),
+      close: async () => {
+        await host.receipts?.flush();
+        await store.close();
+      },
     };
   } catch (thrown) {
     await store.close();

@@ -17,6 +17,9 @@ import { withKeyLock } from './key-lock.js';
 import { readPrivateKey, writePrivateKey, writeWholeFile } from './private-key-file.js';
 
 const MAX_LIST_BYTES = 1024 * 1024;
+const ROLES: readonly KeyRole[] = ['receipt', 'checkpoint'];
+/** For how many further receipts a replaced key is valid: other processes learn of the new one a little later. */
+const ROTATION_OVERLAP = 10_000;
 
 /** The keys in a directory. */
 export class KeyDirectory {
@@ -42,14 +45,17 @@ export class KeyDirectory {
     return this.load(current);
   }
 
-  /** Replaces the current key of a role: it is valid before `logIndex`, and the new one from there on. Returns the new one. */
+  /**
+   * Replaces the current key of a role. The new one is valid from `logIndex` on, and the old one a little longer. Returns
+   * the new one.
+   */
   rotate(role: KeyRole, logIndex: number): Promise<TrustedKey> {
     return this.change(async (keys) => {
       const replaced = currentKey({ keys }, role);
       if (logIndex < (replaced?.from ?? 0))
         throw unusable(`a key of the role ${role} is already valid from a later index`);
       const key = await this.create(role, logIndex);
-      const kept = keys.map((each) => (each === replaced ? { ...each, until: logIndex } : each));
+      const kept = keys.map((each) => (each === replaced ? { ...each, until: logIndex + ROTATION_OVERLAP } : each));
       return { keys: [...kept, key], result: key };
     });
   }
@@ -102,7 +108,10 @@ export class KeyDirectory {
     const existing = currentKey({ keys }, role);
     if (existing !== undefined) return { keys, result: existing };
     const created = await this.create(role, undefined);
-    return { keys: [...keys, created], result: created };
+    // With the first key come those of the other roles, so that the list is whatever a verifier needs from the start.
+    const others = keys.length > 0 ? [] : ROLES.filter((other) => other !== role);
+    const further = await Promise.all(others.map((other) => this.create(other, undefined)));
+    return { keys: [...keys, created, ...further], result: created };
   }
 
   private async create(role: KeyRole, from: number | undefined): Promise<TrustedKey> {

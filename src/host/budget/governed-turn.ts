@@ -208,6 +208,6 @@ function isInternal({ kind, boundary }: Effect): boolean {
 
 /** Returns the stop of a turn that reached a limit. */
 export function stopOf({ counter, used, limit }: ExceededLimit): RunStop {
-  const message = `The turn reached the limit of its grant: ${used} of ${limit} ${counter} used.`;
+  const message = `The turn reached the limit of its grant (${used} of ${limit} ${counter}). It continues under another grant.`;
   return { reason: counter, message, data: { counter, used, limit } };
 }

@@ -39,6 +39,8 @@ interface ReceiptArchiveDeps {
   readonly store: Store;
   readonly keys: ReceiptKeys;
   readonly sealing: Sealing;
+  /** Writes the terminal receipt of a session. */
+  close(sessionId: string): Promise<SealedReceipt>;
 }
 
 /** The receipts of one store. */
@@ -90,6 +92,14 @@ export class ReceiptArchive {
     return verifyStore(stored, log, trusted, { trust, isWhole: sessionIds === undefined });
   }
 
+  /**
+   * Closes a session with its terminal receipt, after which no turn runs in it, and returns the id of the receipt. Throws
+   * SESSION_SEALED if a turn has not ended, and TURN_NOT_FOUND for an unknown session.
+   */
+  async close(sessionId: string): Promise<string> {
+    return receiptId(await this.deps.close(sessionId));
+  }
+
   /** Returns the number of receipts in the log: the position of the next one. */
   async logSize(): Promise<number> {
     return (await this.caughtUpLog(await this.readSessions(await this.sessionIds()))).leaves.length;
@@ -102,6 +112,11 @@ export class ReceiptArchive {
     if (last === undefined) return;
     await this.caughtUpLog([{ id: sessionId, entries: [], receipts }]);
     await this.deps.sealing.log.recordRemoval({ session: sessionId, count: receipts.length, head: last.hash, by });
+  }
+
+  /** Resolves when all receipts of this host are in the log. */
+  flush(): Promise<void> {
+    return this.deps.sealing.flush();
   }
 
   private sessionIds(): Promise<readonly string[]> {

@@ -3,6 +3,7 @@ import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { testKeys } from '../../../spec/support/receipt-keys.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
+import type { ReceiptEnvelope } from '../../protocol/receipt.js';
 import { payloadOf } from '../../views/receipt/envelope.js';
 import { receiptsIn } from '../../views/receipt/sealed-receipts.js';
 import { parseStatement } from '../../views/receipt/statement.js';
@@ -17,7 +18,7 @@ verifies('receipt.sealed', 'a turn is sealed when it ends, and its receipt names
   expect(result).toMatchObject({ status: 'ok', receipt: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) });
   const [receipt, ...others] = receiptsIn(await host.archive.entries('s'));
   expect(others).toEqual([]);
-  const { predicate } = parseStatement(payloadOf(receipt!.envelope)!);
+  const { predicate } = parseStatement(payloadOf(receipt?.envelope as ReceiptEnvelope) ?? Buffer.alloc(0));
   expect(predicate).toMatchObject({ session: 's', turn: result.turnId, state: 'ok', final: true, sequence: 0 });
   expect(predicate.effects).toMatchObject([{ name: 'echo', state: 'done', boundary: 'builtin' }]);
   const [status] = await host.archive.status(result.turnId);

@@ -3,9 +3,10 @@
  * them once they are durable. A host without keys seals nothing.
  */
 import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../journal/clock.js';
 import type { Session } from '../../kernel/session.js';
 import type { Entry } from '../../protocol/entry.js';
-import type { ReceiptAmounts, ReceiptPredicate } from '../../protocol/receipt.js';
+import type { ReceiptAmounts, ReceiptPredicate, ReceiptSigner } from '../../protocol/receipt.js';
 import type { RunOutcome } from '../../protocol/session.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import { CONTEXT_LOADED, contextItemsOf } from '../../views/loaded-context.js';
@@ -27,18 +28,11 @@ export class Sealing {
 
   private constructor(options: HostOptions, keys: NonNullable<HostOptions['receiptKeys']>) {
     const { store, clock, ids } = options;
-    let signer: ReturnType<typeof keys.signer> | undefined;
     this.log = new ReceiptLog({ store, clock, ids });
     this.sealer = new Sealer({
       clock,
       newSalt: () => randomBytes(SALT_BYTES),
-      signer: () => {
-        signer ??= keys.signer('receipt').catch((thrown: unknown) => {
-          signer = undefined;
-          throw thrown;
-        });
-        return signer;
-      },
+      signer: refreshing(clock, () => keys.signer('receipt')),
     });
   }
 
@@ -88,6 +82,23 @@ export class Sealing {
   async flush(): Promise<void> {
     await Promise.all(this.appends);
   }
+}
+
+/** How long a key is used before it is read again, in milliseconds: another process may have replaced it. */
+const KEY_REFRESH_MS = 1000;
+
+/** Returns a function that loads a signer, and returns the same one for a while. */
+function refreshing(clock: Clock, load: () => Promise<ReceiptSigner>): () => Promise<ReceiptSigner> {
+  let loaded: { readonly signer: Promise<ReceiptSigner>; readonly at: number } | undefined;
+  return () => {
+    if (loaded !== undefined && clock.elapsed() - loaded.at < KEY_REFRESH_MS) return loaded.signer;
+    const signer = load();
+    loaded = { signer, at: clock.elapsed() };
+    signer.catch(() => {
+      loaded = undefined;
+    });
+    return signer;
+  };
 }
 
 /** Sets the id of its last receipt on the result of a turn. */

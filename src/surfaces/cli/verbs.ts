@@ -20,6 +20,77 @@ const [RUN_GROUP, DEFINITIONS_GROUP, INSPECT_GROUP, ANSWER_GROUP] = [
   'Answer',
 ] as const;
 
+const PROOF_GROUP = 'Proof';
+
+/** The verbs of receipts. */
+const proofVerbs: readonly Verb[] = [
+  {
+    name: 'receipts',
+    group: PROOF_GROUP,
+    arguments: '[turn]',
+    description: 'List the signed receipts of all turns, of a turn or of a session.',
+    options: [JSON_FLAG],
+    examples: ['rondo receipts', 'rondo receipts last --json'],
+    load: async () => (await import('./verbs/receipts.js')).receipts,
+  },
+  {
+    name: 'verify',
+    group: PROOF_GROUP,
+    arguments: '[file|turn]',
+    description: 'Verify a file of receipts, offline; or the receipts of a turn, or of all, against the store.',
+    options: [
+      ['--all', 'verify all receipts of the store'],
+      ['--keys <file>', 'the keys that you trust (default those of the data directory)'],
+      ['--allow-local-development-signatures', 'accept the sig: signatures of runx, which prove nothing'],
+      JSON_FLAG,
+    ],
+    examples: ['rondo verify receipts.json --keys keys.json', 'rondo verify last', 'rondo verify --all --json'],
+    load: async () => (await import('./verbs/verify.js')).verify,
+  },
+  {
+    name: 'export',
+    group: PROOF_GROUP,
+    arguments: '',
+    description: 'Write receipts as one file that anyone can verify offline: of all sessions, of one, or of a turn.',
+    options: [
+      ['--session <id>', 'only this session'],
+      ['--turn <turn>', 'only the session of this turn'],
+      ['--as <format>', 'dsse (default), or runx for the last receipt of a turn in the form of runx'],
+      ['--out <file>', 'the file to write (default stdout)'],
+      JSON_FLAG,
+    ],
+    examples: ['rondo export --out receipts.json', 'rondo export --turn last --as runx --out receipt.json'],
+    load: async () => (await import('./verbs/export.js')).exportReceipts,
+  },
+  {
+    name: 'keys',
+    group: PROOF_GROUP,
+    arguments: '[command] [key]',
+    description: 'Show the public keys of receipts, as a keys file with --json; or create, rotate or revoke a key.',
+    options: [
+      ['--role <role>', 'rotate: receipt (default) or checkpoint'],
+      ['--all', 'revoke: for all receipts, not only for those from now on'],
+      JSON_FLAG,
+    ],
+    examples: [
+      'rondo keys',
+      'rondo keys show --json > keys.json',
+      'rondo keys rotate',
+      'rondo keys revoke receipt-1f0c --all',
+    ],
+    load: async () => (await import('./verbs/keys.js')).keys,
+  },
+  {
+    name: 'close',
+    group: PROOF_GROUP,
+    arguments: '<session>',
+    description: 'Close a session with its terminal receipt: nothing may follow it, and a missing receipt is noticed.',
+    options: [JSON_FLAG],
+    examples: ['rondo close s-1f0c', 'rondo close s-1f0c --json'],
+    load: async () => (await import('./verbs/close.js')).closeSession,
+  },
+];
+
 /** All verbs, in the order in which the help lists them. */
 export const verbs: readonly Verb[] = [
   ...startVerbs,
@@ -323,5 +394,6 @@ export const verbs: readonly Verb[] = [
     ],
     load: async () => (await import('./verbs/signal.js')).signal,
   },
+  ...proofVerbs,
   ...systemVerbs,
 ];

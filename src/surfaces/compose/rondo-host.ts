@@ -8,6 +8,7 @@ import { resolveSettings, type Settings, UsageError } from '../settings.js';
 import { createClock, createIds, loadProviders, openStore } from './adapters.js';
 import { createContextFiles } from './context-files.js';
 import { EMPTY_CONFIG } from './project-settings.js';
+import { openReceiptKeys } from './receipt-keys.js';
 
 /** A host and the function that closes its store. */
 interface ComposedRondo {
@@ -30,6 +31,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   const store = await openStoreOf(options.store, settings, clock.now);
   const { build = settings.build, approvalMs, errorStacks, context } = options;
   const registry = new Registry(new Map(), { providerIds: [...providers.keys()] });
+  const receiptKeys = store.isDurable ? await openReceiptKeys(settings) : undefined;
   const host = new Host({
     store: store.store,
     clock,
@@ -39,6 +41,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
     ...(build !== undefined && { build }),
     ...(approvalMs !== undefined && { approvalMs }),
     ...(errorStacks !== undefined && { errorStacks }),
+    ...(receiptKeys !== undefined && { receiptKeys }),
     ...(context !== undefined && { contextFiles: createContextFiles(resolve(settings.cwd, context), registry) }),
   });
   return { host, close: store.close };
@@ -57,10 +60,11 @@ async function openStoreOf(
   given: RondoOptions['store'],
   settings: Settings,
   now: () => number,
-): Promise<{ readonly store: Store; close(): Promise<void> }> {
-  if (given !== undefined && typeof given !== 'string') return { store: given, close: async () => {} };
+): Promise<{ readonly store: Store; readonly isDurable: boolean; close(): Promise<void> }> {
+  if (given !== undefined && typeof given !== 'string')
+    return { store: given, isDurable: false, close: async () => {} };
   protectDataDirectory(settings.dataDirectory);
   const { store, isDurable } = await openStore(settings, {}, now);
   if (isDurable) await markDataDirectory(settings.dataDirectory, settings.cwd);
-  return { store, close: () => store.close() };
+  return { store, isDurable, close: () => store.close() };
 }

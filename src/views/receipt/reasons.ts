@@ -20,7 +20,6 @@ export const receiptReasons = {
   proof_missing: 'The bundle has a checkpoint, and a receipt without a proof.',
   proof_without_checkpoint: 'A receipt has a proof, and the bundle no checkpoint.',
   proof_invalid: 'A proof does not lead to the root of the checkpoint.',
-  log_order: 'The positions of receipts in the log contradict their order in the session.',
   receipts_out_of_order: 'The receipts of the bundle are not sorted by session and sequence, or one occurs twice.',
   chain_broken: 'A receipt does not refer to the one before it.',
   receipt_after_closed: 'A receipt follows the last one of its session.',

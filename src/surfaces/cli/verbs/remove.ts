@@ -44,7 +44,7 @@ export const remove: VerbHandler = async ({ args, options, settingsInput, termin
 
 /** Removes the session under a lease, so that no turn runs or starts in it. */
 async function removeUnderLease(
-  { store, maintenance }: ComposedHost,
+  { host, store, maintenance }: ComposedHost,
   session: string,
   attribution: { by: string; reason?: string },
 ) {
@@ -56,6 +56,7 @@ async function removeUnderLease(
     throw new Fault('SESSION_BUSY', message, { session, ...(holder && { pid: holder.pid, turn: holder.turn }) });
   }
   try {
+    await host.receipts?.recordRemoval(session, attribution.by);
     return await maintenance?.remove(session, attribution);
   } finally {
     lease.release();

@@ -1,0 +1,51 @@
+/** Access to the receipts of a host, and the files that hold receipts. */
+import { readFile, stat } from 'node:fs/promises';
+import { LoopError } from '../../base/errors.js';
+import type { Host } from '../../host/host.js';
+import type { ReceiptArchive } from '../../host/receipts/receipt-archive.js';
+import type { ReceiptVerdict } from '../../protocol/receipt.js';
+import { UsageError } from '../settings.js';
+import type { Terminal } from './terminal.js';
+import { exitCodes } from './verb.js';
+
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
+
+/** Returns the receipts of a host. Throws RECEIPT_NOT_FOUND if its store makes none. */
+export function receiptsOf({ receipts }: Host): ReceiptArchive {
+  if (receipts !== undefined) return receipts;
+  throw new LoopError('RECEIPT_NOT_FOUND', 'This store makes no receipts: they need a durable store.');
+}
+
+/** Reads a file of receipts. Throws a UsageError if it cannot be read. */
+export async function readReceiptFile(file: string): Promise<Buffer> {
+  try {
+    const { size } = await stat(file);
+    if (size > MAX_FILE_BYTES) throw new Error(`it has more than ${MAX_FILE_BYTES} bytes`);
+    return await readFile(file);
+  } catch (thrown) {
+    throw new UsageError(`${file} cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}.`);
+  }
+}
+
+/** Prints a verdict and returns the exit code: 3 if something is wrong or known to be missing. */
+export async function printVerdict(verdict: ReceiptVerdict, terminal: Terminal, json: boolean): Promise<number> {
+  const { valid, complete, checks, reasons, trust } = verdict;
+  const isPassed = valid && complete !== false;
+  if (json) await terminal.printJson(verdict);
+  else {
+    const lines = checks.map(
+      ({ name, ok, note }) => `${ok ? 'ok    ' : 'FAILED'}  ${name}${note === undefined ? '' : `: ${note}`}`,
+    );
+    await terminal.print(`${[...lines, summaryOf(verdict)].join('\n')}\n`);
+    if (reasons.length > 0) terminal.printToStderr(`Reasons: ${reasons.join(', ')}`);
+    if (trust === 'store')
+      terminal.printToStderr('The keys are those of the store itself. To choose whom to trust, pass --keys FILE.');
+  }
+  return isPassed ? exitCodes.ok : exitCodes.unverified;
+}
+
+function summaryOf({ valid, complete }: ReceiptVerdict): string {
+  if (!valid) return 'NOT VALID';
+  if (complete === true) return 'valid and complete';
+  return complete === false ? 'valid, but receipts are MISSING' : 'valid so far, completeness unknown';
+}

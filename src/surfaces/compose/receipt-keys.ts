@@ -1,0 +1,93 @@
+/** The keys of receipts: those in the data directory, or the signer that the environment of runx describes. */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { RunxSigner } from '../../adapters/keys/index.js';
+import { encodeBase64 } from '../../base/base64.js';
+import { Fault } from '../../base/errors.js';
+import { TrustedKeys } from '../../base/trusted-keys.js';
+import type { ReceiptKeys } from '../../host/host-options.js';
+import { parseStrictJson } from '../../json/strict-json.js';
+import type { KeyRole, KeysDocument, TrustedKey } from '../../protocol/receipt.js';
+import type { Settings } from '../settings.js';
+
+type Environment = { readonly [name: string]: string | undefined };
+
+/** The settings that determine the keys. */
+type KeySettings = Pick<Settings, 'dataDirectory' | 'env'>;
+
+const MAX_KEYS_BYTES = 1024 * 1024;
+const VERIFY_VARIABLES = ['RUNX_RECEIPT_VERIFY_KID', 'RUNX_RECEIPT_VERIFY_ED25519_PUBLIC_KEY_BASE64'] as const;
+
+/** The keys of a data directory, which can be changed. */
+export interface StoredKeys extends ReceiptKeys {
+  rotate(role: KeyRole, logIndex: number): Promise<TrustedKey>;
+  revoke(kid: string, at: number | true): Promise<TrustedKey>;
+  /** The signer that the environment describes; undefined if it describes none. */
+  readonly environmentSigner: RunxSigner | undefined;
+}
+
+/** Opens the keys of a data directory. Throws a Fault if the environment describes a signer only in part. */
+export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Promise<StoredKeys> {
+  const { KeyDirectory, signerFromEnv } = await import('../../adapters/keys/index.js');
+  const environmentSigner = signerFromEnv(env);
+  const directory = new KeyDirectory(keysDirectoryOf(dataDirectory));
+  return {
+    environmentSigner,
+    // The signer of the environment signs everything, so that its public key is all that a verifier needs.
+    signer: (role) => (environmentSigner !== undefined ? Promise.resolve(environmentSigner) : directory.signer(role)),
+    list: async () => withEnvironmentKey(await directory.list(), environmentSigner),
+    rotate: (role, logIndex) => directory.rotate(role, logIndex),
+    revoke: (kid, at) => directory.revoke(kid, at),
+  };
+}
+
+/** Returns the directory of the keys in a data directory. */
+function keysDirectoryOf(dataDirectory: string): string {
+  return join(dataDirectory, 'keys');
+}
+
+function withEnvironmentKey(document: KeysDocument, signer: RunxSigner | undefined): KeysDocument {
+  if (signer === undefined) return document;
+  const publicKey = encodeBase64(signer.publicKey);
+  const others = document.keys.filter((key) => key.kid !== signer.kid && key.publicKey !== publicKey);
+  return { keys: [...others, { kid: signer.kid, publicKey }] };
+}
+
+/** The keys that a file is verified with, and where they come from. */
+export interface VerifierKeys {
+  readonly keys: TrustedKeys;
+  readonly trust: 'file' | 'store';
+}
+
+/**
+ * Returns the keys to verify a file with: those of the keys file, or else the verifier that the environment of runx
+ * describes, or else the list in the data directory; undefined if there are none. No store is opened.
+ */
+export async function loadVerifierKeys(
+  file: string | undefined,
+  settings: KeySettings,
+): Promise<VerifierKeys | undefined> {
+  if (file !== undefined) return { keys: TrustedKeys.parse(await readKeysFile(file)), trust: 'file' };
+  const verifier = verifierFromEnv(settings.env);
+  if (verifier !== undefined) return { keys: new TrustedKeys([verifier]), trust: 'file' };
+  const { keys } = await (await openReceiptKeys(settings)).list();
+  return keys.length === 0 ? undefined : { keys: new TrustedKeys(keys), trust: 'store' };
+}
+
+function verifierFromEnv(env: Environment): TrustedKey | undefined {
+  const [kid = '', publicKey = ''] = VERIFY_VARIABLES.map((name) => env[name]);
+  if (kid === '' && publicKey === '') return undefined;
+  if (kid !== '' && publicKey !== '') return { kid, publicKey };
+  throw new Fault('KEYS_UNUSABLE', `Set both ${VERIFY_VARIABLES.join(' and ')}, or neither.`);
+}
+
+async function readKeysFile(file: string): Promise<unknown> {
+  try {
+    const { size } = await stat(file);
+    if (size > MAX_KEYS_BYTES) throw new Error(`it has more than ${MAX_KEYS_BYTES} bytes`);
+    return parseStrictJson(await readFile(file), { maxBytes: MAX_KEYS_BYTES, maxDepth: 4 });
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new Fault('KEYS_UNUSABLE', `The keys file ${file} cannot be used: ${reason}.`, undefined, thrown);
+  }
+}

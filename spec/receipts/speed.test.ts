@@ -24,7 +24,7 @@ verifies(
   'verifying a chain of receipts costs at most twice its bare signatures',
   async () => {
     // Fewer receipts would measure how the code is compiled.
-  const count = Math.max(4000, repetitions(10_000));
+    const count = Math.max(4000, repetitions(10_000));
     const sealed = await sealSession('a', { turns: count / 2 });
     const bytes = bundleBytes(await bundleOf([sealed], { hasCheckpoint: false }));
     const message = Buffer.alloc(2000, 7);

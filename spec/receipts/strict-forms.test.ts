@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { decodeBase64, decodeBase64Url, decodeHex } from '../../src/base/base64.js';
 import { canonicalJson } from '../../src/json/canonical.js';
 import { signableJson } from '../../src/json/i-json.js';
-import { parseStrictJson } from '../../src/json/strict-json.js';
+import { parseCanonicalJson, parseStrictJson } from '../../src/json/strict-json.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { ReceiptPredicate } from '../../src/protocol/receipt.js';
 import { parseStatement, statementBytes } from '../../src/views/receipt/statement.js';
@@ -160,6 +160,9 @@ verifies(
         const parsed = parseStrictJson(Buffer.from(signed));
         expect(parsed).toEqual(json);
         expect(signableJson(parsed)).toBe(signed);
+        expect(parseCanonicalJson(Buffer.from(signed), {})).toEqual(json);
+        const pretty = Buffer.from(JSON.stringify(json, undefined, 1));
+        if (pretty.toString() !== signed) expect(() => parseCanonicalJson(pretty, {})).toThrow('refused');
       }),
       { numRuns: 500 },
     );

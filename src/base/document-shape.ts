@@ -105,8 +105,9 @@ export function members(shapes: { readonly [name: string]: Shape | OptionalShape
   const known: ReadonlySet<string> = new Set(Object.keys(shapes));
   return (value) => {
     if (!isPlain(value)) return problem('must be an object');
+    const unknown = Object.keys(value).find((name) => !known.has(name));
     // guard: unknown-member-refused
-    for (const name of Object.keys(value)) if (!known.has(name)) return `.${name.slice(0, 60)}: is not a known member`;
+    if (unknown !== undefined) return `.${unknown.slice(0, 60)}: is not a known member`;
     for (const [name, shape] of entries) {
       const member = ownProperty(value, name);
       if (typeof shape !== 'function' && member === undefined) continue;

@@ -20,7 +20,7 @@ const DEFAULT_MAX_DEPTH = 32;
 const MAX_NUMBER_CHARS = 100;
 
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-const PLAIN_TEXT = /[ !#-[\]-\u{10ffff}]*/uy;
+const PLAIN_TEXT = /[ !#-[\]-\uffff]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const SPACE = /[ \t\r\n]*/y;
 const LITERALS: readonly (readonly [string, Json])[] = [
@@ -35,7 +35,17 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export function parseStrictJson(bytes: Uint8Array, limits: StrictJsonLimits = {}): Json {
   const { maxBytes = DEFAULT_MAX_BYTES, maxDepth = DEFAULT_MAX_DEPTH } = limits;
   if (bytes.length > maxBytes) throw refusal(`it has ${bytes.length} bytes; the limit is ${maxBytes}`);
-  return new StrictParser(decodeUtf8(bytes), maxDepth).parseDocument();
+  return new StrictParser(decodeUtf8(bytes), maxDepth, false).parseDocument('');
+}
+
+/**
+ * Parses a document in canonical form (RFC 8785), followed by `end`. Throws VALUE_INVALID for every other form. This is
+ * faster than writing the parsed value again to compare it.
+ */
+export function parseCanonicalJson(bytes: Uint8Array, limits: StrictJsonLimits, end = ''): Json {
+  const { maxBytes = DEFAULT_MAX_BYTES, maxDepth = DEFAULT_MAX_DEPTH } = limits;
+  if (bytes.length > maxBytes) throw refusal(`it has ${bytes.length} bytes; the limit is ${maxBytes}`);
+  return new StrictParser(decodeUtf8(bytes), maxDepth, true).parseDocument(end);
 }
 
 function decodeUtf8(bytes: Uint8Array): string {
@@ -58,16 +68,19 @@ class StrictParser {
   private offset = 0;
   private readonly text: string;
   private readonly maxDepth: number;
+  private readonly isCanonical: boolean;
 
-  constructor(text: string, maxDepth: number) {
+  constructor(text: string, maxDepth: number, isCanonical: boolean) {
     this.text = text;
     this.maxDepth = maxDepth;
+    this.isCanonical = isCanonical;
   }
 
-  parseDocument(): Json {
+  /** Parses the document, which `end` must follow. White space is skipped before it, except in a canonical document. */
+  parseDocument(end: string): Json {
     const value = this.parseValue(0);
-    this.skipSpace();
-    if (this.offset < this.text.length) throw this.fail('there is text after its end');
+    if (!this.isCanonical) this.skipSpace();
+    if (this.text.slice(this.offset) !== end) throw this.fail('it is followed by something else than its end');
     return value;
   }
 
@@ -85,7 +98,8 @@ class StrictParser {
   /** Skips white space and returns the code of the next character; NaN at the end. */
   private skipSpace(): number {
     const code = this.text.charCodeAt(this.offset);
-    if (code > 0x20) return code;
+    // guard: canonical-document-has-no-space
+    if (code > 0x20 || this.isCanonical) return code;
     this.match(SPACE);
     return this.text.charCodeAt(this.offset);
   }
@@ -114,6 +128,8 @@ class StrictParser {
     // guard: number-round-trips
     if (text === '' || (String(value) !== text && !isSameNumber(text, value)))
       throw this.fail(`the number ${text.slice(0, 40)} does not survive conversion to a double`);
+    // guard: canonical-number
+    if (this.isCanonical && String(value) !== text) throw this.fail(`the number ${text} is not canonical`);
     return value;
   }
 
@@ -136,17 +152,25 @@ class StrictParser {
     const text = JSON.parse(raw) as string;
     // guard: lone-surrogate-refused
     if (hasLoneSurrogate(text)) throw this.fail('a text contains half of a surrogate pair');
+    // guard: canonical-text
+    if (this.isCanonical && JSON.stringify(text) !== raw) throw this.fail('a text is not canonical');
     return text;
   }
 
   private parseObject(depth: number): Json {
     const fields: { [name: string]: Json } = {};
     if (this.skipSpace() === 0x7d) return this.closed(fields);
+    let last: string | undefined;
     for (;;) {
       if (this.skipSpace() !== 0x22) throw this.fail('a name in double quotes was expected');
       const name = this.parseText();
+      // guard: canonical-order
+      if (this.isCanonical && last !== undefined && name <= last)
+        throw this.fail('the members are not in canonical order');
+      last = name;
       // guard: duplicate-member-refused
-      if (Object.hasOwn(fields, name)) throw this.fail(`the member ${JSON.stringify(name.slice(0, 60))} occurs twice`);
+      if (!this.isCanonical && Object.hasOwn(fields, name))
+        throw this.fail(`the member ${JSON.stringify(name.slice(0, 60))} occurs twice`);
       // guard: proto-member-refused
       if (name === '__proto__') throw this.fail('the member "__proto__" is forbidden');
       if (this.skipSpace() !== 0x3a) throw this.fail('":" was expected');

@@ -2,8 +2,7 @@
 
 /** What each code says. The first group makes a bundle invalid, the second says that something is or may be missing. */
 export const receiptReasons = {
-  bundle_malformed: 'The file is not strict JSON, or not a bundle of receipts.',
-  bundle_not_canonical: 'The bytes of the file are not the canonical form of its content.',
+  bundle_malformed: 'The file is not canonical JSON and a newline, or not a bundle of receipts.',
   bundle_empty: 'The bundle contains no receipt.',
   checkpoint_malformed: 'The checkpoint is not a signed note in its only form.',
   checkpoint_signature: 'A signature of the checkpoint is invalid.',

@@ -19,9 +19,8 @@ import {
   text,
 } from '../../base/document-shape.js';
 import { LoopError } from '../../base/errors.js';
-import { canonicalJson } from '../../json/canonical.js';
 import { signableJson } from '../../json/i-json.js';
-import { parseStrictJson } from '../../json/strict-json.js';
+import { parseCanonicalJson } from '../../json/strict-json.js';
 import type { ReceiptPredicate, ReceiptStatement } from '../../protocol/receipt.js';
 import { MAX_PAYLOAD_BYTES } from './envelope.js';
 
@@ -104,9 +103,7 @@ export function statementBytes(predicate: ReceiptPredicate): Buffer {
 
 /** Reads a statement. Throws VALUE_INVALID if it is not canonical JSON or not a receipt. */
 export function parseStatement(payload: Uint8Array): ReceiptStatement {
-  const value = parseStrictJson(payload, { maxBytes: MAX_PAYLOAD_BYTES, maxDepth: 8 });
-  // guard: statement-is-canonical
-  if (!Buffer.from(canonicalJson(value)).equals(payload)) throw invalidStatement(': its bytes are not canonical');
+  const value = parseCanonicalJson(payload, { maxBytes: MAX_PAYLOAD_BYTES, maxDepth: 8 });
   const problem = statementShape(value) ?? contradictionIn(value as unknown as ReceiptStatement);
   if (problem !== undefined) throw invalidStatement(problem);
   return value as unknown as ReceiptStatement;

@@ -2,7 +2,7 @@
  * The verification of one receipt: its statement, its position in the log and its signatures. The keys come from the
  * verifier; a receipt names them only by id.
  */
-import { decodeBase64, decodeHex } from '../../base/base64.js';
+import { decodeBase64 } from '../../base/base64.js';
 import { isSignatureValid } from '../../base/ed25519.js';
 import { isIncluded, merkleLeaf } from '../../base/merkle.js';
 import { sha256 } from '../../base/sha256.js';
@@ -79,7 +79,7 @@ function provedIndex(
   if (!hasCheckpoint) findings.add('log', 'proof_without_checkpoint', name);
   if (checkpoint === undefined) return undefined;
   const { index, size, hashes } = proof;
-  const nodes = hashes.map((hash) => decodeHex(hash) as Buffer);
+  const nodes = hashes.map((hash) => Buffer.from(hash, 'hex'));
   // guard: log-proof-verified
   if (size === checkpoint.size && isIncluded(merkleLeaf(bytes), index, size, nodes, checkpoint.root)) return index;
   findings.add('log', 'proof_invalid', name);

@@ -90,9 +90,9 @@ function compareWithList(
   listed: ReadonlyMap<string, CheckpointSession>,
   findings: Findings,
 ): void {
+  const unlisted = [...sessions.keys()].find((id) => !listed.has(id));
   // guard: unlisted-session-refused
-  for (const id of sessions.keys())
-    if (!listed.has(id)) findings.add('checkpoint', 'session_not_listed', `session "${id}"`);
+  if (unlisted !== undefined) findings.add('checkpoint', 'session_not_listed', `session "${unlisted}"`);
   for (const { id, count, head, isClosed } of listed.values()) {
     const session = sessions.get(id);
     const present = session?.last === undefined ? 0 : session.last.statement.predicate.sequence + 1;

@@ -15,5 +15,9 @@ export const contextRequirements = {
   'fork.copy':
     'A fork is a new session with the entries of a turn up to an entry, and continues from there under keys of its own.',
   'fork.effects': 'A fork repeats no effect that is recorded before its entry, and none whose end is not recorded.',
+  'fork.approvals':
+    'An answer to an approval counts in its own session only: no fork, and no retry of a fork, uses an answer of the original.',
+  'fork.grant':
+    'A fork has the grant of its turn unchanged and spends from the same budget; receipts and refusals stay in the original.',
   'fork.reads': 'Forking, replaying and comparing turns read journals only: they perform no effect and use no network.',
 } as const satisfies Record<string, string>;

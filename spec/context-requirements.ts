@@ -12,6 +12,8 @@ export const contextRequirements = {
     'The name, the digest and the size of every text of context are recorded with the call that uses it.',
   'context.changed':
     'A turn whose context files have changed does not continue and performs nothing; restoring them lets it continue.',
+  'context.receipts':
+    'A summary of the receipts of a turn is a bounded pure function of them, and is compared like a file when a turn continues.',
   'fork.copy':
     'A fork is a new session with the entries of a turn up to an entry, and continues from there under keys of its own.',
   'fork.effects': 'A fork repeats no effect that is recorded before its entry, and none whose end is not recorded.',

@@ -7,7 +7,6 @@ import { LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import { isObject } from '../base/own-property.js';
 import { splitIntoBlobs } from '../journal/blob-parts.js';
-import { fetchValue } from '../journal/fetch-value.js';
 import { digestOfText } from '../journal/record.js';
 import type { Store } from '../journal/store.js';
 import type { Entry } from '../protocol/entry.js';
@@ -15,6 +14,7 @@ import { forkPointsOf, nearestPoint } from '../views/fork-points.js';
 import { RECEIPT_SEALED, SESSION_FORKED, TURN_OPENED, TURN_REFUSED } from '../views/turns.js';
 import { turnNotFoundError } from './archive.js';
 import type { HostOptions } from './host-options.js';
+import { readSession } from './read-session.js';
 import { SessionRenamer } from './session-renamer.js';
 import { sessionIdOf } from './turn-result.js';
 
@@ -89,18 +89,6 @@ function copiedEntries(turnId: string, entries: readonly Entry[]): readonly Entr
     const { sealed: _, ...value } = entry.value;
     return [{ ...entry, value }];
   });
-}
-
-/** Reads the stored entries of a session, with the values that are stored as blobs. */
-async function readSession(store: Store, sessionId: string): Promise<readonly Entry[]> {
-  const entries: Entry[] = [];
-  if (sessionId === '') return entries;
-  for await (const batch of store.journal.read(sessionId, 0))
-    for (const entry of batch) {
-      const value = await fetchValue(store.blobs, sessionId, entry);
-      entries.push(value === undefined ? entry : { ...entry, value });
-    }
-  return entries;
 }
 
 function assertForkPoint(turnId: string, at: number, entries: readonly Entry[]): void {

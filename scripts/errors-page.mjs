@@ -42,7 +42,7 @@ export const advice = {
     'Another process owns the store now. Continue the turn with `rondo resume`; look for a program that removes files of the data directory.',
   REPLAY_MISMATCH:
     'Raise the version of the changed loop and register the old version too, or run the earlier code; then resume the turn. Or cancel it.',
-  FORK_REFUSED: 'Use the entry that the message names: the turn is open there, and every effect has ended.',
+  FORK_REFUSED: 'Use the entry that the message names: the turn is open there, and every effect that was started or approved has ended.',
   RETRY_REFUSED:
     'Resume a turn that has not ended. Start a new turn in place of one that succeeded, stopped or was cancelled.',
   SCOPE_BUSY: 'Await each step of the body; for parallel steps use `scope.all` or `scope.race`.',

@@ -12,8 +12,14 @@ export const contextRequirements = {
     'The name, the digest and the size of every text of context are recorded with the call that uses it.',
   'context.changed':
     'A turn whose context files have changed does not continue and performs nothing; restoring them lets it continue.',
+  'context.receipts':
+    'A summary of the receipts of a turn is a bounded pure function of them, and is compared like a file when a turn continues.',
   'fork.copy':
     'A fork is a new session with the entries of a turn up to an entry, and continues from there under keys of its own.',
   'fork.effects': 'A fork repeats no effect that is recorded before its entry, and none whose end is not recorded.',
+  'fork.approvals':
+    'An answer to an approval counts in its own session only: no fork, and no retry of a fork, uses an answer of the original.',
+  'fork.grant':
+    'A fork has the grant of its turn unchanged and spends from the same budget; receipts and refusals stay in the original.',
   'fork.reads': 'Forking, replaying and comparing turns read journals only: they perform no effect and use no network.',
 } as const satisfies Record<string, string>;

@@ -3,6 +3,7 @@
 import { notStrictEqual, rejects, strictEqual } from 'node:assert';
 import type { ForkedTurn } from '../../src/host/fork-turn.js';
 import type { Entry } from '../../src/protocol/entry.js';
+import type { Grant } from '../../src/protocol/grant.js';
 import { type HostLibrary, hostParts, type LibraryParts } from './library.js';
 
 export const forkParts: LibraryParts = hostParts;
@@ -46,7 +47,58 @@ async function forkAtSignal(host: TestHost, turnId: string): Promise<ForkedTurn>
   });
 }
 
+/** Forks a turn at its start. */
+async function forkAtStart(host: TestHost, turnId: string): Promise<ForkedTurn> {
+  return host.fork(turnId, { at: await seqOf(host, ({ type, key }) => type === 'call.started' && key === turnId) });
+}
+
+/** A host with a tool `pay` that needs an approval and fails at first, and the session in which it was approved. */
+async function approvedPayment({ Host, Registry, memoryStore, ManualClock, seededIds, defineLoop }: HostLibrary) {
+  let attempts = 0;
+  const pay = (): string => {
+    attempts += 1;
+    if (attempts === 1) throw new Error('down');
+    return 'paid';
+  };
+  const registry = new Registry();
+  const policy = { approval: 'ask' } as const;
+  registry.add(defineLoop({ id: 'pay', input: true, output: true, safety: 'idempotent', policy, tool: pay }));
+  const clock = new ManualClock(1_000_000);
+  const host = new Host({ store: memoryStore(), clock, ids: seededIds(1), registry });
+  const { turnId } = await host.run({ loop: 'pay', input: {}, sessionId: 'ada' });
+  const [approval] = await host.archive.approvals('ada');
+  await host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
+  await host.resume(turnId);
+  return { host, turnId, attempts: () => attempts };
+}
+
 export const forkChecks = {
+  'an entry between an answer and the end of its effect is refused': async (library) => {
+    const { host, turnId } = await approvedPayment(library);
+    const at = await seqOf(host, ({ type }) => type === 'signal.received');
+    await rejects(host.fork(turnId, { at }), { code: 'FORK_REFUSED' });
+  },
+
+  'a retry of a fork does not use an answer of the original': async (library) => {
+    const { host, turnId, attempts } = await approvedPayment(library);
+    const fork = await host.fork(turnId, { at: await seqOf(host, ({ type }) => type === 'effect.settled') });
+    strictEqual((await host.resume(fork.turnId)).status, 'error');
+    await rejects(host.retry(fork.turnId), { code: 'RETRY_REFUSED' });
+    strictEqual(attempts(), 1);
+  },
+
+  'a fork has the grant of its turn, also one that is named after the turn': async (library) => {
+    const { host } = forkHost(library);
+    const run = (grant?: Grant) =>
+      host.run({ loop: 'work', input: {}, sessionId: 'ada', key: 'k', ...(grant !== undefined && { grant }) });
+    // The id of a turn with a key is known before the turn exists.
+    const { turnId: id } = await forkHost(library).host.run({ loop: 'work', input: {}, sessionId: 'ada', key: 'k' });
+    const { turnId } = await run({ id, allowedTools: ['*'], limits: { turns: 1 } });
+    strictEqual(turnId, id);
+    const fork = await forkAtStart(host, turnId);
+    strictEqual((await host.resume(fork.turnId)).status, 'stopped');
+  },
+
   'an entry between the start and the end of an effect is refused': async (library) => {
     const { host } = forkHost(library);
     const turnId = await runWork(host);

@@ -10,10 +10,23 @@ proveGuards(forkParts, [
     'fork.effects',
     'an entry between the start and the end of an effect is refused',
     'fork-leaves-no-open-intent',
-    {
-      take: 0,
-    },
+    'always',
   ),
+  guard(
+    'fork.approvals',
+    'an entry between an answer and the end of its effect is refused',
+    'fork-leaves-no-unused-answer',
+    'never',
+  ),
+  guard(
+    'fork.approvals',
+    'a retry of a fork does not use an answer of the original',
+    'approval-of-origin-not-retried',
+    'never',
+  ),
+  guard('fork.grant', 'a fork has the grant of its turn, also one that is named after the turn', 'fork-keeps-grant', {
+    value: 'renamed',
+  }),
   guard('fork.effects', 'a turn that has ended at the entry is not forked', 'fork-point-checked', 'always'),
   guard('fork.effects', 'a fork has idempotency keys of its own', 'fork-incarnation-new', { value: "''" }),
   guard(

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { type ContextProject, contextHost, textsOf, withContext } from '../../spec/support/context-fixture.js';
 import { composite, prompt, tool } from '../../spec/support/host-fixture.js';
+import { testKeys } from '../../spec/support/receipt-keys.js';
 import { agentDef, replyProvider } from '../../spec/support/scripted-agents.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
@@ -159,3 +160,58 @@ verifies(
     });
   },
 );
+
+verifies(
+  'context.receipts',
+  'a host with keys summarizes receipts itself, and a changed summary stops the turn',
+  async () => {
+    await withContext({}, async (project) => {
+      const store = memoryStore();
+      const fails = composite('fails', [{ loopId: 'broken', inputMapping: '$.input' }]);
+      let isBroken = true;
+      const broken = (input: Json): Json => {
+        if (isBroken) throw new Error('down');
+        return input;
+      };
+      const model = replyProvider([{ calls: [['act', { n: 1 }]] }, { text: 'done' }]);
+      const hostWith = (definitions: readonly unknown[], seed: number): Host =>
+        contextHost(project, [act, fails, tool('broken', 'builtin:broken'), ...definitions], {
+          ...{ store, ids: seededIds(seed), models: [model], receiptKeys: testKeys() },
+          tools: { act: (input) => input, broken },
+        });
+      const first = hostWith([], 1);
+      const failed = await first.run({ loop: 'fails', input: {} });
+      const reader = agentDef('reader', { tools: ['act'], contextSkills: [`receipt:${failed.turnId}`] });
+      const host = hostWith([reader], 2);
+      const { turnId, sessionId, status } = await host.run({ loop: 'reader', input: { prompt: 'x' } });
+      expect(status).toBe('paused');
+      expect(textsOf(model.requests[0], 'user')[0]).toContain('"state":"error"');
+      for (const { id } of await host.archive.approvals(sessionId))
+        await host.answer({ id, approved: true, by: 'ada' });
+      isBroken = false;
+      expect((await first.retry(failed.turnId)).status).toBe('ok');
+      const stopped = await host.resume(turnId);
+      expect(stopped).toMatchObject({ status: 'error', error: { code: 'CONTEXT_CHANGED' } });
+      expect(JSON.stringify(stopped)).toContain('Start a new turn');
+      expect(model.requests, 'the model was asked with a changed context').toHaveLength(1);
+    });
+  },
+);
+
+verifies('context.receipts', 'an unchanged summary lets the turn continue', async () => {
+  await withContext({}, async (project) => {
+    const model = replyProvider([{ calls: [['act', { n: 1 }]] }, { text: 'done' }]);
+    const definitions = [act, tool('echo'), agentDef('reader', { tools: ['act'], contextSkills: ['receipt:s.k'] })];
+    const receipts = new Map([['s.k', 'ended ok']]);
+    const host = contextHost(project, definitions, {
+      ...{ models: [model], tools: { act: (input) => input } },
+      summarizeReceipts: async (id) => receipts.get(id),
+    });
+    const { turnId, sessionId } = await host.run({ loop: 'reader', input: { prompt: 'x' } });
+    for (const { id } of await host.archive.approvals(sessionId)) await host.answer({ id, approved: true, by: 'ada' });
+    receipts.delete('s.k');
+    expect(await host.resume(turnId)).toMatchObject({ error: { code: 'CONTEXT_CHANGED' } });
+    receipts.set('s.k', 'ended ok');
+    expect((await host.resume(turnId)).status).toBe('ok');
+  });
+});

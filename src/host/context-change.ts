@@ -1,6 +1,6 @@
 /**
- * Compares the context files of a turn that continues with those that it has loaded. A changed file would otherwise be
- * mixed with what the model has read before. Summaries of receipts are not compared: receipts are only ever added.
+ * Compares the context of a turn that continues with what it has loaded: files, and summaries of receipts. A changed text
+ * would otherwise be mixed with what the model has read before.
  */
 import { LoopError } from '../base/errors.js';
 import { readContext } from '../loops/context/read-context.js';
@@ -14,13 +14,13 @@ import { contextSourcesOf, type HostOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
 import { turnResultOf } from './turn-result.js';
 
-/** A context file that is not as it was loaded. A type, because an interface is not JSON. */
+/** A text of context that is not as it was loaded. A type, because an interface is not JSON. */
 type ContextChange = {
   readonly name: string;
   readonly recorded: string;
-  /** The digest of the file now; absent if it cannot be read. */
+  /** The digest of the text now; absent if it cannot be read. */
   readonly now?: string;
-  /** Why the file cannot be read. */
+  /** Why it cannot be read. */
   readonly reason?: string;
 };
 
@@ -37,7 +37,7 @@ export async function changedContextResult(
 }
 
 /**
- * Returns CONTEXT_CHANGED if a context file of an open call of the turn is not as it was when the call loaded it;
+ * Returns CONTEXT_CHANGED if a text of context of an open call of the turn is not as it was when the call loaded it;
  * undefined otherwise, and for a turn that has ended or was cancelled, which calls no model.
  */
 async function findContextChange(
@@ -75,7 +75,6 @@ async function firstChange(
 ): Promise<ContextChange | undefined> {
   const sources = contextSourcesOf(options);
   for (const { name, sha256: recorded } of items) {
-    if (parseReference(name).kind === 'receipt') continue;
     const current = await readContext([name], contextOriginOf(registered), sources).then(
       ([text]) => ({ now: text?.sha256 ?? '' }),
       (thrown: unknown) => ({ reason: unreadableReason(thrown) }),
@@ -97,6 +96,10 @@ function changedError(turnId: string, { call }: OpenContext, change: ContextChan
     reason === undefined
       ? `has changed since turn ${turnId} loaded it.`
       : `can no longer be compared with what turn ${turnId} loaded. ${reason}`;
-  const message = `${subject} ${problem} Restore the file (SHA-256 ${recorded}) and resume the turn, or start a new one.`;
+  const isReceipt = parseReference(name).kind === 'receipt';
+  const advice = isReceipt
+    ? 'Start a new turn, which reads the receipts as they are.'
+    : `Restore the file (SHA-256 ${recorded}) and resume the turn, or start a new one.`;
+  const message = `${subject} ${problem} ${advice}`;
   return new LoopError('CONTEXT_CHANGED', message, { turnId, callId: call.key, ...change });
 }

@@ -5,15 +5,16 @@
  */
 import { LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
+import { isObject } from '../base/own-property.js';
 import { splitIntoBlobs } from '../journal/blob-parts.js';
-import { fetchValue } from '../journal/fetch-value.js';
 import { digestOfText } from '../journal/record.js';
 import type { Store } from '../journal/store.js';
 import type { Entry } from '../protocol/entry.js';
 import { forkPointsOf, nearestPoint } from '../views/fork-points.js';
-import { RECEIPT_SEALED, SESSION_FORKED } from '../views/turns.js';
+import { RECEIPT_SEALED, SESSION_FORKED, TURN_OPENED, TURN_REFUSED } from '../views/turns.js';
 import { turnNotFoundError } from './archive.js';
 import type { HostOptions } from './host-options.js';
+import { readSession } from './read-session.js';
 import { SessionRenamer } from './session-renamer.js';
 import { sessionIdOf } from './turn-result.js';
 
@@ -31,14 +32,15 @@ export interface ForkedTurn {
   readonly origin: { readonly sessionId: string; readonly turnId: string; readonly at: number };
 }
 
-/** The types of entries that belong to a session itself. Receipts are a chain of their session. */
-const UNCOPIED_TYPES: ReadonlySet<string> = new Set(['session.opened', SESSION_FORKED, RECEIPT_SEALED]);
+/** The types of entries that belong to a session itself: its receipts are a chain, and refused turns are not in a fork. */
+const UNCOPIED_TYPES: ReadonlySet<string> = new Set(['session.opened', SESSION_FORKED, RECEIPT_SEALED, TURN_REFUSED]);
 
 const FORK_OPTION_KEYS = optionKeys<ForkOptions>({ at: true });
 
 /**
  * Forks a turn. Throws TURN_NOT_FOUND for an unknown turn, and FORK_REFUSED, which names the nearest entry that can be
- * used, if the turn is not open at the entry or an effect has not ended there.
+ * used, if the turn is not open at the entry, or an effect has not ended there that was started or whose approval is
+ * answered.
  */
 export async function forkTurn(
   { store, clock, ids }: Pick<HostOptions, 'store' | 'clock' | 'ids'>,
@@ -55,6 +57,8 @@ export async function forkTurn(
   const id = ids.id();
   const sessionId = `s-${id.slice(0, 4)}${id.slice(-12)}`;
   const now = clock.now();
+  const copied = copiedEntries(turnId, entries.slice(0, at + 1));
+  const forkedFrom = { session: origin.sessionId, turn: turnId, at, copied: copied.length };
   const first: readonly Entry[] = [
     {
       seq: 0,
@@ -63,9 +67,8 @@ export async function forkTurn(
       key: 'session',
       incarnationId: /* guard: fork-incarnation-new */ ids.id(),
     },
-    { seq: 1, at: now, type: SESSION_FORKED, key: '#fork', value: { session: origin.sessionId, turn: turnId, at } },
+    { seq: 1, at: now, type: SESSION_FORKED, key: '#fork', value: forkedFrom },
   ];
-  const copied = entries.slice(0, at + 1).filter(({ type }) => !UNCOPIED_TYPES.has(type));
   const ends = openRootsIn(copied).flatMap((root) => (root === turnId ? [] : [endOf(root, now)]));
   const newIds = newIdsOf([...rootsIn(copied)], origin.sessionId, sessionId);
   const renamer = new SessionRenamer(newIds);
@@ -75,16 +78,17 @@ export async function forkTurn(
   return { sessionId, turnId: newTurnId, origin };
 }
 
-/** Reads the stored entries of a session, with the values that are stored as blobs. */
-async function readSession(store: Store, sessionId: string): Promise<readonly Entry[]> {
-  const entries: Entry[] = [];
-  if (sessionId === '') return entries;
-  for await (const batch of store.journal.read(sessionId, 0))
-    for (const entry of batch) {
-      const value = await fetchValue(store.blobs, sessionId, entry);
-      entries.push(value === undefined ? entry : { ...entry, value });
-    }
-  return entries;
+/**
+ * Returns the entries that a fork gets. A turn with receipts ends with its final one, and receipts are not copied: in the
+ * fork, the turns that it does not continue are history without receipts.
+ */
+function copiedEntries(turnId: string, entries: readonly Entry[]): readonly Entry[] {
+  return entries.flatMap((entry) => {
+    if (UNCOPIED_TYPES.has(entry.type)) return [];
+    if (entry.type !== TURN_OPENED || entry.key === `#${turnId}` || !isObject(entry.value)) return [entry];
+    const { sealed: _, ...value } = entry.value;
+    return [{ ...entry, value }];
+  });
 }
 
 function assertForkPoint(turnId: string, at: number, entries: readonly Entry[]): void {
@@ -98,7 +102,8 @@ function assertForkPoint(turnId: string, at: number, entries: readonly Entry[]):
       ? 'no entry of it leaves every effect ended'
       : at < first || at > last
         ? `it is open from entry ${first} to ${last}`
-        : 'it has ended there, or an effect was started and its end is not recorded, so it may have happened';
+        : 'it has ended there, an effect was started and its end is not recorded, so it may have happened, or an ' +
+          'approval is answered and what it is for has not ended, so the answer would count twice';
   const advice = nearest === undefined ? '' : ` The nearest entry that works is ${nearest}.`;
   const message = `Turn ${turnId} cannot be forked at entry ${at}: ${reason}.${advice}`;
   throw new LoopError('FORK_REFUSED', message, { turnId, at, ...(nearest !== undefined && { nearest }) });

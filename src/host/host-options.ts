@@ -13,6 +13,10 @@ import type { KeyRole, KeysDocument, NoteSigner } from '../protocol/receipt.js';
 import type { TimerMode } from '../protocol/session.js';
 import type { StreamHandlers } from '../protocol/streaming.js';
 import type { TraceEvent } from '../protocol/trace.js';
+import { summarizeReceipts } from '../views/receipt/summary.js';
+import { RECEIPT_SEALED } from '../views/turns.js';
+import { readSession } from './read-session.js';
+import { sessionIdOf } from './turn-result.js';
 
 /** What a host needs to run turns. */
 export interface HostOptions {
@@ -56,7 +60,8 @@ export interface HostOptions {
   readonly contextFiles?: ContextFiles;
   /**
    * Returns a summary of the receipts of a turn, for `receipt:TURN` in `contextSkills`; undefined if it has none.
-   * @default such references fail with CONTEXT_REFUSED
+   * @default the state, the loop and the number of effects of each stored receipt; without `receiptKeys`, such references
+   * fail with CONTEXT_REFUSED
    */
   readonly summarizeReceipts?: SummarizeReceipts;
   /**
@@ -92,8 +97,11 @@ export interface HostOptions {
 }
 
 /** Returns where a host with these options reads context. */
-export function contextSourcesOf({ contextFiles: files, summarizeReceipts }: HostOptions): ContextSources {
-  return { files, summarizeReceipts };
+export function contextSourcesOf(options: HostOptions): ContextSources {
+  const { contextFiles: files, receiptKeys, store } = options;
+  const stored = async (turnId: string): Promise<string | undefined> =>
+    summarizeReceipts(turnId, await readSession(store, sessionIdOf(turnId), ({ type }) => type === RECEIPT_SEALED));
+  return { files, summarizeReceipts: options.summarizeReceipts ?? (receiptKeys && stored) };
 }
 
 /** The keys of a host. */

@@ -2,10 +2,12 @@
  * Renames the turns of a session in its entries, for a copy under another name. Keys of steps, ids of approvals, the
  * names of waits and signals for them, and the addresses of signals begin with the id of a turn. Values are renamed where
  * a text is exactly such a key or id: a body that passes on its key, or the result of a call, then finds its recorded
- * step again. Other texts are never changed.
+ * step again. Other texts are never changed, and no grant is: a copy with the same grant spends from the same budget.
  */
+import { isObject, ownProperty } from '../base/own-property.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
+import { TURN_GRANTED, TURN_OPENED } from '../views/turns.js';
 
 /** What follows the id of a turn in a key of a step, and in the id of an approval. */
 const STEP_PATH = /^(?:\/\d+)+(?:~\d+)?$/;
@@ -37,7 +39,7 @@ export class SessionRenamer {
       ...(turnId !== undefined && { turnId: this.key(turnId) }),
       ...(signalId !== undefined && { signalId: this.key(signalId) }),
       ...(reason !== undefined && type === 'signal.discarded' && { reason: reason.replace(key, () => this.key(key)) }),
-      ...(value !== undefined && { value: this.value(value) }),
+      ...(value !== undefined && { value: this.entryValue(type, value) }),
       ...(error?.data !== undefined && { error: { ...error, data: this.value(error.data) } }),
     };
   }
@@ -63,6 +65,15 @@ export class SessionRenamer {
     const suffix = text.slice(end);
     if (newId === undefined || !(slash === -1 ? APPROVAL_SUFFIX : STEP_PATH).test(suffix)) return text;
     return `${newId}${suffix}`;
+  }
+
+  /** Returns the value of an entry. The id of a grant names its budget, and may equal the id of a turn. */
+  private entryValue(type: string, value: Json): Json {
+    if (type === TURN_GRANTED) return value;
+    const renamed = this.value(value);
+    const grant = type === TURN_OPENED ? ownProperty(value, 'grant') : undefined;
+    // guard: fork-keeps-grant
+    return grant === undefined || !isObject(renamed) ? renamed : { ...renamed, grant };
   }
 
   private value(value: Json): Json {

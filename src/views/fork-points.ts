@@ -1,10 +1,12 @@
 /**
- * The entries at which a turn can be forked: it is open there, and every effect that changes something outside has ended.
- * An effect without a recorded end may have happened in the original; a fork would repeat it under another idempotency
- * key.
+ * The entries at which a turn can be forked: it is open there, every effect that changes something outside has ended, and
+ * so has every effect whose approval is answered. An effect without a recorded end may have happened in the original; a
+ * fork would repeat it under another idempotency key. An answer counts once; in a fork it would count again.
  */
 import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry } from '../protocol/entry.js';
+import { AnsweredEffects } from './answered-effects.js';
+import { isKeyOfTurn } from './turns.js';
 
 /** Folds the entries of a session for one of its turns. */
 class ForkPointFinder {
@@ -14,6 +16,7 @@ class ForkPointFinder {
   private readonly intents = new Set<string>();
   /** Those in branches that lost a race: a replay never enters them, unless a retry reopens the race. */
   private readonly lostIntents = new Set<string>();
+  private readonly answers = new AnsweredEffects();
   private readonly turnId: string;
 
   constructor(turnId: string) {
@@ -21,11 +24,18 @@ class ForkPointFinder {
   }
 
   apply(entry: Entry): void {
-    const { key, seq } = entry;
-    if (key === this.turnId || key.startsWith(`${this.turnId}/`))
-      for (const part of expandLeaf(entry) ?? [entry]) this.applyStep(part);
+    const { key, seq, type } = entry;
+    if (type === 'signal.received') this.answers.apply(entry);
+    else if (isKeyOfTurn(key, this.turnId))
+      for (const part of expandLeaf(entry) ?? [entry]) {
+        this.applyStep(part);
+        this.answers.apply(part);
+      }
+    if (!this.isOpen) return;
+    // guard: fork-leaves-no-unused-answer
+    if (this.answers.hasUnused) return;
     // guard: fork-leaves-no-open-intent
-    if (this.isOpen && this.intents.size === 0) this.points.push(seq);
+    if (this.intents.size === 0) this.points.push(seq);
   }
 
   private applyStep({ key, type, safety }: Entry): void {

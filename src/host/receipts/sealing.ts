@@ -130,7 +130,9 @@ function contextOf(turnId: string, entries: readonly Entry[]): NonNullable<Recei
 
 function originOf(entries: readonly Entry[]): ReceiptPredicate['origin'] {
   const forked = entries.find(({ type }) => type === SESSION_FORKED)?.value;
-  return forked as unknown as ReceiptPredicate['origin'];
+  if (forked === undefined) return undefined;
+  const { session, turn, at } = forked as unknown as NonNullable<ReceiptPredicate['origin']>;
+  return { session, turn, at };
 }
 
 function refusalOf(outcome: RunOutcome): { readonly reason: string; readonly code?: string } {

@@ -176,7 +176,7 @@ verifies('context.references', 'a receipt is resolved by the host, and refused w
     const without = contextHost(project, [definition], { models: [model] });
     const refused = await without.run({ loop: 'helper', input: { prompt: 'x' } });
     expect(refused).toMatchObject({ status: 'error', error: { code: 'CONTEXT_REFUSED' } });
-    expect(JSON.stringify(refused)).toContain('summarizeReceipts');
+    expect(JSON.stringify(refused)).toContain('receiptKeys');
   });
 });
 

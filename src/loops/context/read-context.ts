@@ -64,7 +64,7 @@ async function readReference(name: string, origin: DefinitionOrigin, sources: Co
 
 async function readReceipt(name: string, turnId: string, { summarizeReceipts }: ContextSources): Promise<ContextFile> {
   if (summarizeReceipts === undefined)
-    throw contextError(name, 'this host has no summaries of receipts; pass summarizeReceipts to it');
+    throw contextError(name, 'this host has no receipts; pass receiptKeys or summarizeReceipts to it');
   const text = await summarizeReceipts(turnId);
   if (text === undefined) throw contextError(name, 'the turn has no receipts');
   return { text, identity: `receipt ${turnId}` };

@@ -1,0 +1,77 @@
+/**
+ * The effects whose approval is answered. An answer counts once: a fork must not begin between an answer and the end of
+ * its effect, and what was approved before a fork must not run again in it.
+ */
+import { ownProperty, ownText } from '../base/own-property.js';
+import { expandLeaves } from '../journal/leaf-entries.js';
+import { reopenedKeysOf } from '../journal/replay-tree.js';
+import type { Entry } from '../protocol/entry.js';
+import { isDescendantKey, parentKeyOf } from './conversation/open-calls.js';
+import { APPROVAL_SIGNAL_PREFIX, SESSION_FORKED } from './turns.js';
+
+/** Folds entries into the effects whose approval is answered, with what became of each. */
+export class AnsweredEffects {
+  /** The open effects with layers. Only layers write below them, so a body cannot forge a request there. */
+  private readonly opened = new Set<string>();
+  /** The effect that each approval is for, by the name of the signal that answers it. */
+  private readonly effectBySignal = new Map<string, string>();
+  /** `left`: in a call that ended or a branch that lost a race, which a replay does not enter unless a retry reopens it. */
+  private readonly answered = new Map<string, 'unused' | 'settled' | 'left'>();
+
+  /** True if an effect has not ended whose approval is answered. */
+  get hasUnused(): boolean {
+    for (const state of this.answered.values()) if (state === 'unused') return true;
+    return false;
+  }
+
+  /** The keys of all effects whose approval is answered, ended or not. */
+  get keys(): ReadonlySet<string> {
+    return new Set(this.answered.keys());
+  }
+
+  /** Applies the next entry; a leaf call is expanded. */
+  apply({ key, type, name = '', value, winnerIndex }: Entry): void {
+    if (type === 'signal.received') this.applyAnswer(name);
+    else if (type === 'effect.opened') this.opened.add(key);
+    else if (type === 'rondo.approval.requested') this.applyRequest(parentKeyOf(key), ownText(value, 'id'));
+    else if (type === 'effect.settled' && this.answered.has(key)) this.answered.set(key, 'settled');
+    else if (type === 'race.won') this.leave(key, `${key}/${winnerIndex}`);
+    else if (type === 'call.completed' || type === 'call.errored') this.leave(key);
+    else if (type === 'call.reopened') this.reopen(new Set(reopenedKeysOf(value)));
+  }
+
+  private applyAnswer(signalName: string): void {
+    const effect = this.effectBySignal.get(signalName);
+    if (effect !== undefined) this.answered.set(effect, 'unused');
+  }
+
+  /** A call whose code changed after the answer requests another approval: the answer is not used. */
+  private applyRequest(effect: string, id: string): void {
+    if (!this.opened.has(effect) || id === '') return;
+    this.answered.delete(effect);
+    this.effectBySignal.set(`${APPROVAL_SIGNAL_PREFIX}${id}`, effect);
+  }
+
+  private leave(key: string, exceptKey?: string): void {
+    for (const [effect, state] of this.answered)
+      if (state === 'unused' && isDescendantKey(effect, key) && !(exceptKey && isDescendantKey(effect, exceptKey)))
+        this.answered.set(effect, 'left');
+  }
+
+  private reopen(keys: ReadonlySet<string>): void {
+    for (const [effect, state] of this.answered)
+      if (state === 'left' || keys.has(effect)) this.answered.set(effect, 'unused');
+  }
+}
+
+/** Returns the keys of the effects of a fork whose approval was answered in the original; empty if it is no fork. */
+export function approvedInOrigin(entries: readonly Entry[]): ReadonlySet<string> {
+  const forked = entries.find(({ type }) => type === SESSION_FORKED);
+  const copied = ownProperty(forked?.value, 'copied');
+  const effects = new AnsweredEffects();
+  if (forked === undefined) return effects.keys;
+  // A fork of an earlier version does not say how many entries it copied: all of them count.
+  const end = typeof copied === 'number' ? forked.seq + copied : Number.POSITIVE_INFINITY;
+  for (const entry of expandLeaves(entries.filter(({ seq }) => seq <= end))) effects.apply(entry);
+  return effects.keys;
+}

@@ -11,6 +11,7 @@ import { JournalWriter } from '../journal/journal-writer.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
 import { assertNotReserved } from '../journal/reserved-entries.js';
 import { assertRootKey } from '../journal/root-key.js';
+import { assertSessionOptions, type SessionOptions } from '../journal/session-options.js';
 import { type RootCall, SessionState } from '../journal/session-state.js';
 import { newSignalEntry } from '../journal/signal-entries.js';
 import { SnapshotCache } from '../journal/snapshot-cache.js';
@@ -24,9 +25,8 @@ import { runCall } from './call.js';
 import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
 import { KernelScope } from './scope.js';
-import { assertSessionOptions, type SessionOptions } from './session-options.js';
 
-export type { SessionOptions } from './session-options.js';
+export type { SessionOptions } from '../journal/session-options.js';
 
 const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
 /**

@@ -1,14 +1,14 @@
 /** The options of a session, and the check that there are no others. */
 
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
-import type { Clock, Ids } from '../journal/clock.js';
-import type { RedactStack } from '../journal/journal-writer.js';
-import type { Store } from '../journal/store.js';
-import type { Upcasts } from '../journal/upcast.js';
-import type { Invariant, View } from '../journal/view.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Admit, Layer, PendingStep } from '../protocol/session.js';
+import type { Clock, Ids } from './clock.js';
+import type { RedactStack } from './journal-writer.js';
+import type { Store } from './store.js';
+import type { Upcasts } from './upcast.js';
+import type { Invariant, View } from './view.js';
 
 /** Options of a session. */
 export interface SessionOptions {

@@ -1,6 +1,6 @@
 /** Every limit of a grant stops a turn at exactly its count, and nothing that runs in the turn can notice the stop. */
 import { expect } from 'vitest';
-import { composite, hostOf, prompt, tool } from '../../../spec/support/host-fixture.js';
+import { composite, hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
 import type { ToolFunction } from '../../loops/tool-implementation.js';

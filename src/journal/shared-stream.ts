@@ -68,6 +68,8 @@ export class SharedStream<S extends StreamState> {
   private pending: PendingDecision<S>[] = [];
   /** The decisions of the current microtask, which are appended together. */
   private batch: PendingDecision<S>[] = [];
+  /** Resolves when all appends so far have ended, in any way. */
+  private appending: Promise<void> = Promise.resolve();
   private isRecovering = false;
   private fault: Fault | undefined;
 
@@ -128,77 +130,93 @@ export class SharedStream<S extends StreamState> {
     const decisions = this.batch;
     this.batch = [];
     if (this.isRecovering || this.fault !== undefined) return;
-    this.append(decisions).then(
-      () => this.settle(decisions),
+    const appending = this.append(decisions).then(
+      (last) => {
+        // What was not written is decided again by a recovery that has begun.
+        if (last !== undefined || !this.isRecovering) this.settle(decisions, last);
+      },
       (thrown: unknown) => this.handleFailure(thrown),
     );
+    this.appending = this.appending.then(() => appending);
   }
 
-  /** Appends the entries of decisions. Positions are taken at once, so that appends may overlap. */
-  private async append(decisions: readonly PendingDecision<S>[]): Promise<void> {
+  /**
+   * Appends the entries of decisions and returns the last one. Positions are taken at once, so that appends may overlap.
+   * Decisions without entries are as durable as those before them, on which they depend.
+   */
+  private async append(decisions: readonly PendingDecision<S>[]): Promise<Entry | undefined> {
     const { store, name, clock } = this.deps;
     const at = clock.now();
     const firstSeq = this.nextSeq;
     const entries = decisions
       .flatMap((decision) => decision.entries)
       .map((entry, index) => ({ seq: firstSeq + index, at, ...entry }));
-    if (entries.length === 0) return;
     this.nextSeq += entries.length;
-    await store.journal.append({ session: name, fence: this.fence, firstSeq, entries });
-    if (this.nextSeq - this.lastSnapshotSeq >= SNAPSHOT_INTERVAL) await this.saveSnapshot(entries.at(-1), decisions);
+    if (entries.length > 0) await store.journal.append({ session: name, fence: this.fence, firstSeq, entries });
+    // guard: empty-decision-waits-for-earlier
+    else await this.appending;
+    return entries.at(-1);
   }
 
-  private settle(decisions: readonly PendingDecision<S>[]): void {
-    for (const decision of decisions) {
-      const index = this.pending.indexOf(decision);
-      // A decision that a recovery has taken over is settled by it.
-      if (index >= 0) this.pending.splice(index, 1);
-      decision.settle(true);
-    }
+  /** Settles decisions that are durable. */
+  private settle(decisions: readonly PendingDecision<S>[], last: Entry | undefined): void {
+    this.pending = this.pending.filter((decision) => !decisions.includes(decision));
+    for (const decision of decisions) decision.settle(true);
+    if (last !== undefined && last.seq + 1 - this.lastSnapshotSeq >= SNAPSHOT_INTERVAL) this.saveSnapshot(last);
   }
 
   private handleFailure(thrown: unknown): void {
-    if (this.isRecovering || this.fault !== undefined) return;
+    if (this.fault !== undefined) return;
     // guard: stale-append-decided-again
-    if (!(thrown instanceof Fault) || thrown.code !== 'STALE_WRITER') {
+    if (!isStale(thrown)) {
       this.fail(toStoreFault(thrown));
       return;
     }
+    if (this.isRecovering) return;
     this.isRecovering = true;
     this.recover().catch((failure: unknown) => this.fail(toStoreFault(failure)));
   }
 
   /** Reads what others wrote, and decides and appends everything pending again, until an append succeeds. */
   private async recover(): Promise<void> {
-    for (;;) {
+    // An earlier append that is still under way may succeed; deciding on it again would repeat it.
+    // guard: recovery-waits-for-appends
+    await this.appending;
+    for (let retries = 0; this.fault === undefined; retries++) {
+      await waitForTurn(this.fence, retries);
       await this.reload();
-      const accepted: PendingDecision<S>[] = [];
-      for (const decision of this.pending.splice(0)) {
-        const entries = decision.decide(this.known);
-        if (entries === undefined) {
-          decision.settle(false);
-          continue;
-        }
-        decision.entries = entries;
-        for (const entry of entries) this.known.apply(entry);
-        accepted.push(decision);
-      }
-      this.pending = [...accepted, ...this.pending];
+      const accepted = this.decideAgain();
       try {
-        await this.append(accepted);
+        this.settle(accepted, await this.append(accepted));
       } catch (thrown) {
-        if (thrown instanceof Fault && thrown.code === 'STALE_WRITER') continue;
+        if (isStale(thrown)) continue;
         throw thrown;
       }
-      this.settle(accepted);
       if (this.pending.length > 0) continue;
       this.isRecovering = false;
       return;
     }
   }
 
+  /** Decides on everything pending with the current state, settles what is refused, and returns the rest. */
+  private decideAgain(): readonly PendingDecision<S>[] {
+    const accepted: PendingDecision<S>[] = [];
+    for (const decision of this.pending.splice(0)) {
+      const entries = decision.decide(this.known);
+      if (entries === undefined) {
+        decision.settle(false);
+        continue;
+      }
+      decision.entries = entries;
+      for (const entry of entries) this.known.apply(entry);
+      accepted.push(decision);
+    }
+    this.pending = [...accepted];
+    return accepted;
+  }
+
   private fail(fault: Fault): void {
-    this.fault = fault;
+    this.fault ??= fault;
     for (const { fail } of this.pending.splice(0)) fail(fault);
   }
 
@@ -233,16 +251,29 @@ export class SharedStream<S extends StreamState> {
     return { from: 0 };
   }
 
-  /** Saves a snapshot if it is due and nothing undurable is part of the state. Errors are ignored: it is a cache. */
-  private async saveSnapshot(last: Entry | undefined, decisions: readonly PendingDecision<S>[]): Promise<void> {
+  /** Saves a snapshot unless the state has undurable parts. Errors are ignored: it is a cache. */
+  private saveSnapshot(last: Entry): void {
     const { store, name } = this.deps;
     // guard: stream-snapshot-is-durable
-    if (last === undefined || !this.pending.every((decision) => decisions.includes(decision))) return;
+    if (this.pending.length > 0) return;
     const nextSeq = last.seq + 1;
     this.lastSnapshotSeq = nextSeq;
-    const state = this.known.save();
-    await store.snapshots.save(name, { nextSeq, tailDigest: tailDigestOf(last), state }).catch(() => undefined);
+    const snapshot = { nextSeq, tailDigest: tailDigestOf(last), state: this.known.save() };
+    store.snapshots.save(name, snapshot).catch(() => undefined);
   }
+}
+
+/**
+ * Waits for some iterations of the event loop, the more the more often a recovery failed, so that processes that claim a
+ * stream at the same pace do not refuse each other forever. Every claim has a fence of its own.
+ */
+async function waitForTurn(fence: number, retries: number): Promise<void> {
+  const iterations = fence % 2 ** Math.min(retries, 6);
+  for (let i = 0; i < iterations; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function isStale(thrown: unknown): boolean {
+  return thrown instanceof Fault && thrown.code === 'STALE_WRITER';
 }
 
 function rejected(fault: Fault): Promise<never> {

@@ -4,11 +4,11 @@ import { repetitions } from '../../spec/support/repetitions.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds, seededRandom } from '../adapters/system/seeded-ids.js';
-import { Fault } from '../base/errors.js';
+import { Fault, LoopError } from '../base/errors.js';
 import { expandLeaves } from '../journal/leaf-entries.js';
 import type { Store } from '../journal/store.js';
 import type { Entry, Safety } from '../protocol/entry.js';
-import type { Layer, RunOutcome } from '../protocol/session.js';
+import type { Admit, Layer, RunOutcome } from '../protocol/session.js';
 import { type CrashPoint, crashingStore } from '../testing/crashing-store.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { type ProgramStep, programEffectResult, programLoop, randomProgram } from '../testing/random-programs.js';
@@ -45,6 +45,8 @@ interface World {
   readonly clock: ManualClock;
   readonly steps: readonly ProgramStep[];
   readonly layers: readonly Layer[];
+  /** The names of the effects at which the run was stopped; undefined for a program without admission. */
+  readonly stops: Set<string> | undefined;
 }
 
 function world(seed: number): World {
@@ -56,11 +58,28 @@ function world(seed: number): World {
     clock: new ManualClock(1000),
     steps: randomProgram(random, 14),
     layers,
+    stops: seed % 4 === 1 ? new Set() : undefined,
   };
 }
 
-async function drive(store: Store, { auditor, clock, steps, layers }: World, seed: number): Promise<RunOutcome> {
-  const session = await Session.open('s', { store, clock, ids: seededIds(seed), layers });
+/** Refuses every seventh effect, and stops the run once at every third. */
+function admission({ stops }: World, stop: ((effect: string) => void) | undefined): Admit | undefined {
+  if (stops === undefined) return undefined;
+  return (effect) => {
+    const number = Number(effect.name.replace('effect-', ''));
+    if (number % 7 === 6) throw new LoopError('TOOL_NOT_ADMITTED', `${effect.name} is not permitted`);
+    if (number % 3 === 1 && !stops.has(effect.name)) {
+      stops.add(effect.name);
+      stop?.(effect.name);
+    }
+    return effect;
+  };
+}
+
+async function drive(store: Store, driven: World, seed: number): Promise<RunOutcome> {
+  const { auditor, clock, steps, layers } = driven;
+  const admit = admission(driven, (reason) => session.stop('t1', { reason, message: 'by the test' }));
+  const session = await Session.open('s', { store, clock, ids: seededIds(seed), layers, admit });
   const outside = {
     perform: (name: string, safety: Safety, key: string) => auditor.perform(name, safety, key),
     cancel: () => session.cancel('t1', 'the program cancels itself'),
@@ -68,6 +87,7 @@ async function drive(store: Store, { auditor, clock, steps, layers }: World, see
   const loop = programLoop('main', steps, outside);
   for (let round = 0; round < 200; round++) {
     const outcome = await session.run('t1', loop, null, { timers: 'pause' });
+    if (outcome.status === 'stopped') continue;
     if (outcome.status !== 'paused') return outcome;
     await settlePending(session, outcome.pending, auditor, clock, steps);
   }
@@ -134,6 +154,7 @@ function comparable(entries: readonly Entry[]): string[] {
   const compared = entries.filter(
     ({ type, key, name }) =>
       type !== 'effect.resolved' &&
+      type !== 'call.stopped' &&
       !key.includes('~') &&
       !isInLosingBranch(key) &&
       (name === 'cancel' || !cancelKeys.has(key)),
@@ -208,14 +229,16 @@ const isRootEnd = ({ key, type }: Entry): boolean => key === 't1' && /^call\.(?:
  * Continues a program as a worker does: runs it whenever it is due. A run at any other time must change nothing; it only
  * tells which signals and resolutions the program waits for.
  */
-async function driveAsWorker({ inner: store, auditor, clock, steps, layers }: World, seed: number): Promise<void> {
+async function driveAsWorker(driven: World, seed: number): Promise<void> {
+  const { inner: store, auditor, clock, steps, layers } = driven;
+  const admit = admission(driven, undefined);
   for (let round = 0; round < 200; round++) {
     const before = await entriesOf(store);
     const isStarted = before.some(({ key, type }) => key === 't1' && type === 'call.started');
     const isDue = (await store.dueTurns.list(clock.now(), 1)).length > 0;
     expect(isDue && !isStarted, 'a turn is due that has not started').toBe(false);
     if (before.some(isRootEnd)) return expect(await store.dueTurns.list(Number.MAX_VALUE, 1)).toEqual([]);
-    const session = await Session.open('s', { store, clock, ids: seededIds(seed + round), layers });
+    const session = await Session.open('s', { store, clock, ids: seededIds(seed + round), layers, admit });
     const perform = (name: string, safety: Safety, key: string): void => auditor.perform(name, safety, key);
     const outside = { perform, cancel: () => session.cancel('t1', 'the program cancels itself') };
     const outcome = await session.run('t1', programLoop('main', steps, outside), null, { timers: 'pause' });
@@ -246,10 +269,10 @@ verifies(
   async () => {
     for (let seed = 1; seed <= PROGRAMS / 20; seed++) {
       const counting = crashingStore(memoryStore());
-      await drive(counting, world(seed), seed);
+      await drive(counting, { ...world(seed), stops: undefined }, seed);
       for (let append = 1; append <= counting.appendCount; append++) {
         for (const when of ['before', 'after'] as const) {
-          const crashed = world(seed);
+          const crashed = { ...world(seed), stops: undefined };
           await drive(crashingStore(crashed.inner, { appendNumber: append, when }), crashed, seed).catch(() => {});
           await macrotask();
           await driveAsWorker(crashed, seed).catch((error: unknown) => {

@@ -239,10 +239,12 @@ export class Session {
 
   /**
    * Stops the active run of a root, which no body can notice: it stays open, and a later run continues it. Effects in
-   * flight end and are recorded. Returns false if the root does not run.
+   * flight end and are recorded. Returns false if the root does not run, or has ended.
    */
   stop(root: string, stop: RunStop): boolean {
     if (this.activeRun?.root !== root || this.activeRun.attempt.isOver) return false;
+    // guard: ended-root-not-stopped
+    if (this.sessionState.roots.get(root)?.lastSeq !== undefined) return false;
     this.activeRun.attempt.stop(stop);
     return true;
   }

@@ -103,6 +103,9 @@ export function containsPath(directory: string, path: string): boolean {
 function coversDestination(outer: string, inner: string): boolean {
   if (outer === inner) return true;
   if (inner.startsWith('*.')) return outer.startsWith('*.') && inner.slice(1).endsWith(outer.slice(1));
-  const text = inner.includes('://') ? inner : `https://${inner}`;
-  return outer.startsWith('*.') && URL.canParse(text) && matchesDestination(outer, new URL(text));
+  // An entry without a scheme stands for both.
+  const texts = inner.includes('://') ? [inner] : [`https://${inner}`, `http://${inner}`];
+  return (
+    outer.startsWith('*.') && texts.every((text) => URL.canParse(text) && matchesDestination(outer, new URL(text)))
+  );
 }

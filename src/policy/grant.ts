@@ -135,8 +135,8 @@ function listAt(value: unknown, path: string, findProblem: (item: string) => str
 
 function patternsAt(value: unknown, path: string, mayBeAny: boolean): readonly string[] {
   return listAt(value, path, (item) => {
-    if (isPattern(item, mayBeAny)) return undefined;
     // guard: bare-wildcard-is-the-operators
+    if (isPattern(item, mayBeAny)) return undefined;
     if (item === '*') return 'is "*", which only a grant of the operator may contain';
     return 'must be a name, or a prefix followed by .* for one further segment';
   });

@@ -38,6 +38,13 @@ interface Reservation {
   readonly amounts: Amounts;
 }
 
+/** A reservation that is not settled. */
+export interface OpenReservation {
+  readonly key: string;
+  readonly effect: string;
+  readonly amounts: Amounts;
+}
+
 /** What a charge adds: for the effect once, and for each attempt at it. */
 export interface Charge {
   readonly perEffect: Amounts;
@@ -111,9 +118,19 @@ export class Budget {
     return undefined;
   }
 
-  /** Returns the reservations of a turn that are not settled, by key. */
-  openReservations(turn: string): readonly string[] {
-    return [...this.open.keys()].filter((key) => key === turn || key.startsWith(`${turn}/`));
+  /**
+   * Returns the last attempts at effects of a turn that are reserved and not settled. An earlier attempt that is not
+   * settled was interrupted: what it used is unknown, and no recorded reply belongs to it.
+   */
+  openReservations(turn: string): readonly OpenReservation[] {
+    const found: OpenReservation[] = [];
+    for (const [key, { amounts }] of this.open) {
+      const effect = key.slice(0, key.lastIndexOf('#'));
+      // guard: interrupted-attempt-stays-charged
+      const isLast = key === `${effect}#${this.attemptsAt(turn, effect) - 1}`;
+      if (isLast && effect.startsWith(`${turn}/`)) found.push({ key, effect, amounts });
+    }
+    return found;
   }
 
   private applyReserved(key: string, { turn, amounts, accounts = [GRANT_ACCOUNT], isOpen }: ReservedValue): void {
@@ -127,17 +144,21 @@ export class Budget {
 
   private applySettled(key: string, { amounts, accounts }: SettledValue): void {
     const reservation = this.open.get(key);
+    // A second settlement, by a process that was too slow, changes nothing.
+    // guard: reservation-settled-once
+    if (reservation === undefined && accounts === undefined) return;
     this.open.delete(key);
-    for (const account of accounts ?? reservation?.accounts ?? [GRANT_ACCOUNT]) {
-      if (reservation !== undefined) this.add(account, reservation.amounts, -1);
-      this.add(account, amounts);
-    }
+    // What the use does not state, such as the number of rounds, stays charged.
+    const change: { [counter: string]: number } = {};
+    // guard: settled-counters-replaced
+    for (const counter in amounts) change[counter] = (amounts[counter] ?? 0) - (reservation?.amounts[counter] ?? 0);
+    for (const account of accounts ?? reservation?.accounts ?? [GRANT_ACCOUNT]) this.add(account, change);
   }
 
-  private add(account: string, amounts: Amounts, sign: 1 | -1 = 1): void {
+  private add(account: string, amounts: Amounts): void {
     const counters = this.used.get(account) ?? new Map<string, number>();
     this.used.set(account, counters);
-    for (const counter in amounts) counters.set(counter, (counters.get(counter) ?? 0) + sign * (amounts[counter] ?? 0));
+    for (const counter in amounts) counters.set(counter, (counters.get(counter) ?? 0) + (amounts[counter] ?? 0));
   }
 
   /** Returns the state as JSON. */

@@ -81,24 +81,26 @@ export class Governance {
 
   /** Settles the reservations of a turn whose results are recorded. The others stay charged with their worst case. */
   private settleOpen(ledger: Ledger, turnId: string, entries: readonly Entry[]): void {
-    for (const key of ledger.budget.openReservations(turnId)) {
-      const answered = lastReplyAt(entries, key.slice(0, key.lastIndexOf('#')));
+    for (const { key, effect, amounts } of ledger.budget.openReservations(turnId)) {
+      const answered = lastReplyAt(entries, effect);
       if (answered === undefined) continue;
       const { backendId, model } = answered.request;
-      ledger.settle(key, usedBy(answered.reply, this.deps.priceOf(backendId, model, answered.at)));
+      ledger.settleKey(key, usedBy(answered.reply, this.deps.priceOf(backendId, model, answered.at), amounts));
     }
   }
 
   private async ledger(grantId: string, document: Grant): Promise<Ledger> {
-    const { store, clock } = this.deps;
-    const known = await this.ledgers.get(grantId)?.catch(() => undefined);
+    const opening = this.ledgers.get(grantId);
+    const known = await opening?.catch(() => undefined);
     if (known?.isUsable === true) {
       await known.register(document);
       return known;
     }
-    const opening = Ledger.open(store, clock, grantId, document);
-    this.ledgers.set(grantId, opening);
-    return opening;
+    // Another turn may have opened it meanwhile.
+    if (this.ledgers.get(grantId) !== opening) return this.ledger(grantId, document);
+    const opened = Ledger.open(this.deps.store, this.deps.clock, grantId, document);
+    this.ledgers.set(grantId, opened);
+    return opened;
   }
 }
 

@@ -34,7 +34,11 @@ export interface GovernedTurnDeps {
   stop(stop: RunStop): void;
 }
 
+/** The reservation of a tool round. */
+type RoundReservation = Pick<Reservation, 'durable'>;
+
 const NO_AMOUNTS = {};
+const NO_ROUND: RoundReservation = { durable: Promise.resolve(true) };
 
 /** A turn that runs under a grant in this process. */
 export class GovernedTurn {
@@ -46,6 +50,8 @@ export class GovernedTurn {
   private readonly confinement: Confinement | undefined;
   private readonly modelBudget: ModelBudget;
   private readonly startedAt: number;
+  /** The model calls that are reserved and that have not begun. */
+  private readonly unperformed = new Set<ReservedModelCall>();
   private stopTimer: AbortController | undefined;
 
   constructor(deps: GovernedTurnDeps) {
@@ -75,12 +81,17 @@ export class GovernedTurn {
   admit(effect: Effect, key: string): Effect {
     if (isInternal(effect)) return effect;
     assertAdmitted(this.grant, effect);
-    const stop = this.expiry() ?? this.exceededNesting(key) ?? this.reserveRound(key);
+    const stop = this.expiry() ?? this.exceededNesting(key);
     if (stop !== undefined) {
       this.deps.stop(stop);
       return effect;
     }
-    return effect.kind === 'model' ? this.admitModel(effect, key) : this.admitTool(effect, key);
+    const round = this.reserveRound(key);
+    if ('counter' in round) {
+      this.deps.stop(stopOf(round));
+      return effect;
+    }
+    return effect.kind === 'model' ? this.admitModel(effect, key, round) : this.admitTool(effect, key, round);
   }
 
   /** Stops the turn when its time is used up. Call it when the turn starts to run. */
@@ -101,10 +112,13 @@ export class GovernedTurn {
     this.stopTimer?.abort();
     const wallMs = Math.ceil(clock.elapsed() - this.startedAt);
     if (this.grant.limits.wallMs !== undefined) this.ledger.charge(`${turnId}#wall`, { wallMs }, this.accounts);
+    // guard: unperformed-call-released
+    await Promise.all([...this.unperformed].map((call) => this.modelBudget.release(call)));
+    this.unperformed.clear();
     await (isFinal ? this.ledger.endTurn(turnId) : this.ledger.flush());
   }
 
-  private admitTool(effect: Effect, key: string): Effect {
+  private admitTool(effect: Effect, key: string, round: RoundReservation): Effect {
     const { limits } = this.grant;
     const counter = effectsOf(effect.name);
     const perEffect = limits[counter] === undefined ? { effects: 1 } : { effects: 1, [counter]: 1 };
@@ -113,26 +127,28 @@ export class GovernedTurn {
       this.deps.stop(stopOf(reservation));
       return effect;
     }
-    const { durable } = reservation;
     const isConfined = !this.grant.unconfined.includes(effect.name);
     const confinement = isConfined ? this.confinement : undefined;
     const perform: Effect['perform'] = async (input, context) => {
-      await this.assertReserved(durable);
+      await this.assertReserved(reservation, round);
       return effect.perform(input, confinement === undefined ? context : withContext(context, { confinement }));
     };
     return { ...effect, perform };
   }
 
-  private admitModel(effect: Effect, key: string): Effect {
+  private admitModel(effect: Effect, key: string, round: RoundReservation): Effect {
     const reserved = this.modelBudget.reserve(effect, effect.input as Json, this.chargedEffect(key, true));
     // A reservation that only other calls in flight prevent is made when they have ended, before the call starts.
-    if ('counter' in reserved && this.ledger.nextSettlement() === undefined) {
-      this.deps.stop(stopOf(reserved));
-      return effect;
-    }
+    if ('counter' in reserved) {
+      if (this.ledger.nextSettlement() === undefined) {
+        this.deps.stop(stopOf(reserved));
+        return effect;
+      }
+    } else this.unperformed.add(reserved);
     const perform: Effect['perform'] = async (input, context) => {
+      if (!('counter' in reserved)) this.unperformed.delete(reserved);
       const call = 'counter' in reserved ? await this.waitForReservation(effect, input, key) : reserved;
-      await this.assertReserved(call.reservation.durable);
+      await this.assertReserved(call.reservation, round);
       return this.modelBudget.perform(effect, input, context, call, (exceeded) => this.deps.stop(stopOf(exceeded)));
     };
     return { ...effect, perform };
@@ -158,11 +174,11 @@ export class GovernedTurn {
     return this.ledger.reserve(this.chargedEffect(key, isOpen), charge);
   }
 
-  /** Waits until a reservation is durable. Otherwise stops the turn and throws: the effect must not start. */
-  private async assertReserved(durable: Promise<boolean>): Promise<void> {
-    const problem = await durable.then(
+  /** Waits until reservations are durable. Otherwise stops the turn and throws: the effect must not start. */
+  private async assertReserved(...reservations: readonly RoundReservation[]): Promise<void> {
+    const problem = await Promise.all(reservations.map(({ durable }) => durable)).then(
       // guard: effect-waits-for-reservation
-      (isReserved) => (isReserved ? undefined : 'another process used up the budget'),
+      (areReserved) => (areReserved.includes(false) ? 'another process used up the budget' : undefined),
       (thrown: unknown) => `the budget could not be written: ${thrown instanceof Error ? thrown.message : ''}`,
     );
     if (problem === undefined) return;
@@ -171,14 +187,13 @@ export class GovernedTurn {
   }
 
   /** Reserves the tool round that an effect belongs to, once for each reply. */
-  private reserveRound(key: string): RunStop | undefined {
-    if (this.grant.limits.toolRounds === undefined) return undefined;
+  private reserveRound(key: string): RoundReservation | ExceededLimit {
+    if (this.grant.limits.toolRounds === undefined) return NO_ROUND;
     const agentKey = this.deps.agentAround(key);
-    if (agentKey === undefined) return undefined;
+    if (agentKey === undefined) return NO_ROUND;
     const [step = ''] = key.slice(agentKey.length + 1).split('/', 1);
     const charge = { perEffect: { toolRounds: 1 }, perAttempt: NO_AMOUNTS };
-    const reservation = this.reserve(charge, `${agentKey}/${step}@round`, false);
-    return 'counter' in reservation ? stopOf(reservation) : undefined;
+    return this.reserve(charge, `${agentKey}/${step}@round`, false);
   }
 
   private expiry(): RunStop | undefined {

@@ -46,7 +46,7 @@ export class Ledger {
   readonly grantId: string;
   private readonly stream: SharedStream<Budget>;
   /** The reservations of effects that this process performs and will settle. */
-  private readonly openKeys = new Set<string>();
+  private readonly unsettled = new Set<Reservation>();
   private readonly settleListeners: (() => void)[] = [];
 
   private constructor(grantId: string, stream: SharedStream<Budget>) {
@@ -112,20 +112,25 @@ export class Ledger {
       return [entry];
     });
     if (!isAccepted && exceeded !== undefined) return exceeded;
-    if (isOpen && key !== undefined) this.openKeys.add(key);
-    return {
+    const reservation: Reservation = {
       get key() {
         return key;
       },
       durable,
     };
+    if (isOpen) this.awaitSettlement(reservation);
+    return reservation;
   }
 
-  /** Replaces what a reservation holds with what was used. */
-  settle(key: string, used: Amounts): void {
+  /** Replaces what a durable reservation holds with what was used. */
+  settle(reservation: Reservation, used: Amounts): void {
+    if (reservation.key !== undefined) this.settleKey(reservation.key, used);
+    this.forget(reservation);
+  }
+
+  /** Replaces what a reservation of an earlier process holds with what was used. */
+  settleKey(key: string, used: Amounts): void {
     this.stream.update(() => [{ type: BUDGET_SETTLED, key, value: { amounts: used as JsonObject } }]);
-    this.openKeys.delete(key);
-    for (const wake of this.settleListeners.splice(0)) wake();
   }
 
   /**
@@ -133,8 +138,20 @@ export class Ledger {
    * settle: waiting would not help.
    */
   nextSettlement(): Promise<void> | undefined {
-    if (this.openKeys.size === 0) return undefined;
+    if (this.unsettled.size === 0) return undefined;
     return new Promise((resolve) => this.settleListeners.push(resolve));
+  }
+
+  private awaitSettlement(reservation: Reservation): void {
+    this.unsettled.add(reservation);
+    const forget = (): void => this.forget(reservation);
+    // A reservation that another process prevented is never settled.
+    reservation.durable.then((isReserved) => isReserved || forget(), forget);
+  }
+
+  private forget(reservation: Reservation): void {
+    this.unsettled.delete(reservation);
+    for (const wake of this.settleListeners.splice(0)) wake();
   }
 
   /** Charges an amount that was not reserved. */

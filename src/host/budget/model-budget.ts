@@ -81,10 +81,16 @@ export class ModelBudget {
       // guard: stream-aborted-at-limit
       throw new NotPerformed();
     } finally {
-      if (call.reservation.key !== undefined) this.ledger.settle(call.reservation.key, used);
+      this.ledger.settle(call.reservation, used);
       const exceeded = meter?.isExceeded === true ? this.exhaustedOutput(call) : this.overdrawn();
       if (exceeded !== undefined) onOverdrawn(exceeded);
     }
+  }
+
+  /** Gives back what was reserved for a call that was not performed. The call itself stays counted. */
+  async release({ reservation, price }: ReservedModelCall): Promise<void> {
+    const isReserved = await reservation.durable.catch(() => false);
+    if (isReserved) this.ledger.settle(reservation, amountsOf(price, 0, 0));
   }
 
   private overdrawn(): ExceededLimit | undefined {
@@ -128,9 +134,10 @@ export class ModelBudget {
   }
 }
 
-/** Returns what a recorded reply used. */
-export function usedBy(reply: Reply, price: ModelPrice | undefined): Amounts {
-  const { inputTokens, outputTokens } = tokensOf(reply, 0);
+/** Returns what a recorded reply used. `reserved` counts for the input if the reply does not report it. */
+export function usedBy(reply: Reply, price: ModelPrice | undefined, reserved: Amounts): Amounts {
+  // guard: unreported-input-stays-charged
+  const { inputTokens, outputTokens } = tokensOf(reply, reserved.inputTokens ?? 0);
   return amountsOf(price, inputTokens, outputTokens);
 }
 

@@ -1,0 +1,103 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { randomGrant } from '../../spec/support/random-grants.js';
+import { verifies } from '../../spec/verifies.js';
+import { LoopError } from '../base/errors.js';
+import { grantDigest, parseGrant } from './grant.js';
+
+const parse = (grant: unknown, isOperators = false) => parseGrant(grant, { isOperators });
+const base = { allowedTools: [], limits: {} };
+
+/** Returns the path that the refusal of a document names. */
+function refusedAt(document: unknown): unknown {
+  try {
+    parse(document);
+  } catch (thrown) {
+    expect(thrown).toBeInstanceOf(LoopError);
+    const { code, data } = thrown as LoopError;
+    expect(code).toBe('GRANT_INVALID');
+    return (data as { path: string }).path;
+  }
+  return 'accepted';
+}
+
+verifies('grant.document', 'every valid grant is accepted', () => {
+  fc.assert(
+    fc.property(randomGrant, (grant) => {
+      expect(parse(grant).allowedTools).toEqual(grant.allowedTools);
+    }),
+  );
+});
+
+verifies('grant.document', 'a member that is unknown, misspelled or of a prototype is refused and named', () => {
+  const unknown = ['limit', 'AllowedTools', 'allowed_tools', 'tools', '__proto__', 'constructor', 'toString', ' id'];
+  for (const member of unknown) {
+    const withMember = (object: object) => JSON.parse(JSON.stringify(object).replace(/^\{/, `{"${member}":1,`));
+    expect(refusedAt(withMember(base))).toBe(`/${member}`);
+    expect(refusedAt({ ...base, limits: withMember({ turns: 1 }) })).toBe(`/limits/${member}`);
+  }
+  fc.assert(
+    fc.property(randomGrant, fc.string({ minLength: 12, maxLength: 20 }), (grant, member) => {
+      expect(refusedAt({ ...grant, [member]: true })).toBe(`/${member}`);
+    }),
+  );
+});
+
+const refused: readonly [path: string, document: unknown][] = [
+  ['', null],
+  ['', []],
+  ['', 'all'],
+  ['/allowedTools', { limits: {} }],
+  ['/limits', { allowedTools: [] }],
+  ['/allowedTools', { ...base, allowedTools: 'act' }],
+  ['/allowedTools/0', { ...base, allowedTools: [['act']] }],
+  ['/allowedTools/1', { ...base, allowedTools: ['act', 'a..b'] }],
+  ['/allowedTools', { ...base, allowedTools: Array(1001).fill('act') }],
+  ['/id', { ...base, id: '' }],
+  ['/id', { ...base, id: '../x' }],
+  ['/scopes/0', { ...base, scopes: ['repo:*:x'] }],
+  ['/arguments/act', { ...base, arguments: { act: { type: 'nothing' } } }],
+  ['/arguments/a*', { ...base, arguments: { 'a*': true } }],
+  ['/arguments', { ...base, arguments: [] }],
+  ['/review/act', { ...base, review: { act: 'always_allow' } }],
+  ['/review/act', { ...base, review: { act: true } }],
+  ['/limits/turns', { ...base, limits: { turns: -1 } }],
+  ['/limits/turns', { ...base, limits: { turns: 1.5 } }],
+  ['/limits/turns', { ...base, limits: { turns: '5' } }],
+  ['/limits/turns', { ...base, limits: { turns: null } }],
+  ['/limits/turns', { ...base, limits: { turns: Number.NaN } }],
+  ['/limits/turns', { ...base, limits: { turns: Number.POSITIVE_INFINITY } }],
+  ['/limits/effects', { ...base, limits: { effects: [] } }],
+  ['/limits/effects', { ...base, limits: { effects: null } }],
+  ['/limits/effects/a.*', { ...base, limits: { effects: { 'a.*': 1 } } }],
+  ['/limits/effects/act', { ...base, limits: { effects: { act: -1 } } }],
+  ['/roots/0', { ...base, roots: ['data'] }],
+  ['/roots/0', { ...base, roots: ['/data/../etc'] }],
+  ['/roots/0', { ...base, roots: ['/data/'] }],
+  ['/destinations/0', { ...base, destinations: ['*'] }],
+  ['/destinations/0', { ...base, destinations: ['https://user@example.com'] }],
+  ['/destinations/0', { ...base, destinations: ['a.*.com'] }],
+  ['/unconfined/0', { ...base, unconfined: ['a.*'] }],
+  ['/unconfined/0', { ...base, unconfined: ['*'] }],
+  ['/approvers/0', { ...base, approvers: [' '] }],
+  ['/expiresAt', { ...base, expiresAt: 'tomorrow' }],
+  ['/expiresAt', { ...base, expiresAt: '2030-01-01' }],
+  ['/expiresAt', { ...base, expiresAt: 1e12 }],
+];
+
+verifies('grant.document', `each of ${refused.length} bad documents is refused with the path of its problem`, () => {
+  for (const [path, document] of refused) expect(refusedAt(document), JSON.stringify(document)).toBe(path);
+});
+
+verifies('grant.document', 'only a grant of the operator may contain a bare wildcard', () => {
+  for (const member of ['allowedTools', 'scopes']) {
+    expect(refusedAt({ ...base, [member]: ['*'] })).toBe(`/${member}/0`);
+    expect(() => parse({ ...base, [member]: ['*'] }, true)).not.toThrow();
+  }
+});
+
+verifies('grant.document', 'the digest of a grant depends on its content and not on the order of its members', () => {
+  const grant = { allowedTools: ['a'], limits: { turns: 1, depth: 2 } };
+  expect(grantDigest({ limits: { depth: 2, turns: 1 }, allowedTools: ['a'] })).toBe(grantDigest(grant));
+  expect(grantDigest({ ...grant, limits: { turns: 2, depth: 2 } })).not.toBe(grantDigest(grant));
+});

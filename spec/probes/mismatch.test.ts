@@ -1,7 +1,8 @@
 // Attempts that ended with REPLAY_MISMATCH: their remaining effects, timers and calls change nothing.
 
 import { expect } from 'vitest';
-import type { Session, SessionOptions } from '../../src/kernel/session.js';
+import type { SessionOptions } from '../../src/journal/session-options.js';
+import type { Session } from '../../src/kernel/session.js';
 import type { Scope } from '../../src/protocol/body.js';
 import {
   codeOf,

@@ -2,8 +2,9 @@
 
 import { memoryStore } from '../../src/adapters/memory/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
+import type { SessionOptions } from '../../src/journal/session-options.js';
 import type { Batch, Store } from '../../src/journal/store.js';
-import { Session, type SessionOptions } from '../../src/kernel/session.js';
+import { Session } from '../../src/kernel/session.js';
 import type { Effect, Scope } from '../../src/protocol/body.js';
 import type { Entry, Safety } from '../../src/protocol/entry.js';
 import type { RunOutcome } from '../../src/protocol/session.js';

@@ -23,3 +23,15 @@ export function invalidNameError(key: string): LoopError {
   const message = `The loop called at ${key} needs a name; its name and its version must be strings.`;
   return new LoopError('VALUE_INVALID', message, { key });
 }
+
+/** Returns the error of a run that was cancelled. */
+export function cancellationError(root: string, reason: string): LoopError {
+  return new LoopError('CANCELLED', `The run ${root} was cancelled: ${reason}`, { reason });
+}
+
+/** Returns the error of an effect in doubt that a person resolved as failed. */
+export function forcedFailure(key: string, by: string, reason: string | undefined): LoopError {
+  const suffix = reason === undefined ? '' : `: ${reason}`;
+  const message = `It is unknown whether this effect happened; ${by} resolved it as failed${suffix}.`;
+  return new LoopError('EFFECT_IN_DOUBT', message, { key, by });
+}

@@ -4,8 +4,9 @@
  */
 
 import { LoopError } from '../base/errors.js';
+import type { SessionOptions } from '../journal/session-options.js';
 import type { View } from '../journal/view.js';
-import { Session, type SessionOptions } from '../kernel/session.js';
+import { Session } from '../kernel/session.js';
 import { memoryCache } from '../layers/memory-cache.js';
 import { policyLayers } from '../layers/policy-layers.js';
 import { RateLimiter } from '../layers/rate-limit.js';

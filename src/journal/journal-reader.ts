@@ -57,13 +57,13 @@ export class JournalReader {
     return fetchValue(this.store.blobs, this.session, entry);
   }
 
-  /** Throws SIGNAL_CONFLICT unless the signal that is recorded at a sequence number has the same content. */
-  async assertSameSignal(seq: number, { id, name, value, turn }: Signal): Promise<void> {
+  /** Returns false for a repeated delivery. Throws SIGNAL_CONFLICT if the signal at a sequence number has other content. */
+  async confirmRepeated(seq: number, { id, name, value, turn }: Signal): Promise<false> {
     const entry = await this.entryAt(seq);
     const recorded = await this.fetchValue(entry);
     const isSame =
       entry.name === name && entry.turnId === turn && jsonEquals(recorded, copyAsJson(value, 'the signal'));
-    if (isSame) return;
+    if (isSame) return false;
     throw new LoopError('SIGNAL_CONFLICT', `Signal "${id}" was received before, with other content.`, { id });
   }
 

@@ -3,11 +3,12 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
+import type { SessionOptions } from '../journal/session-options.js';
 import type { Batch, Store } from '../journal/store.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { RunOutcome } from '../protocol/session.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { Session, type SessionOptions } from './session.js';
+import { Session } from './session.js';
 
 interface Fixture {
   /** All appends, in order. */

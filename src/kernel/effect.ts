@@ -8,7 +8,9 @@
 import { LazyEffectContext } from '../base/effect-context.js';
 import { Fault, LoopError, NotPerformed, toLoopError } from '../base/errors.js';
 import { neverSettles } from '../base/microtasks.js';
+import { forcedFailure } from '../base/step-errors.js';
 import { type NewEntry, newEffectEntry, newReturnedEntry } from '../journal/new-entry.js';
+import { newFailedEntry, newRefusedEntry } from '../journal/refusal-entries.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import { cloneJson, copyAsJson } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
@@ -50,21 +52,8 @@ async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect,
   // guard: once-effect-in-doubt-not-repeated
   if (recorded.openEntry.safety === 'once')
     return resolveInDoubt(step, recorded, effect, effectKey, recorded.lastRetry('effect.requested'));
-  return repeatAttempt(step, effect, effectKey);
-}
-
-/** Makes an interrupted attempt again, under its recorded intent, if the effect is still admitted. */
-function repeatAttempt(step: Step, effect: Effect, effectKey: string): Promise<unknown> {
-  const { run, key, lifetime } = step;
-  let admitted: Effect | undefined;
-  try {
-    // guard: repeated-attempt-admitted
-    admitted = run.admit(effect, effectKey);
-  } catch (thrown) {
-    const error = toLoopError(thrown).toErrorRecord();
-    run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'effect.failed', key, error }));
-    throw thrown;
-  }
+  // guard: repeated-attempt-admitted
+  const admitted = admitOrRecord(step, effect, effectKey, (refusal) => newFailedEntry(step.key, refusal));
   if (admitted === undefined) return neverSettles();
   const input = copyAsJson(effect.input, effect.name);
   return performAttempt(step, admitted, { input, effectKey, isNewIntent: false });
@@ -86,20 +75,26 @@ function attemptInProgress({ run, key, lifetime }: Step): Promise<unknown> | und
 
 function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: string): Promise<unknown> {
   const { run, lifetime } = step;
-  const admitted = admitOrRefuse(step, intentKey, effect, effectKey);
+  const requested = newEffectEntry('effect.requested', intentKey, effect);
+  // guard: refused-attempt-recorded
+  const admitted = admitOrRecord(step, effect, effectKey, (refusal) => newRefusedEntry(requested, refusal));
   if (admitted === undefined) return neverSettles();
-  const intent = run.propose(lifetime, newEffectEntry('effect.requested', intentKey, effect));
+  const intent = run.propose(lifetime, requested);
   run.applyToState(intent);
   return performAttempt(step, admitted, { input: intent.value, effectKey, isNewIntent: true });
 }
 
 /** Returns the admitted effect; undefined if the run was stopped. A refusal is recorded, so that a replay repeats it. */
-function admitOrRefuse({ run, lifetime }: Step, intentKey: string, effect: Effect, effectKey: string) {
+function admitOrRecord(
+  { run, lifetime }: Step,
+  effect: Effect,
+  effectKey: string,
+  refusalEntry: (refusal: LoopError) => NewEntry,
+): Effect | undefined {
   try {
     return run.admit(effect, effectKey);
   } catch (thrown) {
-    // guard: refused-attempt-recorded
-    run.recordRefusal(lifetime, newEffectEntry('effect.requested', intentKey, effect), toLoopError(thrown));
+    run.applyToState(run.push(lifetime, refusalEntry(toLoopError(thrown))));
     throw thrown;
   }
 }
@@ -162,10 +157,8 @@ async function recordSuppliedResult({ run, key, lifetime }: Step, resolved: Entr
 }
 
 function recordForcedFailure({ run, key, lifetime }: Step, { by = '', reason }: Entry): LoopError {
-  const suffix = reason === undefined ? '' : `: ${reason}`;
-  const message = `It is unknown whether this effect happened; ${by} resolved it as failed${suffix}.`;
-  const error = new LoopError('EFFECT_IN_DOUBT', message, { key, by });
-  run.applyToState(run.push(lifetime, { seq: 0, at: 0, type: 'effect.failed', key, error: error.toErrorRecord() }));
+  const error = forcedFailure(key, by, reason);
+  run.applyToState(run.push(lifetime, newFailedEntry(key, error)));
   return error;
 }
 
@@ -201,8 +194,7 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
     // The run was stopped before the effect began: its intent stays without an end.
     // guard: unperformed-attempt-has-no-end
     if (thrown instanceof NotPerformed) return undefined;
-    const error = toLoopError(thrown).toErrorRecord();
-    return recordEnd(run, { seq: 0, at: 0, type: 'effect.failed', key, error }, thrown);
+    return recordEnd(run, newFailedEntry(key, toLoopError(thrown)), thrown);
   } finally {
     context.release();
   }

@@ -5,6 +5,7 @@ import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
 import { LoopError } from '../base/errors.js';
 import { expandLeaf, expandLeaves } from '../journal/leaf-entries.js';
+import type { SessionOptions } from '../journal/session-options.js';
 import type { Store } from '../journal/store.js';
 import type { View } from '../journal/view.js';
 import type { Effect, Loop, Scope } from '../protocol/body.js';
@@ -17,7 +18,7 @@ import { callDetailsOf } from '../views/call-details.js';
 import { conversationOf } from '../views/conversation.js';
 import { failurePathOf } from '../views/failure-path.js';
 import { traceOf } from '../views/trace.js';
-import { Session, type SessionOptions } from './session.js';
+import { Session } from './session.js';
 
 interface ToolOptions {
   readonly safety?: Safety;

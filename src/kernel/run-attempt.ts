@@ -100,9 +100,8 @@ export class RunAttempt {
     this.settleWithError(error);
   }
 
-  /** Ends the attempt as stopped. No body continues, and none notices it. The first reason counts. */
+  /** Ends the attempt as stopped. No body continues, and none notices it. Call it once. */
   stop(stop: RunStop): void {
-    if (this.isOver) return;
     this.stopped = stop;
     this.finish();
     this.receiver?.resolve({ status: 'stopped', stop });

@@ -11,6 +11,7 @@ import { equalsRecorded, mismatchFault, type RequestedStep } from '../journal/de
 import type { JournalReader } from '../journal/journal-reader.js';
 import type { JournalWriter } from '../journal/journal-writer.js';
 import type { NewEntry } from '../journal/new-entry.js';
+import { newRefusedEntry } from '../journal/refusal-entries.js';
 import type { RecordedStep } from '../journal/replay-tree.js';
 import type { SessionState } from '../journal/session-state.js';
 import { cloneJson } from '../json/value.js';
@@ -105,15 +106,9 @@ export class Run {
     } catch (thrown) {
       // guard: invariant-refusal-recorded
       if (!(thrown instanceof LoopError) || thrown.code !== 'INVARIANT_VIOLATED') throw thrown;
-      this.recordRefusal(lifetime, entry, thrown);
+      this.push(lifetime, newRefusedEntry(entry, thrown));
       throw thrown;
     }
-  }
-
-  /** Records that the first entry of a step was refused. */
-  recordRefusal(lifetime: Lifetime, { type, key, name, value }: NewEntry, refusal: LoopError): void {
-    const refused = { seq: 0, at: 0, type: 'step.refused', key, name: type, value, error: refusal.toErrorRecord() };
-    this.push(lifetime, name === undefined ? refused : { ...refused, kind: name });
   }
 
   /**

@@ -4,6 +4,7 @@ import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { seededIds } from '../adapters/system/seeded-ids.js';
 import { LoopError } from '../base/errors.js';
+import type { SessionOptions } from '../journal/session-options.js';
 import type { Store } from '../journal/store.js';
 import type { View } from '../journal/view.js';
 import type { Effect, Scope } from '../protocol/body.js';
@@ -11,7 +12,7 @@ import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer, RunOutcome } from '../protocol/session.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { Session, type SessionOptions } from './session.js';
+import { Session } from './session.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

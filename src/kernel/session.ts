@@ -6,8 +6,10 @@
  */
 
 import { Fault, LoopError, withHiddenCause } from '../base/errors.js';
+import { cancellationError } from '../base/step-errors.js';
 import { JournalReader } from '../journal/journal-reader.js';
 import { JournalWriter } from '../journal/journal-writer.js';
+import { newResolvedEntry } from '../journal/refusal-entries.js';
 import { type RecordedStep, ReplayTree } from '../journal/replay-tree.js';
 import { assertNotReserved } from '../journal/reserved-entries.js';
 import { assertRootKey } from '../journal/root-key.js';
@@ -26,9 +28,6 @@ import { Run, type RunDeps } from './run.js';
 import { RunAttempt } from './run-attempt.js';
 import { KernelScope } from './scope.js';
 
-export type { SessionOptions } from '../journal/session-options.js';
-
-const RESOLUTIONS: ReadonlySet<string> = new Set(['retry', 'supply', 'fail']);
 /**
  * One open session. Only one run is active at a time.
  *
@@ -169,7 +168,10 @@ export class Session {
     const received = newSignalEntry(signal);
     const deliveredSeq = this.sessionState.deliveredSignals.get(id);
     // guard: signal-delivered-once
-    if (deliveredSeq !== undefined) return this.checkRedelivery(deliveredSeq, signal);
+    if (deliveredSeq !== undefined) {
+      await this.writer.waitForDurability();
+      return this.reader.confirmRepeated(deliveredSeq, signal);
+    }
     this.sessionState.assertNotEnded(turn);
     // guard: signal-makes-turns-due
     this.setDueNow(this.sessionState.openRoots(turn));
@@ -189,15 +191,11 @@ export class Session {
    */
   async resolveEffect(key: string, resolution: Resolution, by: string, details: ResolutionDetails = {}): Promise<void> {
     this.assertUsable();
-    if (!RESOLUTIONS.has(resolution))
-      throw new TypeError(`A resolution is retry, supply or fail; not ${String(resolution)}.`);
     // guard: resolution-needs-effect-in-doubt
     if (!this.effectsInDoubt.some((effect) => effect.key === key))
       throw new LoopError('ANSWER_REFUSED', `Nothing is in doubt under ${key} in session "${this.name}".`, { key });
     const retryKey = `${key}~${(this.sessionState.intents.get(key)?.retryCount ?? 0) + 1}`;
-    const value = details.value as Json;
-    const { reason } = details;
-    const entry = { seq: 0, at: 0, type: 'effect.resolved', key: retryKey, resolution, by, reason, value };
+    const entry = newResolvedEntry(retryKey, resolution, by, details);
     this.setDueNow([key.slice(0, key.indexOf('/'))]);
     const resolved = this.writer.propose(entry);
     this.sessionState.apply(resolved);
@@ -343,13 +341,6 @@ export class Session {
     return this.reader.fetchValue(entry).then((value) => this.viewStates.apply({ ...entry, value }));
   }
 
-  /** Accepts a repeated delivery with the same content. Throws SIGNAL_CONFLICT if the content differs. */
-  private async checkRedelivery(seq: number, signal: Signal): Promise<false> {
-    await this.writer.waitForDurability();
-    await this.reader.assertSameSignal(seq, signal);
-    return false;
-  }
-
   private assertUsable(): void {
     if (this.writer.fault !== undefined) throw this.writer.fault;
     if (this.closing !== undefined) throw this.createFault('SESSION_CLOSED', 'it was closed');
@@ -358,8 +349,4 @@ export class Session {
   private createFault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', problem: string): Fault {
     return new Fault(code, `Session "${this.name}": ${problem}.`, { session: this.name });
   }
-}
-
-function cancellationError(root: string, reason: string): LoopError {
-  return new LoopError('CANCELLED', `The run ${root} was cancelled: ${reason}`, { reason });
 }

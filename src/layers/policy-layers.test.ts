@@ -10,7 +10,7 @@ import {
 } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
-import type { SessionOptions } from '../kernel/session.js';
+import type { SessionOptions } from '../journal/session-options.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';

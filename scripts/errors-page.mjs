@@ -28,6 +28,11 @@ export const advice = {
   ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',
   EXECUTION_FAILED:
     'Read `details.failedStep`, or the message and the stack of the thrown error; fix the code or the mapping, then `rondo retry`.',
+  GRANT_CONFLICT:
+    'A grant never changes: give the changed one another id. Only a turn that stopped at its grant gets another one.',
+  GRANT_EXPIRED: 'Give the turn a grant with a later `expiresAt`.',
+  GRANT_INVALID: 'Correct the member that the message names; unknown members are refused.',
+  GRANT_WIDENED: 'Remove what the message lists from the inner grant, or permit it in the outer one too.',
   INPUT_VALIDATION_FAILED: 'Fix the input at the paths in `details.errors`. `rondo show` prints the schema.',
   INVARIANT_VIOLATED: 'Satisfy the rule that the message names, then try again.',
   KEY_CONFLICT: 'Use another key, or send the same loop and input as before.',
@@ -37,18 +42,21 @@ export const advice = {
   MAPPING_FAILED:
     'Fix the path; the message lists the available members. Use `optional:` for a member that may be absent.',
   OUTPUT_VALIDATION_FAILED: 'Fix the body or the schema. For a prompt, describe the expected output in the template.',
+  RECEIPT_NOT_FOUND: 'Use a durable store (`sqlite:`), and `rondo receipts` to list what there is.',
   REPLAY_INCOMPLETE: 'Nothing: a replay stops at the end of the journal. Resume the turn to continue it.',
   OWNERSHIP_LOST:
     'Another process owns the store now. Continue the turn with `rondo resume`; look for a program that removes files of the data directory.',
   REPLAY_MISMATCH:
     'Raise the version of the changed loop and register the old version too, or run the earlier code; then resume the turn. Or cancel it.',
-  FORK_REFUSED: 'Use the entry that the message names: the turn is open there, and every effect that was started or approved has ended.',
+  FORK_REFUSED:
+    'Use the entry that the message names: the turn is open there, and every effect that was started or approved has ended.',
   RETRY_REFUSED:
     'Resume a turn that has not ended. Start a new turn in place of one that succeeded, stopped or was cancelled.',
   SCOPE_BUSY: 'Await each step of the body; for parallel steps use `scope.all` or `scope.race`.',
   SESSION_BUSY:
     'Wait for the running turn, or use another session. If the message names a process that does not respond, continue or end it.',
   SESSION_CLOSED: 'Open the session again.',
+  SESSION_SEALED: 'Run the turn in another session. A session can be closed once all of its turns have ended.',
   SIGNAL_CONFLICT: 'Use a new delivery id for a new signal; send the same content under a used one.',
   STALE_WRITER: 'End this process: another one owns the session now.',
   STORE_CLOSED: 'Open the store again.',

@@ -86,11 +86,7 @@ const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/
   check((sequence === 0) === (previous === undefined), (state === 'closed') === (turn === ''));
   check(journal.to - journal.from + 1 >= journal.count, journal.count > 0 || journal.to === journal.from);
   check(state !== 'closed' || (final && effects.length + approvals.length === 0), state !== 'ok' || code === undefined);
-  check(
-    predicate.redacted !== false,
-    predicate.reopened !== false,
-    state === 'paused' ? !final : final || !/^(ok|refused)$/.test(state),
-  );
+  check(predicate.redacted !== false, state === 'paused' ? !final : final || !/^(ok|refused)$/.test(state));
   checkEffects(effects, approvals, journal.count);
   return { ...predicate, digest: sha256(bytes).toString('hex') };
 };
@@ -113,11 +109,8 @@ const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/
     const known = sessions.get(session) ?? { next: 0, turns: new Map(), isWhole: true };
     const before = known.turns.get(turn) ?? { to: -1, final: false };
     check(i === 0 || read[i - 1].session <= session, sequence >= known.next, known.state !== 'closed');
-    check(sequence > known.next || previous === known.digest);
-    check(
-      turn === '' || before.final === (reopened === true),
-      turn === '' || journal.count === 0 || journal.from > before.to,
-    );
+    check(sequence > known.next || previous === known.digest, turn === '' || before.final === (reopened ?? false));
+    check(turn === '' || journal.count === 0 || journal.from > before.to, reopened !== false);
     known.turns.set(turn, { to: journal.count > 0 ? journal.to : before.to, final });
     const isWhole = known.isWhole && sequence === known.next;
     sessions.set(session, { ...known, digest, state, isWhole, next: sequence + 1 });

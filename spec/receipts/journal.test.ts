@@ -51,7 +51,7 @@ verifies('receipt.journal', 'a receipt that names another definition, result, ef
   for (const changed of [{ by: 'eve' }, { approved: false }, { arguments: 'c'.repeat(64) }, { tool: 'x' }, { id: 'y' }])
     expect(verify(done, { approvals: [{ ...approval, ...changed }] })).toEqual(['approvals_mismatch']);
   expect(verify(done, { journal: { ...journal, root: 'd'.repeat(64) } })).toEqual(['root_mismatch']);
-  expect(verify(done, { effects: [{ ...effect, boundary: 'sandbox' }] })).toEqual([]);
+  expect(verify(done, { effects: [{ ...effect, boundary: 'sandbox' }] })).toEqual(['effects_mismatch']);
 });
 
 verifies('receipt.journal', 'a changed, missing, added or moved entry is noticed', () => {

@@ -54,7 +54,7 @@ export function verifyStore(
   keys: TrustedKeys,
   options: { readonly trust: ReceiptVerdict['trust']; readonly isWhole: boolean },
 ): ReceiptVerdict {
-  const findings = new Findings();
+  const findings = new Findings(true);
   const sorted = [...sessions].sort((a, b) => (a.id < b.id ? -1 : 1));
   const receipts = sorted.map(({ id, entries }) => ({ id, receipts: receiptsIn(entries ?? []) }));
   for (const { id, entries } of sorted)

@@ -156,6 +156,14 @@ const commandsByVerb = {
       { args: ['cancel', turnId], code: 0 },
     ];
   },
+  receipts: async ({ ended }) => [{ args: ['receipts', ended, '--json'], code: 0, prints: 'sha256:' }],
+  verify: async ({ ended }) => [
+    { args: ['verify', ended], code: 0, prints: 'valid so far' },
+    { args: ['verify', '--all', '--json'], code: 0, prints: '"valid":true' },
+  ],
+  export: async ({ ended }) => [{ args: ['export', '--turn', ended], code: 0, prints: 'rondo.receipts.v1' }],
+  keys: async () => [{ args: ['keys', 'show', '--json'], code: 0, prints: 'publicKey' }],
+  close: async () => [{ args: ['close', 'no-such-session'], code: 1, prints: 'TURN_NOT_FOUND' }],
   worker: async () => [{ args: ['worker', '--once'], code: 0 }],
   cancel: async () => {
     const sleeping = await startTurn('delivery', 'cancelled', { ms: 600_000 });

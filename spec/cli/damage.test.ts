@@ -78,7 +78,7 @@ verifies(
     const { code, stdout, stderr } = await project.run(['doctor', '--full', '--json']);
     const { store, ok } = JSON.parse(stdout) as DoctorReport;
     expect({ code, ok }).toEqual({ code: 3, ok: false });
-    expect(store).toMatchObject({ checked: 'full', sessions: 4, affected: ['one', 'three'] });
+    expect(store).toMatchObject({ checked: 'full', sessions: 5, affected: ['one', 'three'] });
     expect(stderr).toContain('Verifying');
     project.release('held');
     expect((await held.ended).code).toBe(0);
@@ -138,7 +138,7 @@ verifies(
     context.skip(!hasScript, 'needs script');
     const project = await projectWithTurns('one');
     const full = new Pty(project, ['doctor', '--full']);
-    await full.waitFor('verified completely (one session');
+    await full.waitFor('verified completely (2 sessions');
     expect(full.raw).toContain('\r\u001b[2KVerifying');
     const removing = new Pty(project, ['remove', 'one']);
     await removing.waitFor('Type its name to confirm:');

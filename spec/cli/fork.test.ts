@@ -52,7 +52,7 @@ verifies('fork.copy', 'rondo worker continues a fork', async () => {
   };
   const project = new Project({ wait, echo: tool('echo', 'echo') });
   const { turnId } = await project.json<TurnResult>(['run', 'pause', '--input', '{"n":1}']);
-  const fork = await project.json<ForkedTurn>(['fork', turnId, '--at', '3']);
+  const fork = await project.json<ForkedTurn>(['fork', turnId, '--at', '4']);
   expect(await project.json(['status', fork.turnId])).toMatchObject({ status: 'interrupted' });
   expect((await project.run(['worker', '--once'])).code).toBe(0);
   expect(await project.json(['status', fork.turnId])).toMatchObject({ status: 'ok' });

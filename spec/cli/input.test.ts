@@ -38,7 +38,12 @@ const cases: readonly Case[] = [
   { what: 'input that does not fit', args: ['run', 'hello'], code: 1, says: /INPUT_VALIDATION_FAILED.*"name"/ },
   { what: 'a session with a slash', args: run('--session', 'a/b'), code: 64, says: /--session must be/ },
   { what: 'an empty key', args: run('--key', ''), code: 64, says: /--key must be/ },
-  { what: 'a grant', args: run('--grant', 'grant.json'), code: 64, says: /not supported in this version/ },
+  {
+    what: 'a missing grant file',
+    args: run('--grant', 'grant.json'),
+    code: 64,
+    says: /--grant grant.json cannot be used/,
+  },
   { what: 'a PostgreSQL store', args: ['runs', '--store', 'postgres://u:secret@h/d'], code: 64, says: /PostgreSQL/ },
   { what: 'an unknown store', args: ['runs', '--store', 'file:x'], code: 64, says: /sqlite:PATH or memory:/ },
   { what: 'another engine', args: ['runs', '--engine', 'restate'], code: 64, says: /not supported in this version/ },

@@ -84,6 +84,14 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['doctor', 0],
     ['doctor --data /dev/null/x', 1],
     ['remove none-such --yes', 1],
+    ['receipts', 0],
+    ['verify --all', 0],
+    ['verify', 64],
+    ['export --session talk', 0],
+    ['export --as paper', 64],
+    ['keys', 0],
+    ['keys burn', 64],
+    ['close none-such', 1],
     ['trust', 0],
   ];
 }

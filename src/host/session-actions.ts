@@ -177,10 +177,10 @@ export class SessionActions {
     const { sealing } = turns;
     if (sealing === undefined) throw new LoopError('RECEIPT_NOT_FOUND', 'This store makes no receipts.');
     const assertClosable = async (): Promise<void> => {
-      const statuses = await archive.turns(sessionId);
-      if (statuses.length === 0) throw turnNotFoundError(sessionId);
       // The lease under which the session is closed appears as a turn without a name.
-      const open = statuses.find(({ endedAt, turnId }) => endedAt === undefined && turnId !== `${sessionId}.`);
+      const statuses = (await archive.turns(sessionId)).filter(({ turnId }) => turnId !== `${sessionId}.`);
+      if (statuses.length === 0) throw turnNotFoundError(sessionId);
+      const open = statuses.find(({ endedAt }) => endedAt === undefined);
       if (open === undefined) return;
       const message = `Session "${sessionId}" cannot be closed: turn ${open.turnId} has not ended. Finish or cancel it.`;
       throw new LoopError('SESSION_SEALED', message, { sessionId, turnId: open.turnId });

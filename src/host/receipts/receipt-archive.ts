@@ -107,11 +107,12 @@ export class ReceiptArchive {
 
   /** Records in the log that a session is removed, if it has receipts. Call it before the session is removed. */
   async recordRemoval(sessionId: string, by: string): Promise<void> {
-    const receipts = await this.receiptsOf(sessionId);
-    const last = receipts.at(-1);
-    if (last === undefined) return;
-    await this.caughtUpLog([{ id: sessionId, entries: [], receipts }]);
-    await this.deps.sealing.log.recordRemoval({ session: sessionId, count: receipts.length, head: last.hash, by });
+    // A damaged session can be removed too: what the log has of it is enough to record that.
+    const receipts = await this.receiptsOf(sessionId).catch(() => []);
+    const { leaves } = await this.caughtUpLog([{ id: sessionId, entries: [], receipts }]);
+    const count = leaves.filter(({ session }) => session === sessionId).length;
+    if (count === 0) return;
+    await this.deps.sealing.log.recordRemoval({ session: sessionId, count, head: receipts.at(-1)?.hash ?? '', by });
   }
 
   /** Resolves when all receipts of this host are in the log. */

@@ -73,3 +73,12 @@ verifies('grant.budget', 'no effect runs deeper than its limit of depth', async 
   expect(await run(3)).toMatchObject({ status: 'ok' });
   expect(performed).toHaveLength(1);
 });
+
+verifies('grant.budget', 'of parallel effects, exactly as many as the limit are performed before the stop', async () => {
+  const { host, result, performed } = await runAgent([20], { effects: 7 });
+  expect(result).toMatchObject(stoppedAt('effects'));
+  expect(performed, 'effects that were counted were not performed').toHaveLength(7);
+  const finished = await host.resume(result.turnId, { grant: grantOf({ effects: 13 }) });
+  expect(finished, 'the rest needs more than 13 effects').toMatchObject({ status: 'ok' });
+  expect(performed).toHaveLength(20);
+});

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { benchAgents } from './agents.js';
 import { benchCalls } from './calls.js';
 import { benchDurable, benchHeap } from './durable.js';
+import { benchGoverned } from './governed.js';
 import { benchPlans } from './plans.js';
 import { benchReplay } from './replay.js';
 import { benchShared } from './shared.js';
@@ -22,6 +23,7 @@ const sections: { readonly [name: string]: () => Promise<void> } = {
   replay: benchReplay,
   durable: () => benchDurable(5),
   shared: () => benchShared(5),
+  governed: benchGoverned,
   heap: benchHeap,
   start: async () => benchStart(7),
 };

@@ -115,3 +115,37 @@ verifies(
   },
   TIMEOUT_MS + 5000,
 );
+
+verifies(
+  'grant.budget',
+  'no random turn under a budget exceeds it, on hosts that crash, restart, resume and fork',
+  async () => {
+    const { runs, turns, stops, crashes, forks } = await runWithoutViolations('budgets.mjs', ['--runs', '60']);
+    expect(runs).toBe(60);
+    for (const count of [turns, stops, crashes, forks]) expect(count).toBeGreaterThan(10);
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'grant.tools',
+  'a hostile model causes no effect outside of the grant, and the campaign notices such effects without one',
+  async () => {
+    const { turns, calls } = await runWithoutViolations('hostile-model.mjs', ['--turns', '300']);
+    expect(turns).toBe(300);
+    expect(calls).toBeGreaterThan(1000);
+    const control = runWithoutViolations('hostile-model.mjs', ['--turns', '20', '--control']);
+    await expect(control, 'the campaign does not notice effects').rejects.toThrow();
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'receipt.sealed',
+  'effects and receipts of a process that is killed again and again match one to one',
+  async () => {
+    const { turns, effects, sealed } = await runWithoutViolations('effects-and-receipts.mjs', ['--kills', '4']);
+    expect({ turns, effects, sealed }).toEqual({ turns: 12, effects: 36, sealed: 36 });
+  },
+  TIMEOUT_MS + 5000,
+);

@@ -4,6 +4,7 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert';
 import type { SharedStream, StreamEntry, StreamState } from '../../src/journal/shared-stream.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Session } from '../../src/kernel/session.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { Json } from '../../src/protocol/json.js';
 import type { Admit } from '../../src/protocol/session.js';
 import { loop, run, sessionFixture, tick } from '../support/session-fixture.js';
@@ -176,6 +177,19 @@ export const stopChecks = {
     await run(session, (scope) => scope.effect(effect('act', 'once', { perform })));
     ok(!(await entries()).some(({ type }) => type === 'effect.failed'));
   },
+  'a root that is stopped at its own effect can continue': async (library) => {
+    const { open, effect, entries } = sessionFixture(library);
+    const session: Session = await open({
+      admit: (admitted) => {
+        session.stop('t1', { reason: 'effects', message: '' });
+        return admitted;
+      },
+    });
+    const leaf = { effect: () => ({ ...effect('act', 'once'), input: null }) };
+    const root = { name: 'leaf', leaf, body: (_: Json, scope: Scope) => scope.effect(leaf.effect()) };
+    await session.run('t1', root, null);
+    ok((await entries()).some(({ type, key }) => type === 'call.started' && key === 't1'));
+  },
   'a root that has ended is not stopped': async (library) => {
     const { open, entries } = sessionFixture(library);
     const session: Session = await open({
@@ -202,6 +216,18 @@ export const stopChecks = {
     const second = stream.update(add('b', 1));
     deepStrictEqual(await Promise.all([first.durable, second.durable]), [true, true]);
     strictEqual((await openStream(library, store)).state.total, 2);
+  },
+  'a decision during a recovery is applied once': async (library) => {
+    for (let microtasks = 0; microtasks < 60; microtasks++) {
+      const store = library.memoryStore();
+      const [stream, other] = [await openStream(library, store), await openStream(library, store)];
+      await other.update(add('other', 1)).durable;
+      const first = stream.update(add('first', 1));
+      for (let n = 0; n < microtasks; n++) await undefined;
+      const second = stream.update(add('second', 1));
+      await Promise.all([first.durable, second.durable]);
+      strictEqual(stream.state.total, 3);
+    }
   },
   'a decision without entries is final with those before it': async (library) => {
     const store = library.memoryStore();

@@ -24,6 +24,7 @@ proveGuards(stopParts, [
     'unperformed-attempt-has-no-end',
     'never',
   ),
+  guard('grant.budget', 'a root that is stopped at its own effect can continue', 'stopped-root-has-started', 'never'),
   guard('grant.budget', 'a root that has ended is not stopped', 'ended-root-not-stopped', 'never'),
   guard(
     'grant.shared',
@@ -38,6 +39,9 @@ proveGuards(stopParts, [
     'empty-decision-waits-for-earlier',
     'drop',
   ),
+  guard('grant.shared', 'a decision during a recovery is applied once', 'loaded-state-decided-at-once', {
+    rewrite: [/;$/, '; await undefined;'],
+  }),
   guard('grant.shared', 'a snapshot of other entries is not used', 'stream-snapshot-matches', 'never'),
   guard('grant.shared', 'a snapshot contains only what is durable', 'stream-snapshot-is-durable', 'never'),
   guard('grant.budget', 'a reservation stays within the limit', 'reservation-within-limit', 'never'),

@@ -249,3 +249,20 @@ verifies('grant.shared', 'a snapshot contains nothing that is not durable', asyn
   expect(saved.length).toBeGreaterThan(0);
   for (const { nextSeq, state } of saved) expect((state as { sum: number }).sum).toBe(nextSeq);
 });
+
+verifies('grant.shared', 'a decision at any moment of a recovery is applied once', async () => {
+  for (let microtasks = 0; microtasks < 60; microtasks++) {
+    const store = memoryStore();
+    const [stream, other] = [await open(store), await open(store)];
+    await other.update(take('other', 1, 100)).durable;
+    // A decision that depends on itself: what is applied before it is decided again changes its entry.
+    const once = (key: string) => (state: Takings) => [{ type: 'taken', key, value: state.takers.has(key) ? 50 : 1 }];
+    const first = stream.update(once('first'));
+    for (let n = 0; n < microtasks; n++) await undefined;
+    const second = stream.update(once('second'));
+    expect(await Promise.all([first.durable, second.durable])).toEqual([true, true]);
+    const { state } = await open(store);
+    expect(state.sum, `after ${microtasks} microtasks a decision was applied twice`).toBe(3);
+    expect(stream.state.sum).toBe(3);
+  }
+});

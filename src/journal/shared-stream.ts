@@ -53,6 +53,14 @@ interface SharedStreamDeps<S extends StreamState> {
   create(saved?: Json): S;
 }
 
+/** A stream as it was read: its state, its claim and the position of the snapshot that was used. */
+interface LoadedStream<S> {
+  readonly state: S;
+  readonly fence: number;
+  readonly nextSeq: number;
+  readonly from: number;
+}
+
 const NO_DECISION: Decision = { isAccepted: false, durable: Promise.resolve(false) };
 /** The number of entries between two snapshots. */
 const SNAPSHOT_INTERVAL = 1000;
@@ -81,7 +89,7 @@ export class SharedStream<S extends StreamState> {
   /** Opens a stream and reads it. Creates one that does not exist. */
   static async open<S extends StreamState>(deps: SharedStreamDeps<S>): Promise<SharedStream<S>> {
     const stream = new SharedStream(deps);
-    await stream.reload();
+    stream.use(await stream.load());
     return stream;
   }
 
@@ -184,7 +192,10 @@ export class SharedStream<S extends StreamState> {
     await this.appending;
     for (let retries = 0; this.fault === undefined; retries++) {
       await waitForTurn(this.fence, retries);
-      await this.reload();
+      const loaded = await this.load();
+      // Nothing may be decided between these two: a decision on the loaded state would be applied to it twice.
+      // guard: loaded-state-decided-at-once
+      this.use(loaded);
       const accepted = this.decideAgain();
       try {
         this.settle(accepted, await this.append(accepted));
@@ -220,15 +231,19 @@ export class SharedStream<S extends StreamState> {
     for (const { fail } of this.pending.splice(0)) fail(fault);
   }
 
-  /** Claims the stream and folds it again, from its snapshot if there is one. */
-  private async reload(): Promise<void> {
+  /** Claims the stream and folds it, from its snapshot if there is one. */
+  private async load(): Promise<LoadedStream<S>> {
     const { store, name, create } = this.deps;
     const { fence, nextSeq } = await store.journal.claim(name);
     const { state, from } = await this.restore(nextSeq);
     const folded = state ?? create();
     for await (const entries of store.journal.read(name, from))
       for (const entry of entries) folded.apply(entry as StreamEntry & Entry);
-    this.known = folded;
+    return { state: folded, fence, nextSeq, from };
+  }
+
+  private use({ state, fence, nextSeq, from }: LoadedStream<S>): void {
+    this.known = state;
     this.fence = fence;
     this.nextSeq = nextSeq;
     this.lastSnapshotSeq = from;

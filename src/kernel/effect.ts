@@ -182,8 +182,9 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
   if (options.isNewIntent && effect.safety !== 'pure') await run.writer.waitForFlush();
   else if (run.writer.isBacklogged) await run.writer.waitForBacklog();
   if (replayOnly) run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
+  // An effect that was admitted before its run was stopped is counted, so it is performed.
   // guard: ended-attempt-starts-no-effect
-  if (run.isOver) return undefined;
+  if (run.isOver && (run.writer.fault !== undefined || !run.attempt.isStopped)) return undefined;
   const context = new LazyEffectContext(`${sessionState.incarnationId}:${options.effectKey}`, lifetime);
   try {
     lifetime.throwIfEnded();

@@ -77,6 +77,9 @@ export function leafCallOf(scope: KernelScope, loop: LoopHeader, input: unknown,
   const { run, key } = scope;
   // guard: invariants-check-effect-of-leaf
   if (loop.leaf === undefined || run.writer.hasInvariants) return undefined;
+  // A root that is stopped at its own effect must have started, so that it can continue.
+  // guard: stopped-root-has-started
+  if (run.deps.admit !== undefined && key === run.root) return undefined;
   try {
     const effect = loop.leaf.effect(input, scope);
     const effectKey = leafEffectKey(key);

@@ -88,6 +88,11 @@ export class RunAttempt {
     setImmediate(() => this.checkForPause());
   }
 
+  /** True if the attempt ended because it was stopped. */
+  get isStopped(): boolean {
+    return this.stopped !== undefined;
+  }
+
   /** Throws the fault of `fail`, if it was called. Call it before the body starts. */
   throwIfFailed(): void {
     if (this.fault !== undefined) throw this.fault;

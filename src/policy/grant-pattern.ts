@@ -28,10 +28,8 @@ export function matchesPattern(pattern: string, name: string): boolean {
 
 /** Returns true if every name that `inner` covers is covered by `outer`. */
 export function coversPattern(outer: string, inner: string): boolean {
-  if (outer === ANY_NAME || outer === inner) return true;
-  // `a.*` covers only names with one further segment, so no other wildcard is inside of it.
-  // guard: wildcard-not-inside-wildcard
-  return !inner.includes(ANY_NAME) && matchesPattern(outer, inner);
+  // A segment that a wildcard stands for contains no wildcard, so no other wildcard is inside of it.
+  return matchesPattern(outer, inner);
 }
 
 /** Returns true if one of the patterns covers the name. */

@@ -73,3 +73,25 @@ verifies('grant.budget', 'no effect runs deeper than its limit of depth', async 
   expect(await run(3)).toMatchObject({ status: 'ok' });
   expect(performed).toHaveLength(1);
 });
+
+verifies(
+  'grant.budget',
+  'of parallel effects, exactly as many as the limit are performed before the stop',
+  async () => {
+    const { host, result, performed } = await runAgent([20], { effects: 7 });
+    expect(result).toMatchObject(stoppedAt('effects'));
+    expect(performed, 'effects that were counted were not performed').toHaveLength(7);
+    const finished = await host.resume(result.turnId, { grant: grantOf({ effects: 13 }) });
+    expect(finished, 'the rest needs more than 13 effects').toMatchObject({ status: 'ok' });
+    expect(performed).toHaveLength(20);
+  },
+);
+
+verifies('grant.budget', 'a turn that consists of one tool can continue after its stop', async () => {
+  const performed: unknown[] = [];
+  const host = hostOf([tool('act', 'builtin:act')], { tools: { act: (input) => performed.push(input) } });
+  const stopped = await host.run({ loop: 'act', input: { n: 1 }, grant: grantOf({ effects: 0 }) });
+  expect(stopped).toMatchObject(stoppedAt('effects'));
+  expect(await host.resume(stopped.turnId, { grant: grantOf({ effects: 1 }) })).toMatchObject({ status: 'ok' });
+  expect(performed).toEqual([{ n: 1 }]);
+});

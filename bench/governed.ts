@@ -1,0 +1,129 @@
+// Governed tool steps against ungoverned ones, and sealed turns against bare signatures and turns without receipts.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSqlite } from '../src/adapters/sqlite/index.js';
+import { privateKeyOf, signBytesSync } from '../src/base/ed25519.js';
+import type { ReceiptKeys } from '../src/host/host-options.js';
+import { builtinTools, Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/host-entry.js';
+import type { Grant } from '../src/protocol/grant.js';
+import { median } from './measure.js';
+import { atMost, note, section } from './table.js';
+
+const ROUNDS = 5;
+const STEPS = 200;
+const TURNS = 200;
+const CONCURRENT = 64;
+const ANYTHING = { version: '1.0.0', inputSchema: true, outputSchema: true } as const;
+const GRANT: Grant = { allowedTools: ['act'], limits: { effects: 1_000_000 } };
+const KEY = privateKeyOf(Buffer.alloc(32, 1));
+const receiptKeys: ReceiptKeys = {
+  signer: async (role) => ({
+    kid: `${role}-bench`,
+    publicKey: KEY.publicKey.bytes,
+    sign: async (bytes) => signBytesSync(bytes, KEY),
+  }),
+  list: async () => ({ keys: [] }),
+};
+
+/** A host with a tool, and a loop that calls it `steps` times. */
+function hostOn(store: Store, steps: number, isSealed = false): Host {
+  const builtin = builtinTools({ act: () => 1 });
+  const implementations = new Map([[builtin.scheme, builtin]]);
+  const registry = new Registry(implementations);
+  registry.add({
+    ...{ ...ANYTHING, id: 'act', name: 'act', kind: 'tool' },
+    tool: { implementation: 'builtin:act', safety: 'once' },
+  });
+  const step = { loopId: 'act', inputMapping: '$.input' };
+  const composite = { steps: Array.from({ length: steps }, () => step) };
+  registry.add({ ...ANYTHING, id: 'work', name: 'work', kind: 'composite', composite });
+  const parts = { store, clock: systemClock, ids: systemIds, registry, implementations, providers: new Map() };
+  return new Host({ ...parts, ...(isSealed && { receiptKeys }) });
+}
+
+/** Runs work on a new store, in memory or on SQLite, and returns its time in microseconds. */
+async function timeOn(isDurable: boolean, work: (store: Store) => Promise<unknown>): Promise<number> {
+  const directory = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
+  const store = isDurable ? await openSqlite(join(directory, 'store.db')) : memoryStore();
+  const start = process.hrtime.bigint();
+  await work(store);
+  const time = Number(process.hrtime.bigint() - start) / 1000;
+  await store.close();
+  rmSync(directory, { recursive: true });
+  return time;
+}
+
+async function runTurn(host: Host, grant?: Grant): Promise<void> {
+  const { status } = await host.run({ loop: 'work', input: { n: 1 }, ...(grant && { grant }) });
+  if (status !== 'ok') throw new Error(`A turn of the benchmark ended as ${status}.`);
+}
+
+/** Returns the median ratio of two measurements that take turns, after one round to warm up, and their medians. */
+async function compare(first: () => Promise<number>, second: () => Promise<number>) {
+  const rounds: [number, number][] = [];
+  for (let round = 0; round <= ROUNDS; round++) rounds.push([await first(), await second()]);
+  const measured = rounds.slice(1);
+  return {
+    ratio: median(measured.map(([a, b]) => a / b)),
+    first: median(measured.map(([a]) => a)),
+    second: median(measured.map(([, b]) => b)),
+  };
+}
+
+/** Measures what a grant adds to a tool step. */
+async function benchSteps(isDurable: boolean): Promise<void> {
+  const perStep = (grant?: Grant) => async (): Promise<number> =>
+    (await timeOn(isDurable, (store) => runTurn(hostOn(store, STEPS), grant))) / STEPS;
+  const { ratio, first, second } = await compare(perStep(GRANT), perStep());
+  const figures = `governed ${first.toFixed(1)} us, ungoverned ${second.toFixed(1)} us`;
+  if (isDurable) atMost('a governed tool step on SQLite with fsync', ratio, 1.5, 'x ungoverned');
+  else note(`a governed tool step in memory: ${ratio.toFixed(2)} x ungoverned`);
+  note(figures);
+}
+
+/** Measures what sealing adds to a turn, against the signature that it contains. */
+async function benchSealing(): Promise<void> {
+  const turns = (isSealed: boolean) => (): Promise<number> =>
+    timeOn(false, async (store) => {
+      const host = hostOn(store, 1, isSealed);
+      for (let n = 0; n < TURNS; n++) await runTurn(host);
+    });
+  const { first, second } = await compare(turns(true), turns(false));
+  const bytes = Buffer.alloc(1500, 7);
+  const signing: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const start = process.hrtime.bigint();
+    for (let n = 0; n < 1000; n++) signBytesSync(bytes, KEY);
+    signing.push(Number(process.hrtime.bigint() - start) / 1e6);
+  }
+  const sealing = (first - second) / TURNS;
+  atMost('sealing a turn', sealing / median(signing), 2.5, 'x a bare signature');
+  note(`sealing ${sealing.toFixed(0)} us, a signature of 1,500 bytes ${median(signing).toFixed(0)} us`);
+}
+
+/** Measures concurrent durable turns with and without receipts. */
+async function benchThroughput(): Promise<void> {
+  const turns = (isSealed: boolean) => (): Promise<number> =>
+    timeOn(true, async (store) => {
+      const host = hostOn(store, 5, isSealed);
+      const lane = async (): Promise<void> => {
+        for (let n = 0; n < 10; n++) await runTurn(host);
+      };
+      await Promise.all(Array.from({ length: CONCURRENT }, lane));
+    });
+  const { ratio, first, second } = await compare(turns(true), turns(false));
+  const rate = (time: number): string => Math.round((CONCURRENT * 10) / (time / 1e6)).toLocaleString('en');
+  atMost(`${CONCURRENT} concurrent durable turns, sealed: lost throughput`, (1 - 1 / ratio) * 100, 15, '%');
+  note(`sealed ${rate(first)} turns/s, without receipts ${rate(second)} turns/s`);
+}
+
+/** Measures grants and receipts. */
+export async function benchGoverned(): Promise<void> {
+  section('Grants and receipts');
+  await benchSteps(false);
+  await benchSteps(true);
+  await benchSealing();
+  await benchThroughput();
+}

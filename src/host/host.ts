@@ -24,6 +24,7 @@ import { type Resolution, SessionActions } from './session-actions.js';
 import type { SessionSubscriber } from './session-feed.js';
 import { SessionQueues } from './session-queues.js';
 import type { SignalRequest } from './signal-request.js';
+import { startRefusalOf } from './start-refusal.js';
 import { Subscriptions } from './subscriptions.js';
 import {
   assertStoppedAtGrant,
@@ -39,7 +40,7 @@ import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './t
 import { retryKeysOf } from './turn-retry.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
-import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
+import { unknownModelIn } from './unknown-model.js';
 import { Worker, type WorkOptions } from './worker.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
@@ -163,8 +164,8 @@ export class Host {
       request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
     const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
       const linked = linkLoop(this.registry, registered);
-      const unknownModel = unknownModelInLinked(linked, this.options.providers);
-      if (unknownModel !== undefined) return this.refusedResult(identity, unknownModel);
+      const refusal = startRefusalOf(linked, this.registry, this.options.providers);
+      if (refusal !== undefined) return this.refusedResult(identity, refusal);
       const pinned = pin(linked, this.options.build);
       // A session that is created here has no earlier entries.
       const earlierEntries =

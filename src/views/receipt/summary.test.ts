@@ -36,28 +36,32 @@ const entryOf = (predicate: ReceiptPredicate): Entry => {
   return { seq: sequence, at: 0, type: RECEIPT_SEALED, key: `#receipt/${sequence}`, value: value as Json };
 };
 
-verifies('context.receipts', 'a summary has the id, the state, the code, the loop and the number of effects', async () => {
-  const act = (): Json => {
-    throw new Error('the till is closed');
-  };
-  const steps = ['echo', 'act'].map((loopId) => ({ loopId, inputMapping: '$.input' }));
-  const host = hostOf([tool('echo'), tool('act', 'builtin:act'), composite('both', steps)], {
-    tools: { act },
-    receiptKeys: testKeys(),
-  });
-  const { turnId, receipt } = await host.run({ loop: 'both', input: {}, sessionId: 's' });
-  const summary = summarizeReceipts(turnId, await host.archive.entries('s')) ?? '';
-  const [title, line = '', ...others] = summary.split('\n');
-  expect([title, others]).toEqual([`Receipts of turn ${turnId}: 1.`, []]);
-  expect(JSON.parse(line)).toEqual({
-    id: receipt,
-    state: 'error',
-    final: true,
-    code: 'TOOL_FAILED',
-    loop: 'both 1.0.0',
-    effects: { done: 1, failed: 1 },
-  });
-});
+verifies(
+  'context.receipts',
+  'a summary has the id, the state, the code, the loop and the number of effects',
+  async () => {
+    const act = (): Json => {
+      throw new Error('the till is closed');
+    };
+    const steps = ['echo', 'act'].map((loopId) => ({ loopId, inputMapping: '$.input' }));
+    const host = hostOf([tool('echo'), tool('act', 'builtin:act'), composite('both', steps)], {
+      tools: { act },
+      receiptKeys: testKeys(),
+    });
+    const { turnId, receipt } = await host.run({ loop: 'both', input: {}, sessionId: 's' });
+    const summary = summarizeReceipts(turnId, await host.archive.entries('s')) ?? '';
+    const [title, line = '', ...others] = summary.split('\n');
+    expect([title, others]).toEqual([`Receipts of turn ${turnId}: 1.`, []]);
+    expect(JSON.parse(line)).toEqual({
+      id: receipt,
+      state: 'error',
+      final: true,
+      code: 'TOOL_FAILED',
+      loop: 'both 1.0.0',
+      effects: { done: 1, failed: 1 },
+    });
+  },
+);
 
 verifies('context.receipts', 'a turn without receipts has no summary, and receipts of other turns do not count', () => {
   expect(summarizeReceipts('ada.2', [entryOf(predicateOf(0))])).toBeUndefined();

@@ -1,9 +1,9 @@
 /** Refuses loops that cannot run as they are linked, before a turn of them starts. */
-import type { LoopError } from '../base/errors.js';
-import type { LinkedLoop } from '../loops/link.js';
-import type { ModelProvider } from '../loops/model.js';
-import type { Registry } from '../loops/registry.js';
-import { unknownModelInLinked } from './unknown-model.js';
+import type { LoopError } from '../../base/errors.js';
+import type { LinkedLoop } from '../../loops/link.js';
+import type { ModelProvider } from '../../loops/model.js';
+import type { Registry } from '../../loops/registry.js';
+import { unknownModelInLinked } from '../unknown-model.js';
 
 /** The linked loops in which no plan retries a `once` tool. A linked loop does not change. */
 const checkedLoops = new WeakSet<LinkedLoop>();

@@ -198,7 +198,8 @@ export class Rondo implements AsyncDisposable {
   /**
    * Forks a turn: copies its session up to the entry `at` into a new one, whose turn continues from there when it is
    * resumed, or when a worker finds it. Nothing is performed. Throws FORK_REFUSED, which names the nearest entry that can
-   * be used, if the turn is not open at the entry or an effect has not ended there, and TURN_NOT_FOUND.
+   * be used, if the turn is not open at the entry or an effect that was started or approved has not ended there, and
+   * TURN_NOT_FOUND.
    */
   fork(turnId: string, options: ForkOptions): Promise<ForkedTurn> {
     return this.host.fork(turnId, options);

@@ -16,7 +16,8 @@ export const advice = {
     'An agent reached `maxRounds` or a limit of `stop`; the status of its turn is `stopped`. Raise the limit, or run it again.',
   CANCELLED: 'Nothing: the cancel was requested. Start a new turn to do the work after all.',
   CONFIG_INVALID: 'Fix the line of `rondo.toml` that the message names. Unknown keys are refused.',
-  CONTEXT_CHANGED: 'Restore the file that the message names and resume the turn; or cancel it and start a new one.',
+  CONTEXT_CHANGED:
+    'Restore the file that the message names and resume the turn; or cancel it and start a new one. A summary of receipts cannot be restored.',
   CONTEXT_REFUSED:
     'Fix the reference in `contextSkills`, or the file that it names, as the message says; then `rondo retry` the turn.',
   CONTENT_REFUSED: 'Change the text, or the filter that the message names.',
@@ -24,6 +25,13 @@ export const advice = {
     'Read the reason in the message. List what is pending with `rondo approvals` and `rondo status`; it may be answered already.',
   DEFINITION_INVALID: 'Fix what the message names. `rondo check` lists every problem with its line.',
   DEPTH_EXCEEDED: 'Look for a composite that calls itself; if that is intended, raise `maxDepth`.',
+  GRANT_CONFLICT:
+    'Use another id for a grant with other content. Give another grant only to a turn that has stopped at its grant.',
+  GRANT_EXPIRED: 'Use a grant that has not expired; continue the turn with `rondo resume TURN --grant FILE`.',
+  GRANT_INVALID: 'Fix the member of the grant that the message names. Unknown members are refused.',
+  GRANT_WIDENED: 'Remove what the grant above does not permit; a derived grant only narrows.',
+  KEYS_UNUSABLE: 'Read the message: it names the file of the keys and what is wrong with it.',
+  SESSION_SEALED: 'The session is closed for good. Start the turn in another session.',
   EFFECT_IN_DOUBT: 'The effect was failed with `rondo resolve --fail`. If it must be done, start a new turn.',
   ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',
   EXECUTION_FAILED:

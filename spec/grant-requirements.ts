@@ -10,6 +10,8 @@ export const grantRequirements = {
   'grant.shared': 'Processes that share a budget never spend more than it together.',
   'grant.review': 'A review of a grant asks a person or blocks a tool, in addition to all other policies.',
   'grant.confined': 'Under roots and destinations a tool reaches nothing else, and what nothing confines does not run.',
+  'grant.prices':
+    'Costs are computed one way, from dated whole prices; those of an untrusted project limit no model that leaves this machine.',
   'receipt.sealed':
     'A turn is sealed when it pauses, stops, ends or is refused, and nobody is told that it succeeded before.',
   'receipt.store': 'The receipts of a store can be listed, exported, verified against its journal, and closed.',

@@ -13,6 +13,7 @@ export const planRequirements = {
   'plan.bounds': 'A plan that repeats itself stops at a limit, with the reason.',
   'plan.errors': 'A failed step ends the plan, is skipped, is replaced by a value, or continues at a named step.',
   'plan.retry': 'A failed step is attempted as often as its strategy says, and then replaced by its fallback.',
+  'plan.retry.once': 'Retries that would repeat a tool with the safety once are refused when they are registered.',
   'plan.fanout': 'A fan-out runs at most its limit of branches at once, orders their results, and asks at its gates.',
   'plan.wait': 'A plan waits for a duration, a time or a signal; a signal that is late is an error.',
   'plan.choice': 'A choice is recorded, and a replay follows the record, whatever its condition would say now.',

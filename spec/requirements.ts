@@ -20,6 +20,7 @@ export const requirements = {
   'house.hygiene':
     'No comment postpones work or suppresses a check, no text is evaluated as code, and every version is exact.',
   'house.words': 'Code and documents use the terms of the glossary.',
+  'house.turnKernel': 'The code that runs one turn imports nothing that decides when a turn runs.',
   'house.rounds': 'Only the driver of plans repeats the steps of a body: there is one round loop.',
   'house.assertions': 'Every test can fail and always runs.',
   'house.snippets': 'The code in the documents runs.',

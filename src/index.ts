@@ -5,6 +5,7 @@
  * helpers for tests in `rondo/testing`.
  */
 export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
+export type { PriceOptions } from './host/budget/price-table.js';
 export type { ForkedTurn, ForkOptions } from './host/fork-turn.js';
 export type { WorkOptions, WorkProblem } from './host/worker.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
@@ -17,6 +18,7 @@ export type { ProviderOption } from './loops/model-providers.js';
 export type { ModelOption, PolicyOption, RouteOption } from './loops/model-ref.js';
 export type { AnySchema, InputOf, OutputOf, StandardSchema } from './loops/standard-schema.js';
 export type { ToolCallContext } from './loops/tool-implementation.js';
+export type { ModelPrice } from './policy/prices.js';
 export type { Approval } from './protocol/approval.js';
 export type {
   Branch,
@@ -50,6 +52,6 @@ export type {
 } from './protocol/trace.js';
 export { type CallableLoop, defineAgent, defineLoop, definePlan } from './surfaces/rondo/callable-loop.js';
 export { createRondo, type RondoOptions } from './surfaces/rondo/create-rondo.js';
-export type { EffectResolution, LoopRef, Rondo, RunOptions, TurnInput } from './surfaces/rondo/rondo.js';
+export type { EffectResolution, LoopRef, Rondo, RunOptions, RunRequest, TurnInput } from './surfaces/rondo/rondo.js';
 export type { AnswerOptions, ApproveOptions, PendingApproval, SignalOptions, Turn } from './surfaces/rondo/turn.js';
 export { TurnPaused, TurnStopped } from './surfaces/rondo/turn-outcome.js';

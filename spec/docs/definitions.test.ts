@@ -13,6 +13,7 @@ import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapt
 import { analyzePlans } from '../../src/loops/plan/analysis/analyze.js';
 import { documentParser } from '../../src/loops/plan/workflow-document.js';
 import { Registry } from '../../src/loops/registry.js';
+import { parseGrant } from '../../src/policy/grant.js';
 import { verifies } from '../verifies.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -44,9 +45,12 @@ const registry = (): Registry => {
   return new Registry(new Map(tools.map((implementation) => [implementation.scheme, implementation])));
 };
 const isLoop = (value: unknown): boolean => typeof value === 'object' && value !== null && 'id' in value;
-const documents = pages
+const isGrant = (value: unknown): boolean => typeof value === 'object' && value !== null && 'allowedTools' in value;
+const values = pages
   .flatMap((page) => blocksIn(page, 'json'))
   .map((block) => ({ ...block, value: JSON.parse(block.text) }));
+const grants = values.filter(({ value }) => isGrant(value));
+const documents = values.filter(({ value }) => !isGrant(value));
 const isConfig = ({ text }: Block): boolean => text.startsWith('# rondo.toml\n');
 const isTrustFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
 const tables = pages
@@ -67,6 +71,14 @@ for (const { page, line, value } of loops) {
     expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a valid definition`);
   });
 }
+
+verifies('grant.document', 'every grant in a guide is valid', () => {
+  expect(grants.length).toBeGreaterThan(0);
+  for (const { page, line, value } of grants) {
+    expect(() => parseGrant(value, { isOperators: true }), `${page}, line ${line}`).not.toThrow();
+    expect(() => parseGrant({ ...value, limit: {} }, { isOperators: true })).toThrow('limit');
+  }
+});
 
 verifies('plan.check', 'every workflow in a guide is accepted by the analysis', () => {
   const plans = loops.filter(({ value }) => value.composite?.plan !== undefined);

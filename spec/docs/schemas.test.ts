@@ -112,7 +112,7 @@ verifies('definition.schema', 'a policy without effect is invalid by the schema'
 
 verifies('definition.schema', 'the schema of rondo.toml has the rules of its parser', () => {
   const server = { kind: 'openai-compatible', baseURL: 'https://llm.example.com/v1' };
-  const price = { inputPerMillion: 1, outputPerMillion: 0.5 };
+  const price = { inputPerMillion: 1, outputPerMillion: 5 };
   for (const config of [
     {},
     {
@@ -123,6 +123,7 @@ verifies('definition.schema', 'the schema of rondo.toml has the rules of its par
       engine: 'local',
     },
     { backends: { lab: { ...server, apiKeyEnv: 'LAB_KEY', model: 'm' } }, prices: { 'lab/m': price } },
+    { prices: { 'lab/m': { ...price, from: '2026-01-31' }, 'lab/n': [price, { ...price, from: '2026-01-31' }] } },
   ])
     expect(isConfig(config), JSON.stringify(config)).toBe(true);
   for (const config of [
@@ -133,6 +134,9 @@ verifies('definition.schema', 'the schema of rondo.toml has the rules of its par
     { prices: { lab: price } },
     { prices: { 'lab/m': { inputPerMillion: -1, outputPerMillion: 1 } } },
     { prices: { 'lab/m': { inputPerMillion: 1 } } },
+    { prices: { 'lab/m': { ...price, inputPerMillion: 0.5 } } },
+    { prices: { 'lab/m': { ...price, from: 'soon' } } },
+    { prices: { 'lab/m': [] } },
     { backends: { lab: { baseURL: 'https://x' } } },
     { backends: { lab: { ...server, kind: 'openai' } } },
     { backends: { lab: { ...server, baseURL: 'ftp://x' } } },

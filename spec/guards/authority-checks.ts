@@ -11,6 +11,7 @@ import type { LibraryParts } from './library.js';
 /** The library as the command line composes it. */
 export const compositionParts: LibraryParts = [
   'surfaces/compose.js',
+  'surfaces/compose/limit-prices.js',
   'adapters/tools/http.js',
   'adapters/models/providers.js',
   'adapters/models/fetch.js',
@@ -18,6 +19,7 @@ export const compositionParts: LibraryParts = [
 ];
 
 type CompositionLibrary = typeof import('../../src/surfaces/compose.js') &
+  typeof import('../../src/surfaces/compose/limit-prices.js') &
   typeof import('../../src/adapters/tools/http.js') &
   typeof import('../../src/adapters/models/providers.js') &
   typeof import('../../src/adapters/models/fetch.js') &
@@ -74,6 +76,13 @@ const fileWritableByOthers: Check = async ({ loadSettings }) => {
   expect(await refusalCode(loadSettings({ flags: {}, env: { XDG_CONFIG_HOME: config }, cwd: directory() }))).toBe(
     'CONFIG_INVALID',
   );
+};
+
+const untrustedPrices: Check = async ({ loadSettings, limitPricesOf }) => {
+  const cwd = directory();
+  writeFileSync(join(cwd, 'rondo.toml'), '[prices."lab/m"]\ninputPerMillion = 0\noutputPerMillion = 0\n');
+  const settings = await loadSettings({ flags: {}, env: {}, cwd });
+  expect(limitPricesOf(settings, new Map())('lab', 'm', 0)).toBe(undefined);
 };
 
 const untrustedCode: Check = async ({ loadSettings, loadLoops }) => {
@@ -201,6 +210,7 @@ const modelClientPerTrust: Check = async ({ openaiCompatibleProvider }) => {
 };
 
 export const authorityChecks = {
+  'the prices of an untrusted project limit no remote model': untrustedPrices,
   'a trust.toml inside of a project is refused': fileInsideProject,
   'a trust.toml that others can write is refused': fileWritableByOthers,
   'listing an untrusted project imports none of its code': untrustedCode,

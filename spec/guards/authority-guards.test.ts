@@ -6,6 +6,9 @@ import { guardsOf, proveGuards } from './prove.js';
 const guard = guardsOf(authorityChecks);
 
 proveGuards(compositionParts, [
+  guard('grant.prices', 'the prices of an untrusted project limit no remote model', 'untrusted-prices-limit-nothing', {
+    value: 'priceOf(backendId, model, now)',
+  }),
   guard('authority.trust', 'a trust.toml inside of a project is refused', 'trust-file-outside-project', 'always'),
   guard('authority.trust', 'a trust.toml that others can write is refused', 'trust-file-owned-by-user', 'drop'),
   guard(

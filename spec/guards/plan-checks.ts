@@ -1,6 +1,6 @@
 // Checks of plans: each holds on the intact library and fails when its guard is broken.
 
-import { match, strictEqual } from 'node:assert';
+import { match, strictEqual, throws } from 'node:assert';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,7 +63,23 @@ async function inProject(work: (directory: string) => Promise<void>): Promise<vo
   }
 }
 
+const RETRIED: PlanSpec = { steps: [{ loop: 'pay', retry: { strategy: 'immediate' } }] };
+
 export const planChecks = {
+  'a plan that retries a once tool is refused at registration': async ({ Registry, defineLoop }) => {
+    const registry = new Registry();
+    registry.add(defineLoop({ id: 'pay', input: true, output: true, tool: () => 1 }));
+    throws(() => registry.add(planDefinition('main', RETRIED)), /safety/);
+  },
+  'a plan that retries a once tool which was registered later does not start': async (library) => {
+    const registry = new library.Registry();
+    registry.add(planDefinition('main', RETRIED));
+    registry.add(library.defineLoop({ id: 'pay', input: true, output: true, tool: () => 1 }));
+    const [store, clock, ids] = [library.memoryStore(), new library.ManualClock(1), library.seededIds(1)];
+    const result = await new library.Host({ store, clock, ids, registry }).run({ loop: 'main', input: {} });
+    strictEqual(errorOf(result)?.code, 'DEFINITION_INVALID');
+  },
+
   'a plan stops at its limit of transitions': async (library) => {
     const repeat = { steps: [{ action: 'view {iteration}' }], until: 'iteration >= 9' };
     const plan: PlanSpec = { steps: [{ type: 'repeat', repeat }], limits: { max_transitions: 3 } };

@@ -31,6 +31,12 @@ const CONDITIONS = [
 const ITEMS = ['$.input.items', '$.input.one', '$.input.none'];
 const VERBS = { view: 'pure', edit: 'once', send: 'keyed' };
 
+/** Returns a call without retries if its tool is `once`: a plan that repeats one is refused. */
+function repeatable(call: Fields): Fields {
+  const isOnce = call.loop === 'once' || String(call.action).startsWith('edit');
+  return isOnce ? { ...call, retry: { ...(call.retry as Fields | undefined), strategy: 'none' } } : call;
+}
+
 /** Generates the steps of a plan. After `remaining` steps it only adds single calls. */
 class PlanGenerator {
   private readonly random: RandomSource;
@@ -105,10 +111,10 @@ class PlanGenerator {
   private call(): Fields {
     const retry = this.chance(0.3) ? { retry: this.retry() } : {};
     const kind = this.random.below(8);
-    if (kind === 0) return { action: this.action(), ...retry };
+    if (kind === 0) return repeatable({ action: this.action(), ...retry });
     if (kind === 1 && this.allowsNested) return { workflow: 'nested', input: '$.input', ...retry };
     const timeout = this.chance(0.15) ? { timeout_ms: 1000 } : {};
-    return { ...this.toolCall(), ...retry, ...timeout };
+    return repeatable({ ...this.toolCall(), ...retry, ...timeout });
   }
 
   private toolCall(): Fields {
@@ -121,8 +127,8 @@ class PlanGenerator {
     return { risk: `literal:${risk}`, label: `literal:${this.name('t')}`, value: `optional:$.${path}` };
   }
 
-  private action(): string {
-    const [verb, word] = [this.random.pick(['view', 'edit', 'send']), this.random.pick(['x', 'y', '{n}'])];
+  private action(verbs: readonly string[] = ['view', 'edit', 'send']): string {
+    const [verb, word] = [this.random.pick(verbs), this.random.pick(['x', 'y', '{n}'])];
     return `${verb} ${word} sometimes`;
   }
 
@@ -132,7 +138,7 @@ class PlanGenerator {
     if (kind === 1) return { plugin: 'capture', value: '$.result.output', capture: this.captureName() };
     if (kind === 2) return { plugin: 'transform', format: 'n is {n}', capture: this.captureName() };
     const plugin = kind === 3 ? 'for-each' : 'fanout';
-    return { plugin, items: this.random.pick(ITEMS), ...this.toolCall() };
+    return repeatable({ plugin, items: this.random.pick(ITEMS), ...this.toolCall() });
   }
 
   private retry(): Fields {
@@ -196,8 +202,8 @@ class PlanGenerator {
 
   private state(name: string, index: number, names: readonly string[]): Fields {
     const hooks = {
-      ...(this.chance(0.3) && { on_entry: this.action() }),
-      ...(this.chance(0.3) && { on_exit: this.action() }),
+      ...(this.chance(0.3) && { on_entry: this.action(['view', 'send']) }),
+      ...(this.chance(0.3) && { on_exit: this.action(['view', 'send']) }),
     };
     const later = [...names.slice(index + 1), 'done'];
     if (this.chance(0.15)) {

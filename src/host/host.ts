@@ -1,47 +1,32 @@
 /**
  * The host: runs turns of registered loops on a store and reports their state. A turn is a root call in a session. Its
  * id begins with the session id, so no index is needed to find it. Turns of one session run one after another, others
- * concurrently. turn-runner.ts runs turns, and session-actions.ts acts on them from outside (cancel, answer, signal, …).
+ * concurrently. turn-kernel/ runs one turn, and session-actions.ts acts on turns from outside (cancel, answer, signal, …).
  */
-import { LoopError } from '../base/errors.js';
-import { linkLoop } from '../loops/link.js';
-import type { RegisteredLoop, Registry } from '../loops/registry.js';
+import type { Registry } from '../loops/registry.js';
 import type { Approval, ApprovalAnswer } from '../protocol/approval.js';
 import type { Json } from '../protocol/json.js';
 import type { TurnResult } from '../protocol/trace.js';
 import type { SealedReceipt } from '../views/receipt/sealed-receipts.js';
-import { Archive, type StoredTurn } from './archive.js';
-import { changedContextResult } from './context-change.js';
+import { Archive } from './archive.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { type ForkedTurn, type ForkOptions, forkTurn } from './fork-turn.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
 import { PeerHosts } from './peers.js';
-import { pin } from './pin.js';
 import { type InFlightTurn, PinnedTurns } from './pinned-turns.js';
 import { rebuildDueTurns } from './rebuild-due-turns.js';
 import { ReceiptArchive } from './receipts/receipt-archive.js';
-import { performPeerRequest, RemoteTurn } from './remote-turn.js';
+import { performPeerRequest } from './remote-turn.js';
 import type { ReplayReport } from './replay.js';
 import { type Resolution, SessionActions } from './session-actions.js';
 import type { SessionSubscriber } from './session-feed.js';
 import { SessionQueues } from './session-queues.js';
 import type { SignalRequest } from './signal-request.js';
 import { Subscriptions } from './subscriptions.js';
-import {
-  assertStoppedAtGrant,
-  assertTurnRequest,
-  attachConflict,
-  recordedIdentity,
-  type SessionMessage,
-  type TurnRequest,
-  turnIdentityOf,
-  unknownLoopError,
-} from './turn-request.js';
-import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
-import { retryKeysOf } from './turn-retry.js';
+import { TurnKernel } from './turn-kernel/turn-kernel.js';
+import type { SessionMessage, TurnRequest } from './turn-request.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
-import { unknownModelIn, unknownModelInLinked } from './unknown-model.js';
 import { Worker, type WorkOptions } from './worker.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
@@ -80,6 +65,7 @@ export class Host {
   private readonly sessionQueues: SessionQueues;
   private readonly peers: PeerHosts;
   private readonly pinned: PinnedTurns;
+  private readonly kernel: TurnKernel;
   private createdActions: SessionActions | undefined;
   private createdReceipts: ReceiptArchive | undefined;
   private createdWaiter: TurnWaiter | undefined;
@@ -121,6 +107,8 @@ export class Host {
       (request, send) => this.peers.answer(request, send),
     );
     this.pinned = new PinnedTurns(options, this.archive, turns);
+    const { archive, pinned, peers, sessionQueues } = this;
+    this.kernel = new TurnKernel({ options, archive, turns, pinned, peers, sessionQueues });
   }
 
   /** Waits for the results of turns that other processes run. */
@@ -167,44 +155,7 @@ export class Host {
    * ```
    */
   async run<I, O>(request: TurnRequest<I, O>, options: TurnOptions = {}): Promise<TurnResult<O>> {
-    assertTurnRequest(request);
-    const registered = this.findLoop(request);
-    const newIdentity = turnIdentityOf(request, registered, this.options.ids.id());
-    if (registered === undefined)
-      return this.refusedResult(newIdentity, unknownLoopError(request, this.registry)) as TurnResult<O>;
-    const identity =
-      request.key === undefined ? newIdentity : await recordedIdentity(this.archive, request, newIdentity);
-    const startTurn = async (turnOptions: TurnOptions): Promise<TurnResult> => {
-      const linked = linkLoop(this.registry, registered);
-      const unknownModel = unknownModelInLinked(linked, this.options.providers);
-      if (unknownModel !== undefined) return this.refusedResult(identity, unknownModel);
-      const pinned = pin(linked, this.options.build);
-      // A session that is created here has no earlier entries.
-      const earlierEntries =
-        request.sessionId !== undefined && this.turns.needsEarlierEntries(pinned)
-          ? await this.archive.entries(identity.sessionId)
-          : [];
-      return await this.turns.run(identity, { pinned, request, earlierEntries }, turnOptions);
-    };
-    // A new session is queued as well: `onTurn` publishes the id, so the turn can be resumed or answered while it runs.
-    if (request.key === undefined) return (await this.runInSession(identity, options, startTurn)) as TurnResult<O>;
-    const attach = async (turnOptions: TurnOptions): Promise<TurnResult> => {
-      const stored = await this.archive.find(identity.turnId);
-      if (stored === undefined) return startTurn(turnOptions);
-      try {
-        const conflict = attachConflict(stored, request, identity);
-        return conflict === undefined
-          ? await this.continueTurn(stored, turnOptions)
-          : this.refusedResult(identity, conflict);
-      } catch (thrown) {
-        if (thrown instanceof LoopError) return this.refusedResult(identity, thrown);
-        throw thrown;
-      }
-    };
-    return (await this.runInSession(identity, options, attach).catch((thrown) => {
-      // It is unknown whether the turn started: another process can have started it under the same key.
-      throw faultWithTurn(thrown, identity.turnId, 'unknown');
-    })) as TurnResult<O>;
+    return (await this.kernel.runTurn(request as TurnRequest, options)) as TurnResult<O>;
   }
 
   /**
@@ -213,11 +164,7 @@ export class Host {
    * definitions may not run.
    */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
-    const work = async (turnOptions: TurnOptions): Promise<TurnResult> =>
-      this.continueTurn(await this.archive.get(turnId), turnOptions);
-    return this.runInSession({ sessionId: sessionIdOf(turnId), turnId }, options, work).catch((thrown) => {
-      throw faultWithTurn(thrown, turnId);
-    });
+    return this.kernel.resumeTurn(turnId, options);
   }
 
   /**
@@ -227,20 +174,7 @@ export class Host {
    * the errors of `resume`.
    */
   async retry(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
-    const sessionId = sessionIdOf(turnId);
-    options.onTurn?.(turnId);
-    const perform = async (): Promise<TurnResult> => {
-      const failed = await this.archive.get(turnId);
-      const keys = retryKeysOf(failed);
-      // Before the turn is reopened: a turn that cannot run stays failed.
-      await this.pinned.loopOf(failed);
-      await this.turns.reopen(sessionId, turnId, keys);
-      return this.continueTurn(await this.archive.get(turnId), options);
-    };
-    const whileHeldElsewhere = (): Promise<void> => this.peers.whenFinished(sessionId, turnId);
-    return this.sessionQueues.run({ sessionId, turnId, perform, whileHeldElsewhere }).catch((thrown) => {
-      throw faultWithTurn(thrown, turnId);
-    });
+    return this.kernel.retryTurn(turnId, options);
   }
 
   /** Copies the session of a turn up to the entry `at` into a new one, whose turn is due. Throws FORK_REFUSED. */
@@ -263,7 +197,7 @@ export class Host {
         isBusy: (sessionId) => this.sessionQueues.isBusy(sessionId),
         continueTurn: (turnId, sessionId) =>
           this.sessionQueues.tryRun(sessionId, turnId, async () =>
-            this.continueTurn(await this.archive.get(turnId), { timers: WORKER_HOLD_MS }),
+            this.kernel.continueTurn(await this.archive.get(turnId), { timers: WORKER_HOLD_MS }),
           ),
       },
       options,
@@ -363,51 +297,5 @@ export class Host {
   /** Returns all turns that have not ended, with the loops in code and the build that have changed since. */
   inFlightTurns(): Promise<readonly InFlightTurn[]> {
     return this.pinned.inFlightTurns();
-  }
-
-  private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {
-    if (typeof loop === 'string') return this.registry.find(loop, version);
-    const unknownModel = unknownModelIn(loop, this.options.providers);
-    if (unknownModel !== undefined) throw unknownModel;
-    return this.registry.add(loop);
-  }
-
-  /**
-   * Calls `onTurn`, and runs the turn when its session is free. While another process holds the session, that process
-   * sends the events of the turn.
-   */
-  private runInSession(
-    { sessionId, turnId }: Pick<TurnIdentity, 'sessionId' | 'turnId'>,
-    options: TurnOptions,
-    work: (options: TurnOptions) => Promise<TurnResult>,
-  ): Promise<TurnResult> {
-    options.onTurn?.(turnId);
-    const remote = new RemoteTurn(options);
-    return this.sessionQueues.run({
-      sessionId,
-      turnId,
-      perform: () => work(remote.remainingOptions),
-      whileHeldElsewhere: async () => {
-        await this.peers.followTurn(remote.followRequest(sessionId, turnId), (update) => remote.receive(update));
-        await remote.settled();
-      },
-    });
-  }
-
-  private async continueTurn(stored: StoredTurn, options: TurnOptions): Promise<TurnResult> {
-    const { identity, turn, entries: earlierEntries } = stored;
-    if (options.grant !== undefined) assertStoppedAtGrant(stored);
-    const startedWith = await this.archive.pinnedText(stored);
-    const pinned = this.pinned.link(stored, startedWith);
-    const changed = await changedContextResult(stored, pinned, this.options);
-    // guard: changed-context-stops-the-turn
-    if (changed !== undefined) return changed;
-    const request = { input: turn.startedEntry.value };
-    return this.turns.run(identity, { pinned, request, earlierEntries, startedWith, isContinued: true }, options);
-  }
-
-  /** Returns the result of a request that starts or continues no turn. */
-  private refusedResult(identity: TurnIdentity, error: LoopError): TurnResult {
-    return turnResultOf(identity, { status: 'error', error: error.toErrorRecord() }, [], this.options.clock.now());
   }
 }

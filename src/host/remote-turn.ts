@@ -6,7 +6,7 @@
 import type { TraceEvent } from '../protocol/trace.js';
 import { StreamDispatcher } from '../views/stream-dispatcher.js';
 import { TraceBuilder } from '../views/trace.js';
-import type { TurnOptions } from './host.js';
+import type { TurnOptions } from './host-options.js';
 import type { FollowTurnRequest, PeerRequest, SendTurnUpdate, TurnUpdate } from './peers.js';
 import type { RunningTurn } from './running-turn.js';
 import type { SessionActions } from './session-actions.js';

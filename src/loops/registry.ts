@@ -22,6 +22,7 @@ import type { DefinitionOrigin } from './origin.js';
 import { bindPlan } from './plan/bind-plan.js';
 import { compileSteps } from './plan/composite-steps.js';
 import { planCallees } from './plan/plan.js';
+import { retriedOnceTool } from './plan/retried-once.js';
 import { compareVersions, isPrerelease } from './semver.js';
 import { splitImplementation, type ToolImplementation } from './tool-implementation.js';
 
@@ -119,6 +120,9 @@ export class Registry {
     if (isDefinedLoop(definition)) for (const inner of definition.innerLoops ?? []) this.add(inner, origin);
     const registered = earlier ?? this.register(definition, origin);
     this.assertBackendsConfigured(registered);
+    const retriedOnce = this.retriedOnceTool(registered);
+    // guard: retried-once-tool-refused
+    if (retriedOnce !== undefined) throw retriedOnce;
     const { id, version } = registered.definition;
     const versions = this.versionsById.get(id) ?? [];
     const existing = versions.find((other) => other.definition.version === version);
@@ -191,6 +195,15 @@ export class Registry {
           : [],
       ),
     );
+  }
+
+  /**
+   * Returns DEFINITION_INVALID if the loop is a plan that retries a registered tool with the safety `once`. Plans of a
+   * journal are not checked: earlier versions accepted them.
+   */
+  retriedOnceTool(registered: RegisteredLoop): LoopError | undefined {
+    if (this.options.areRecorded === true) return undefined;
+    return retriedOnceTool(registered, (id, version) => this.find(id, version));
   }
 
   private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {

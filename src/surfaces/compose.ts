@@ -14,6 +14,7 @@ import {
   type StoreOptions,
 } from './compose/adapters.js';
 import { createContextFiles } from './compose/context-files.js';
+import { limitPricesOf } from './compose/limit-prices.js';
 import { type Definitions, loadLoops } from './compose/project-loops.js';
 import type { ProjectSettings } from './compose/project-settings.js';
 import { openReceiptKeys } from './compose/receipt-keys.js';
@@ -86,7 +87,8 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
       (await import('../adapters/files/file-exists.js')).fileExistsIn(settings.cwd)(path);
     const contextFiles = createContextFiles(settings.loopsDirectory, registry);
     const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, contextFiles, trusts };
-    const host = new Host({ ...deps, ...named, ...(isDurable && { receiptKeys }) });
+    const priceOf = limitPricesOf(settings, models);
+    const host = new Host({ ...deps, ...named, priceOf, ...(isDurable && { receiptKeys }) });
     return {
       host,
       registry,

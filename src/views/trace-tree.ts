@@ -14,6 +14,8 @@ export type Pricing = (
   model: string,
   inputTokens: number,
   outputTokens: number,
+  /** When the model answered, in milliseconds since the epoch. */
+  at: number,
 ) => number | undefined;
 
 /** Tokens and their cost. */
@@ -165,7 +167,7 @@ export class TraceTree {
     else if (type === 'child.completed') this.childEnded(call, payload, at);
     else if (type === 'call.backend.requested' || type === 'rondo.backend.requested') recordRequest(call, payload);
     else if (type === 'call.backend.responded' || type === 'rondo.backend.responded')
-      this.backendResponded(call, payload);
+      this.backendResponded(call, payload, at);
     else if (type === 'call.tool.invoked') call.toolName = textOrEmpty(ownProperty(payload, 'toolName'));
     else if (!type.startsWith('call.') && !type.startsWith('child.')) this.addNote(call, type, payload);
     if (type === 'rondo.effect.requested') call.hasEffects = true;
@@ -217,11 +219,12 @@ export class TraceTree {
     this.onEnd?.(call);
   }
 
-  private backendResponded(call: MutableCallNode, payload: unknown): void {
+  private backendResponded(call: MutableCallNode, payload: unknown, at: string): void {
     const use = recordRequest(call);
     const inputTokens = amountOf(ownProperty(payload, 'inputTokens')) ?? 0;
     const outputTokens = amountOf(ownProperty(payload, 'outputTokens')) ?? 0;
-    const cost = this.price?.(use.backendId, use.model, inputTokens, outputTokens);
+    const answeredAt = amountOf(Date.parse(at)) ?? 0;
+    const cost = this.price?.(use.backendId, use.model, inputTokens, outputTokens, answeredAt);
     const unpricedTokens = cost === undefined ? inputTokens + outputTokens : 0;
     const usage: TokenUsage = { inputTokens, outputTokens, costMicros: cost ?? 0, unpricedTokens };
     addUsage(use, usage);

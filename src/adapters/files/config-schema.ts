@@ -11,6 +11,7 @@ export const configPatterns = {
   apiKeyEnv: /^[A-Za-z_][A-Za-z0-9_]*$/,
   model: /^[^:\s][^:]*(?::\S[\s\S]*)?$/,
   verb: /^[^\s'"{}]+$/,
+  day: /^\d{4}-\d\d-\d\d$/,
 } as const;
 
 const text = (description: string, pattern = /\S/): JsonObject => ({
@@ -18,11 +19,19 @@ const text = (description: string, pattern = /\S/): JsonObject => ({
   pattern: pattern.source,
   description,
 });
-const amount = (description: string): JsonObject => ({ type: 'number', minimum: 0, description });
+const amount = (description: string): JsonObject => ({ type: 'integer', minimum: 0, description });
 
 const price = {
   inputPerMillion: amount('The price of one million input tokens, in millionths of a currency unit.'),
   outputPerMillion: amount('The price of one million output tokens, in millionths of a currency unit.'),
+  from: text('The first day on which the price applies, such as 2026-01-31. Default: always', configPatterns.day),
+};
+
+const priceTable: JsonObject = {
+  type: 'object',
+  properties: price,
+  required: ['inputPerMillion', 'outputPerMillion'],
+  additionalProperties: false,
 };
 
 const backend = {
@@ -43,14 +52,9 @@ const root = {
   model: text('The model of prompts in JSON that name none, as PROVIDER or PROVIDER:MODEL.', configPatterns.model),
   prices: {
     type: 'object',
-    description: 'Prices of models, by "backend/model".',
+    description: 'Prices of models, by "backend/model": one price, or a list of prices from different days on.',
     patternProperties: {
-      [configPatterns.priceName.source]: {
-        type: 'object',
-        properties: price,
-        required: Object.keys(price),
-        additionalProperties: false,
-      },
+      [configPatterns.priceName.source]: { anyOf: [priceTable, { type: 'array', items: priceTable, minItems: 1 }] },
     },
     additionalProperties: false,
   },

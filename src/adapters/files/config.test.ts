@@ -31,7 +31,7 @@ engine = "local"
 
 [prices."openai/gpt-4o-mini"]
 inputPerMillion = 150000
-outputPerMillion = 600_000.5
+outputPerMillion = 600_000
 
 [backends.local-llm]
 kind = "openai-compatible"
@@ -51,7 +51,7 @@ verifies('config.keys', 'every setting of the file is in the result', async () =
     loops: '/opt/loops',
     store: `sqlite:${join(directory, 'db/journal.db')}`,
     engine: 'local',
-    prices: new Map([['openai/gpt-4o-mini', { inputPerMillion: 150000, outputPerMillion: 600000.5 }]]),
+    prices: new Map([['openai/gpt-4o-mini', [{ inputPerMillion: 150000, outputPerMillion: 600000 }]]]),
     backends: new Map([
       [
         'local-llm',
@@ -91,8 +91,33 @@ verifies('config.keys', 'an unknown or invalid setting is an error with its line
     ['[prices.x]\ninputPerMillion = 1', '/prices/x', 1, 'must be named "backend/model"'],
     ['[prices."a/b"]\ninput_per_million = 1', '/prices/a~1b/input_per_million', 2, 'did you mean "inputPerMillion"?'],
     ['[prices."a/b"]\ninputPerMillion = 1', '/prices/a~1b/outputPerMillion', 1, 'is required'],
-    ['[prices."a/b"]\ninputPerMillion = -1', '/prices/a~1b/inputPerMillion', 2, 'must be a number of at least 0'],
-    ['[prices."a/b"]\ninputPerMillion = nan', '/prices/a~1b/inputPerMillion', 2, 'must be a number of at least 0'],
+    ['[prices."a/b"]\ninputPerMillion = -1', '/prices/a~1b/inputPerMillion', 2, 'must be a whole number of at least 0'],
+    [
+      '[prices."a/b"]\ninputPerMillion = 0.5',
+      '/prices/a~1b/inputPerMillion',
+      2,
+      'must be a whole number of at least 0',
+    ],
+    [
+      '[prices."a/b"]\ninputPerMillion = 1\noutputPerMillion = 1\nfrom = "2026-02-30"',
+      '/prices/a~1b/from',
+      4,
+      'is not a day that exists',
+    ],
+    ['[prices."a/b"]\nfrom = "soon"', '/prices/a~1b/from', 2, 'a day in quotes'],
+    ['prices."a/b" = []', '/prices/a~1b', 1, 'must have at least one price'],
+    [
+      '[[prices."a/b"]]\ninputPerMillion = 1\noutputPerMillion = 1\n[[prices."a/b"]]\ninputPerMillion = 2\noutputPerMillion = 2',
+      '/prices/a~1b/1',
+      4,
+      'another "from"',
+    ],
+    [
+      '[prices."a/b"]\ninputPerMillion = nan',
+      '/prices/a~1b/inputPerMillion',
+      2,
+      'must be a whole number of at least 0',
+    ],
     ['[backends.a]\nbaseURL = "https://x"', '/backends/a/kind', 1, 'is required'],
     ['[backends.a]\nkind = "openai"', '/backends/a/kind', 2, 'must be "openai-compatible"'],
     ['[backends.a]\nkind = "openai-compatible"', '/backends/a/baseURL', 1, 'is required'],

@@ -5,6 +5,7 @@
  * caller can require that its paths stay inside its directory.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
+import { isCalendarDay } from '../../base/calendar-day.js';
 import { configKeys, configPatterns } from './config-schema.js';
 import { isInsideWithLinksResolved } from './inside.js';
 import { ConfigKeyError, optionalString, readTomlFile, type TomlTable, toTable } from './toml-table.js';
@@ -13,6 +14,8 @@ import { ConfigKeyError, optionalString, readTomlFile, type TomlTable, toTable }
 export interface Price {
   readonly inputPerMillion: number;
   readonly outputPerMillion: number;
+  /** The first day on which it applies, as `YYYY-MM-DD`. */
+  readonly from?: string;
 }
 
 /** A model server configured by the user: any server with an OpenAI-compatible chat API. */
@@ -42,8 +45,8 @@ export interface ProjectConfig {
   readonly engine?: string;
   /** The model of prompts that name none: `PROVIDER` or `PROVIDER:MODEL`. */
   readonly model?: string;
-  /** Keyed by `backend/model`. */
-  readonly prices: ReadonlyMap<string, Price>;
+  /** Keyed by `backend/model`. A model may have several prices, each from its date on. */
+  readonly prices: ReadonlyMap<string, readonly Price[]>;
   /** Keyed by provider id. */
   readonly backends: ReadonlyMap<string, CustomBackend>;
   /** The ids of the loops that the verbs of workflows stand for, by verb. */
@@ -56,8 +59,8 @@ const MAX_CONFIG_BYTES = 1024 * 1024;
 function requireAmount({ path, members }: TomlTable, key: string): number {
   const value = members.get(key);
   if (value === undefined) throw new ConfigKeyError([...path, key], 'is required');
-  if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value;
-  throw new ConfigKeyError([...path, key], 'must be a number of at least 0');
+  if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value);
+  throw new ConfigKeyError([...path, key], 'must be a whole number of at least 0');
 }
 
 function tableEntries(root: TomlTable, key: string): [name: string, value: unknown, path: readonly string[]][] {
@@ -67,13 +70,27 @@ function tableEntries(root: TomlTable, key: string): [name: string, value: unkno
   return [...members].map(([name, member]) => [name, member, [...path, name]]);
 }
 
-function parsePrice(value: unknown, path: readonly string[]): Price {
+function parsePrices(value: unknown, path: readonly string[]): readonly Price[] {
   if (!configPatterns.priceName.test(path.at(-1) ?? ''))
     throw new ConfigKeyError(path, 'must be named "backend/model"');
+  if (!Array.isArray(value)) return [parsePrice(value, path)];
+  const prices = value.map((item, index) => parsePrice(item, [...path, String(index)]));
+  if (prices.length === 0) throw new ConfigKeyError(path, 'must have at least one price');
+  for (const [index, { from }] of prices.entries())
+    if (prices.findIndex((other) => other.from === from) < index)
+      throw new ConfigKeyError([...path, String(index)], 'must have another "from" than the prices before it');
+  return prices;
+}
+
+function parsePrice(value: unknown, path: readonly string[]): Price {
   const table = toTable(value, path, configKeys.price);
+  const from = optionalString(table, 'from', configPatterns.day, 'a day in quotes, such as "2026-01-31"');
+  if (from !== undefined && !isCalendarDay(from))
+    throw new ConfigKeyError([...path, 'from'], 'is not a day that exists');
   return {
     inputPerMillion: requireAmount(table, 'inputPerMillion'),
     outputPerMillion: requireAmount(table, 'outputPerMillion'),
+    ...(from !== undefined && { from }),
   };
 }
 
@@ -170,7 +187,7 @@ function parseConfig(value: unknown, file: string, { confinedPaths = () => [] }:
       engine: optionalString(root, 'engine'),
       model: optionalString(root, 'model', configPatterns.model, '"PROVIDER" or "PROVIDER:MODEL"'),
     }),
-    prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrice(entry, path)])),
+    prices: new Map(tableEntries(root, 'prices').map(([name, entry, path]) => [name, parsePrices(entry, path)])),
     backends: new Map(
       tableEntries(root, 'backends').map(([name, entry, path]) => [name, parseCustomBackend(entry, path)]),
     ),

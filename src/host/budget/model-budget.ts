@@ -111,7 +111,8 @@ export class ModelBudget {
     if (price !== undefined || !isLimited) return price;
     const message =
       `The grant limits what models cost, and "${name}/${model}" has no price. ` +
-      `Add it to the prices of the project: [prices."${name}/${model}"].`;
+      `Add [prices."${name}/${model}"] to rondo.toml and trust the project with: rondo trust DIR. ` +
+      'In code, use the option prices of createRondo.';
     throw new LoopError('TOOL_NOT_ADMITTED', message, { name, model });
   }
 

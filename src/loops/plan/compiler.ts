@@ -11,7 +11,7 @@ import { compileMapping } from '../mapping.js';
 import { type Chooser, compileChooser } from './chooser.js';
 import type { NextIndex, Program } from './driver.js';
 import { fanOutStep } from './fan-out.js';
-import { type CompiledFallback, endsPlan, type Label, type PlanCallee, planCall } from './plan-call.js';
+import { type CompiledFallback, endsPlan, type Label, newCallee, type PlanCallee, planCall } from './plan-call.js';
 import { type BuildInput, type CallKind, callKindOf, type SingleCallKind, stepNameOf } from './plan-inputs.js';
 import { failed, type PlanRun, type PlanRunOptions, succeeded } from './plan-run.js';
 import { type PlanInstruction, withRecovery } from './recovery.js';
@@ -154,7 +154,7 @@ export class PlanCompiler {
       planCall({
         planId: id,
         stepName: name,
-        callee: this.callee(kind, name, path),
+        callee: this.callee(kind, name, path, retry),
         buildInput: kind.buildInput,
         capture,
         retry: retry && { ...retry, compiledFallback: this.fallback(retry, path) },
@@ -179,22 +179,22 @@ export class PlanCompiler {
     );
   }
 
-  private callee({ target }: SingleCallKind, name: string, path: string): PlanCallee {
+  private callee({ target }: SingleCallKind, name: string, path: string, retry?: PlanRetry): PlanCallee {
     const { callees, options } = this.shared;
     const where = `${options.id}: ${path}`;
     if ('loopId' in target) {
-      const callee = { loopId: target.loopId, version: target.version, loop: undefined, failure: undefined, where };
+      const callee = newCallee(target, where, retry);
       callees.push(callee);
       return callee;
     }
     const loop = 'loop' in target ? target.loop : options.createPrompt({ name, ...target });
-    return { loopId: loop.name, version: loop.version, loop, failure: undefined, where };
+    return { ...newCallee({ loopId: loop.name, version: loop.version }, where, retry), loop };
   }
 
   private fallback({ fallback }: PlanRetry, path: string): CompiledFallback | undefined {
     if (fallback === undefined || typeof fallback === 'string' || 'value' in fallback) return fallback;
     const where = `${this.shared.options.id}: ${path}/retry/fallback`;
-    const callee = { loopId: fallback.loop, version: undefined, loop: undefined, failure: undefined, where };
+    const callee = newCallee({ loopId: fallback.loop }, where);
     this.shared.callees.push(callee);
     const { input = '$.input' } = fallback;
     const mapping = compileMapping(input, `${where}/input`);

@@ -25,6 +25,21 @@ export interface PlanCallee {
   failure: FailedDefinition | undefined;
   /** Where the plan refers to it, for messages. */
   readonly where: string;
+  /** True if a failure repeats the call without asking a person. */
+  readonly isRetried: boolean;
+}
+
+/** Returns a callee that is not linked yet, with the retries of the step that calls it. */
+export function newCallee(
+  { loopId, version }: { readonly loopId: string; readonly version?: string | undefined },
+  where: string,
+  retry?: PlanRetry,
+): PlanCallee {
+  return { loopId, version, loop: undefined, failure: undefined, where, isRetried: maxAttemptsOf(retry) > 1 };
+}
+
+function maxAttemptsOf(retry: PlanRetry | undefined): number {
+  return retry === undefined || retry.strategy === 'none' ? 1 : (retry.max_attempts ?? 3);
 }
 
 /** A call with its input. */
@@ -130,7 +145,7 @@ async function runAttempts(options: PlanCallOptions, run: PlanRun, scope: Scope)
 
 async function attemptResult(options: PlanCallOptions, run: PlanRun, scope: Scope): Promise<StepResult> {
   const { retry, planId, stepName } = options;
-  const maxAttempts = retry === undefined || retry.strategy === 'none' ? 1 : (retry.max_attempts ?? 3);
+  const maxAttempts = maxAttemptsOf(retry);
   for (let attempt = 1; ; attempt++) {
     try {
       return succeeded(await callOnce(options, run, scope));

@@ -1,15 +1,12 @@
-/** Computes the cost of tokens from the prices in the project's config. */
+/** The cost of tokens for displays, from the prices in the project's config. */
+import { costOfTokens, priceOfTable } from '../../host/budget/price-table.js';
 import type { Pricing } from '../../views/trace-tree.js';
 import type { ProjectConfig } from '../compose.js';
 
 /**
  * Returns a function that computes the cost of a model answer in millionths of a currency unit; undefined without a
- * price.
+ * price. A display shows what the project says, whether the project is trusted or not.
  */
-export function pricingOf({ prices }: ProjectConfig): Pricing {
-  return (backendId, model, inputTokens, outputTokens) => {
-    const price = prices.get(`${backendId}/${model}`);
-    if (price === undefined) return undefined;
-    return (inputTokens * price.inputPerMillion + outputTokens * price.outputPerMillion) / 1_000_000;
-  };
+export function pricingOf({ prices }: Pick<ProjectConfig, 'prices'>): Pricing {
+  return costOfTokens(priceOfTable(prices));
 }

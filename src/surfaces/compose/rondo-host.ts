@@ -1,5 +1,6 @@
 /** Composes the host of `createRondo` from its options and the environment. */
 import { resolve } from 'node:path';
+import { priceOfTable, priceTableOf } from '../../host/budget/price-table.js';
 import type { Host } from '../../host/host.js';
 import type { Store } from '../../journal/store.js';
 import { markDataDirectory, protectDataDirectory } from '../data-directory.js';
@@ -28,6 +29,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
     options.clock ?? createClock(settings),
   ]);
   const providers = createProviders(options.models ?? {}, builtIn);
+  const priceOf = options.prices && priceOfTable(priceTableOf(options.prices));
   const store = await openStoreOf(options.store, settings, clock.now);
   const { build = settings.build, approvalMs, errorStacks, context } = options;
   const registry = new Registry(new Map(), { providerIds: [...providers.keys()] });
@@ -42,6 +44,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
     ...(approvalMs !== undefined && { approvalMs }),
     ...(errorStacks !== undefined && { errorStacks }),
     ...(receiptKeys !== undefined && { receiptKeys }),
+    ...(priceOf !== undefined && { priceOf }),
     ...(context !== undefined && { contextFiles: createContextFiles(resolve(settings.cwd, context), registry) }),
   });
   return { host, close: store.close };

@@ -1,5 +1,6 @@
 /** `createRondo`: opens a store and returns a runtime on it. Every option has a default. */
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
+import type { PriceOptions } from '../../host/budget/price-table.js';
 import type { HostOptions } from '../../host/host-options.js';
 import type { Clock, Ids } from '../../journal/clock.js';
 import type { Store } from '../../journal/store.js';
@@ -65,6 +66,12 @@ export interface RondoOptions {
    * @default none; loops that name such files fail with CONTEXT_REFUSED
    */
   readonly context?: string;
+  /**
+   * The prices of models by `backend/model`, for grants that limit what models cost: whole millionths of your currency for
+   * one million tokens. A list has prices `from` different days on.
+   * @default {}; a grant with `costMicros` then permits no model
+   */
+  readonly prices?: PriceOptions;
 }
 
 const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
@@ -78,6 +85,7 @@ const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
   approvalMs: true,
   errorStacks: true,
   context: true,
+  prices: true,
 });
 
 /**

@@ -237,3 +237,23 @@ verifies('rondo.close', 'closing interrupts running turns, and resumeAll continu
   await using second = await createRondo({ store, loops: [nap] });
   expect(await second.resumeAll()).toMatchObject([{ status: 'ok', turnId: turn.id, output: 'rested' }]);
 });
+
+verifies('rondo.run', 'runTurn runs a request as run does, and refuses what it does not know', async () => {
+  const rondo = await createRondo({ store: 'memory:' });
+  try {
+    const request = { loop: greet, input: { name: 'Ada' }, key: 'k', session: 's' };
+    const first = await rondo.runTurn(request);
+    const same = await rondo.run(greet, { name: 'Ada' }, { key: 'k', session: 's' });
+    expect(same.turnId).toBe(first.turnId);
+    expect((await rondo.turns()).length).toBe(1);
+    const later = await rondo.runTurn({
+      ...(JSON.parse(JSON.stringify({ input: { name: 'Bob' } })) as object),
+      loop: 'greet',
+    });
+    expect(later).toMatchObject({ status: 'ok' });
+    await expect(rondo.runTurn({ ...request, sesion: 's' } as never)).rejects.toThrow(/sesion/);
+    await expect(rondo.run(greet, { name: 'Ada' }, { loop: 'other' } as never)).rejects.toThrow(/loop/);
+  } finally {
+    await rondo.close();
+  }
+});

@@ -65,6 +65,12 @@ export type TurnInput<I> = { readonly prompt: string } extends I ? I | string : 
 /** A loop in code, or the id of a registered one. */
 export type LoopRef<I = unknown, O = unknown> = DefinedLoop<I, O> | string;
 
+/** A turn as one object. With the id of a loop and without `signal` it is JSON, so that a queue can carry it. */
+export interface RunRequest<I = unknown, O = unknown> extends RunOptions {
+  readonly loop: LoopRef<I, O>;
+  readonly input?: TurnInput<I>;
+}
+
 /** A loop of any input, whose output types a result. */
 export type TypedLoop<O> = Pick<DefinedLoop<never, O>, 'definition' | 'output'>;
 
@@ -118,8 +124,25 @@ export class Rondo implements AsyncDisposable {
    * TypeError for an invalid option, and with a Fault if the runtime itself fails.
    */
   async run<I, O>(loop: LoopRef<I, O>, input: TurnInput<I>, options: RunOptions = {}): Promise<TurnResult<O>> {
-    const request = this.requestOf(loop as LoopRef, input, options);
-    return (await this.launch(request, options.signal, {})) as TurnResult<O>;
+    assertKnownKeys(options, RUN_OPTION_KEYS, 'A turn has no');
+    return this.runTurn({ ...options, loop, input });
+  }
+
+  /**
+   * Runs one turn until it ends or pauses: what `run` does, with everything in one object. Call it from a script, from the
+   * worker of a queue or from another scheduler; it starts no worker and no timer of its own. With a `key`, a request that
+   * is delivered again continues its turn, or returns the recorded result.
+   *
+   * @example
+   * for await (const message of queue) {
+   *   const result = await rondo.runTurn({ loop: 'invoice', input: message.body, key: message.id });
+   *   if (result.status !== 'error') await message.acknowledge();
+   * }
+   */
+  async runTurn<I, O>(request: RunRequest<I, O>): Promise<TurnResult<O>> {
+    const { loop, input, ...options } = request;
+    const turn = this.requestOf(loop as LoopRef, input, options);
+    return (await this.launch(turn, options.signal, {})) as TurnResult<O>;
   }
 
   /** Runs a turn and returns its output. Throws a LoopError, TurnPaused or TurnStopped if there is none. */
@@ -175,7 +198,8 @@ export class Rondo implements AsyncDisposable {
   /**
    * Forks a turn: copies its session up to the entry `at` into a new one, whose turn continues from there when it is
    * resumed, or when a worker finds it. Nothing is performed. Throws FORK_REFUSED, which names the nearest entry that can
-   * be used, if the turn is not open at the entry or an effect has not ended there, and TURN_NOT_FOUND.
+   * be used, if the turn is not open at the entry or an effect that was started or approved has not ended there, and
+   * TURN_NOT_FOUND.
    */
   fork(turnId: string, options: ForkOptions): Promise<ForkedTurn> {
     return this.host.fork(turnId, options);

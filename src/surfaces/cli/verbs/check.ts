@@ -2,6 +2,7 @@
  * `rondo check`: validates definitions without running them, and lists the turns in flight that a change would break.
  */
 import { resolve } from 'node:path';
+import { ownText } from '../../../base/own-property.js';
 import type { InFlightTurn } from '../../../host/host.js';
 import { type BadFile, type Definitions, loadLoops, loadSettings, type ProjectSettings } from '../../compose.js';
 import { describeBadFile } from '../definitions.js';
@@ -52,13 +53,19 @@ export const check: VerbHandler = async ({ args, options, settingsInput, termina
 };
 
 function checkedFilesOf(
-  { loops, badFiles, warnings: allWarnings }: Definitions,
+  { loops, badFiles, warnings: allWarnings, registry }: Definitions,
   paths: readonly string[],
 ): readonly CheckedFile[] {
   const loaded = [...loops, ...badFiles].map(({ file }) => file);
   const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
-    const errors = badFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
+    const bad = badFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
+    // The tools of a plan may be loaded after it.
+    const retried = loops
+      .filter((loop) => loop.file === file)
+      .flatMap(({ registered }) => registry.retriedOnceTool(registered) ?? [])
+      .map(({ data }) => ({ path: ownText(data, 'path'), reason: ownText(data, 'reason') }));
+    const errors = [...bad, ...retried];
     const warnings = allWarnings
       .filter((item) => item.file === file)
       .map(({ file: _, loopId: __, mistake: ___, ...rest }) => rest);

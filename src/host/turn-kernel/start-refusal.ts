@@ -1,0 +1,32 @@
+/** Refuses loops that cannot run as they are linked, before a turn of them starts. */
+import type { LoopError } from '../../base/errors.js';
+import type { LinkedLoop } from '../../loops/link.js';
+import type { ModelProvider } from '../../loops/model.js';
+import type { Registry } from '../../loops/registry.js';
+import { unknownModelInLinked } from '../unknown-model.js';
+
+/** The linked loops in which no plan retries a `once` tool. A linked loop does not change. */
+const checkedLoops = new WeakSet<LinkedLoop>();
+
+/**
+ * Returns DEFINITION_INVALID if something that a loop consists of names a model without a provider, or is a plan that
+ * retries a tool with the safety `once`; undefined if a turn may start.
+ */
+export function startRefusalOf(
+  linked: LinkedLoop,
+  registry: Registry,
+  providers: ReadonlyMap<string, ModelProvider> | undefined,
+): LoopError | undefined {
+  return unknownModelInLinked(linked, providers) ?? retriedOnceToolIn(linked, registry);
+}
+
+function retriedOnceToolIn(linked: LinkedLoop, registry: Registry): LoopError | undefined {
+  if (checkedLoops.has(linked)) return undefined;
+  for (const registered of linked.definitions) {
+    const error = registry.retriedOnceTool(registered);
+    // guard: retried-once-tool-not-started
+    if (error !== undefined) return error;
+  }
+  checkedLoops.add(linked);
+  return undefined;
+}

@@ -36,11 +36,6 @@ export const advice = {
   ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',
   EXECUTION_FAILED:
     'Read `details.failedStep`, or the message and the stack of the thrown error; fix the code or the mapping, then `rondo retry`.',
-  GRANT_CONFLICT:
-    'A grant never changes: give the changed one another id. Only a turn that stopped at its grant gets another one.',
-  GRANT_EXPIRED: 'Give the turn a grant with a later `expiresAt`.',
-  GRANT_INVALID: 'Correct the member that the message names; unknown members are refused.',
-  GRANT_WIDENED: 'Remove what the message lists from the inner grant, or permit it in the outer one too.',
   INPUT_VALIDATION_FAILED: 'Fix the input at the paths in `details.errors`. `rondo show` prints the schema.',
   INVARIANT_VIOLATED: 'Satisfy the rule that the message names, then try again.',
   KEY_CONFLICT: 'Use another key, or send the same loop and input as before.',
@@ -64,7 +59,6 @@ export const advice = {
   SESSION_BUSY:
     'Wait for the running turn, or use another session. If the message names a process that does not respond, continue or end it.',
   SESSION_CLOSED: 'Open the session again.',
-  SESSION_SEALED: 'Run the turn in another session. A session can be closed once all of its turns have ended.',
   SIGNAL_CONFLICT: 'Use a new delivery id for a new signal; send the same content under a used one.',
   STALE_WRITER: 'End this process: another one owns the session now.',
   STORE_CLOSED: 'Open the store again.',

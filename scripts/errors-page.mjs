@@ -30,7 +30,6 @@ export const advice = {
   GRANT_EXPIRED: 'Use a grant that has not expired; continue the turn with `rondo resume TURN --grant FILE`.',
   GRANT_INVALID: 'Fix the member of the grant that the message names. Unknown members are refused.',
   GRANT_WIDENED: 'Remove what the grant above does not permit; a derived grant only narrows.',
-  KEYS_UNUSABLE: 'Read the message: it names the file of the keys and what is wrong with it.',
   SESSION_SEALED: 'The session is closed for good. Start the turn in another session.',
   EFFECT_IN_DOUBT: 'The effect was failed with `rondo resolve --fail`. If it must be done, start a new turn.',
   ENTRY_TOO_NEW: 'Use the newer version of Rondo that wrote the store.',

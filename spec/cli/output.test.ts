@@ -30,6 +30,18 @@ const loops = { echo: tool('echo', 'echo'), fail: tool('fail', 'fail'), asking }
 
 type CommandLine = readonly [line: string, code: number];
 
+/** The command lines of the verbs of receipts. */
+const PROOF_LINES: readonly CommandLine[] = [
+  ['receipts', 0],
+  ['verify --all', 0],
+  ['verify', 64],
+  ['export --session talk', 0],
+  ['export --as paper', 64],
+  ['keys', 0],
+  ['keys burn', 64],
+  ['close none-such', 1],
+];
+
 /** Returns command lines that cover every verb, each with its exit code when the output is read. */
 async function commandLines(project: Project): Promise<readonly CommandLine[]> {
   const { turnId } = await project.json<TurnResult>(['run', 'echo', '--session', 'done']);
@@ -84,14 +96,7 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['doctor', 0],
     ['doctor --data /dev/null/x', 1],
     ['remove none-such --yes', 1],
-    ['receipts', 0],
-    ['verify --all', 0],
-    ['verify', 64],
-    ['export --session talk', 0],
-    ['export --as paper', 64],
-    ['keys', 0],
-    ['keys burn', 64],
-    ['close none-such', 1],
+    ...PROOF_LINES,
     ['trust', 0],
   ];
 }

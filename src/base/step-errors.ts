@@ -35,3 +35,9 @@ export function forcedFailure(key: string, by: string, reason: string | undefine
   const message = `It is unknown whether this effect happened; ${by} resolved it as failed${suffix}.`;
   return new LoopError('EFFECT_IN_DOUBT', message, { key, by });
 }
+
+/** Throws VALUE_INVALID if the duration of a sleep is negative or not finite. */
+export function assertDuration(ms: number, key: string): void {
+  if (ms >= 0 && Number.isFinite(ms)) return;
+  throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
+}

@@ -177,25 +177,24 @@ export function performAttempt(step: Step, effect: Effect, options: AttemptOptio
 async function performAndRecord(step: Step, effect: Effect, options: AttemptOptions): Promise<unknown> {
   const { run, key, lifetime } = step;
   const { sessionState, replayOnly } = run.deps;
-  const { recordEnd = recordAttemptEnd } = options;
   // guard: intent-durable-before-effect
   if (options.isNewIntent && effect.safety !== 'pure') await run.writer.waitForFlush();
   else if (run.writer.isBacklogged) await run.writer.waitForBacklog();
   if (replayOnly) run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
   // An effect that was admitted before its run was stopped is counted, so it is performed.
   // guard: ended-attempt-starts-no-effect
-  if (run.isOver && (run.writer.fault !== undefined || !run.attempt.isStopped)) return undefined;
+  if (run.isOver && (run.writer.fault !== undefined || run.attempt.stopped === undefined)) return undefined;
   const context = new LazyEffectContext(`${sessionState.incarnationId}:${options.effectKey}`, lifetime);
   try {
     lifetime.throwIfEnded();
     // guard: effect-gets-journaled-input
     const value = await effect.perform(cloneJson(options.input) as Json, context);
-    return recordEnd(run, newReturnedEntry(key, value));
+    return (options.recordEnd ?? recordAttemptEnd)(run, newReturnedEntry(key, value));
   } catch (thrown) {
     // The run was stopped before the effect began: its intent stays without an end.
     // guard: unperformed-attempt-has-no-end
     if (thrown instanceof NotPerformed) return undefined;
-    return recordEnd(run, newFailedEntry(key, toLoopError(thrown)), thrown);
+    return (options.recordEnd ?? recordAttemptEnd)(run, newFailedEntry(key, toLoopError(thrown)), thrown);
   } finally {
     context.release();
   }

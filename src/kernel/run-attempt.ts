@@ -36,8 +36,8 @@ export class RunAttempt {
   private readonly timerMode: TimerMode;
   private readonly clock: Clock;
   private receiver: OutcomeReceiver | undefined;
-  /** Set by `stop`. */
-  private stopped: RunStop | undefined;
+  /** Why the attempt was stopped; undefined if it was not. */
+  stopped: RunStop | undefined;
 
   constructor(timerMode: TimerMode, clock: Clock) {
     this.timerMode = timerMode;
@@ -86,11 +86,6 @@ export class RunAttempt {
     if (this.runnableCount > 0 || this.isPauseCheckQueued) return;
     this.isPauseCheckQueued = true;
     setImmediate(() => this.checkForPause());
-  }
-
-  /** True if the attempt ended because it was stopped. */
-  get isStopped(): boolean {
-    return this.stopped !== undefined;
   }
 
   /** Throws the fault of `fail`, if it was called. Call it before the body starts. */

@@ -1,6 +1,7 @@
 /** Steps that wait for a point in time or for a signal. The wait is recorded before it begins. */
 
-import { LoopError, toStoreFault } from '../base/errors.js';
+import { toStoreFault } from '../base/errors.js';
+import { assertDuration } from '../base/step-errors.js';
 import { Period } from '../journal/period.js';
 import { newDiscardedEntry, parsePayload } from '../journal/signal-entries.js';
 import type { SignalType } from '../protocol/body.js';
@@ -15,8 +16,7 @@ import type { Step } from './run.js';
 export async function waitForTimer(step: Step, ms: number): Promise<void> {
   const { run, key, lifetime, recorded } = step;
   const { clock, session } = run.deps;
-  if (!(ms >= 0 && Number.isFinite(ms)))
-    throw new LoopError('VALUE_INVALID', `Cannot sleep for ${ms} ms at ${key}.`, { key });
+  assertDuration(ms, key);
   // guard: timer-end-recorded
   const until = recorded?.openEntry?.until ?? clock.now() + ms;
   if (await run.openStep(step, { seq: 0, at: 0, type: 'timer.set', key, until, value: ms })) return;

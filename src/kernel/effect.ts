@@ -76,7 +76,6 @@ function attemptInProgress({ run, key, lifetime }: Step): Promise<unknown> | und
 function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: string): Promise<unknown> {
   const { run, lifetime } = step;
   const requested = newEffectEntry('effect.requested', intentKey, effect);
-  // guard: refused-attempt-recorded
   const admitted = admitOrRecord(step, effect, effectKey, (refusal) => newRefusedEntry(requested, refusal));
   if (admitted === undefined) return neverSettles();
   const intent = run.propose(lifetime, requested);
@@ -94,6 +93,7 @@ function admitOrRecord(
   try {
     return run.admit(effect, effectKey);
   } catch (thrown) {
+    // guard: refused-attempt-recorded
     run.applyToState(run.push(lifetime, refusalEntry(toLoopError(thrown))));
     throw thrown;
   }

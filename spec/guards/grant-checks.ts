@@ -320,6 +320,15 @@ export const grantChecks = {
     strictEqual(codeOf(result), 'TOOL_NOT_ADMITTED');
     ok(!isRun);
   },
+  'a loop that a model chooses must be permitted, also one that is no tool': async (library) => {
+    const inner = composite('inner', [{ loopId: 'act', inputMapping: '$.input' }]);
+    const replies = [{ calls: [['inner', {}] as const] }, { text: 'done' }];
+    const definitions = [agentDef('agent', { tools: ['inner'] }), inner];
+    const { host, performed } = hostOf(library, { definitions, providers: [replyProvider(replies)] });
+    const grant = grantOf({}, { allowedTools: ['act'] });
+    await host.run({ loop: 'agent', input: { prompt: 'go' }, grant });
+    deepStrictEqual(performed, []);
+  },
   'a closed session runs nothing': async (library) => {
     const { host, store, performed } = hostOf(library, { receiptKeys: testKeys() });
     const clock = new library.ManualClock(1);

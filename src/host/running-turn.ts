@@ -141,9 +141,14 @@ export class RunningTurn implements TurnContext {
     this.session?.stop(this.turnId, stop);
   }
 
-  /** Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop in code. */
-  assertBodyAdmitted(loopId: string): void {
-    if (this.governed !== undefined) assertBodyAdmitted(this.governed.grant, loopId);
+  /**
+   * Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop at this key: one that a model
+   * chose as a tool must be in `allowedTools`, and nothing confines one in code.
+   */
+  assertBodyAdmitted(loopId: string, key: string, isCode: boolean): void {
+    if (this.governed === undefined) return;
+    const isChosen = this.activeRestrictions?.activeToolCall(key)?.loopId === loopId;
+    assertBodyAdmitted(this.governed.grant, loopId, { isChosen, isCode });
   }
 
   /** The restrictions of the turn; undefined until `agentState` is first used. */
@@ -192,6 +197,7 @@ export class RunningTurn implements TurnContext {
   /** Closes the state for agents and approvals, if there is one. Call it when the turn has ended or paused. */
   close(): void {
     this.createdAgentState?.close();
+    this.governed?.close();
   }
 }
 

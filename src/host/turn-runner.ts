@@ -77,7 +77,6 @@ export class TurnRunner {
   private keptLoops: Map<string, PinnedLoop> | undefined;
   private readonly restrictionFlag = new RestrictionFlag();
   private readonly governance: Governance;
-  /** Undefined if the host has no keys. */
   readonly sealing: Sealing | undefined;
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
@@ -233,6 +232,7 @@ export class TurnRunner {
       this.running.delete(turnId);
       await session.close();
       turn.close();
+      if (turn.governed !== undefined) this.governance.release(turn.governed.ledger.grantId);
       subscriptions.feeds.get(sessionId)?.clearPartials();
       if (callbacks !== undefined) await callbacks.unsubscribe();
       subscriptions.dropIfUnused(sessionId);
@@ -307,14 +307,13 @@ export class TurnRunner {
 
   private govern(turn: RunningTurn, opened: Pick<GovernedTurnDeps, 'grant' | 'ledger'>): void {
     const { turnId, entries } = turn;
-    const { review, roots, destinations } = opened.grant;
     turn.governed = this.governance.govern(opened, {
       turnId,
       entries,
       agentAround: (key) => turn.activeRestrictions?.activeToolCall(key)?.agentKey,
       stop: (stop) => turn.stop(stop),
     });
-    this.restrictionFlag.isSet ||= review.size > 0 || roots !== undefined || destinations !== undefined;
+    this.restrictionFlag.isSet = true;
   }
 
   /** Reopens a failed turn at its failed steps, so that the next run continues it. */

@@ -34,7 +34,7 @@ export function withApprovalGate<I, O>(
     if (!(services instanceof LoopServices) || !services.restrictionFlag.isSet) return body(input, scope);
     const turnContext = services.turnContext(turnIdOf(scope));
     // guard: unconfined-body-admitted
-    if (isCode) turnContext.assertBodyAdmitted(name);
+    turnContext.assertBodyAdmitted(name, scope.key, isCode);
     const restrictions = turnContext.activeRestrictions;
     const policy = exactNameOnly
       ? restrictions?.approvalPolicyByName(scope.key, name)
@@ -44,5 +44,17 @@ export function withApprovalGate<I, O>(
     const definition = definitionFingerprint;
     const effect: Effect = { kind: 'tool', name, input, safety: 'pure', boundary: 'gate', definition, perform };
     return scope.effect(effect).then(() => body(input, scope));
+  };
+}
+
+/** Returns a body that runs only if the grant of its turn permits it. For bodies without an approval gate. */
+export function withAdmission<I, O>(name: string, body: LoopBody<I, O>): LoopBody<I, O> {
+  return (input, scope) => {
+    const services = scope.context;
+    if (services instanceof LoopServices && services.restrictionFlag.isSet) {
+      // guard: chosen-composite-admitted
+      services.turnContext(turnIdOf(scope)).assertBodyAdmitted(name, scope.key, false);
+    }
+    return body(input, scope);
   };
 }

@@ -12,7 +12,7 @@ import type { AgentSpec, BackendRef, LoopDef, StepsSpec } from '../protocol/loop
 import type { PlanSpec } from '../protocol/plan.js';
 import { agentBody } from './agent/agent.js';
 import { isReadOnlyLoop, type LinkedTool, toModelTool } from './agent/tools.js';
-import { withApprovalGate } from './approval-gate.js';
+import { withAdmission, withApprovalGate } from './approval-gate.js';
 import { withCallTimeout } from './call-timeout.js';
 import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import type { FailedDefinition } from './failed-definition.js';
@@ -141,9 +141,12 @@ function createBody(
     return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, body);
   }
   if (composite.plan !== undefined)
-    return withCallTimeout(id, policy?.timeoutMs, createPlanBody(registered, composite.plan, unresolved));
+    return withAdmission(
+      id,
+      withCallTimeout(id, policy?.timeoutMs, createPlanBody(registered, composite.plan, unresolved)),
+    );
   if (composite.agent === undefined)
-    return withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved));
+    return withAdmission(id, withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved)));
   const tools = createTools(composite.agent, definedLoop, unresolved);
   const options = {
     id,

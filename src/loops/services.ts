@@ -30,8 +30,8 @@ export interface TurnContext {
   inboxCounts(): { readonly steer: number; readonly queue: number };
   /** Receives deltas, which are not journaled; undefined without a subscriber. */
   readonly onLiveDelta: ((delta: LiveDelta) => void) | undefined;
-  /** Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop in code. */
-  assertBodyAdmitted(loopId: string): void;
+  /** Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop at this key. */
+  assertBodyAdmitted(loopId: string, key: string, isCode: boolean): void;
   /** The restrictions of the agents of the turn. Created on first access. */
   readonly restrictions: RestrictionTable;
   /** The restrictions if they have been created; undefined otherwise. Reading this property does not create them. */

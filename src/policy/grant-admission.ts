@@ -47,9 +47,22 @@ function confinementProblem(
   return `nothing confines it (${boundary}) to the roots and destinations of the grant, and it is not listed as unconfined`;
 }
 
-/** Throws TOOL_NOT_ADMITTED if the body of a loop in code may not run, because nothing confines it. */
-export function assertBodyAdmitted(grant: EnforcedGrant, name: string): void {
-  const problem = confinementProblem(grant, name, 'code');
+/**
+ * Throws TOOL_NOT_ADMITTED if the body of a loop may not run: a model chose it as a tool that is not permitted, or it is
+ * code that nothing confines.
+ */
+export function assertBodyAdmitted(
+  grant: EnforcedGrant,
+  name: string,
+  { isChosen, isCode }: { readonly isChosen: boolean; readonly isCode: boolean },
+): void {
+  // guard: chosen-loop-admitted
+  const isRefused = isChosen && !isCovered(grant.allowedTools, name);
+  const problem = isRefused
+    ? 'it is not in allowedTools'
+    : isCode
+      ? confinementProblem(grant, name, 'code')
+      : undefined;
   if (problem !== undefined)
     throw new LoopError('TOOL_NOT_ADMITTED', `The grant does not permit "${name}": ${problem}.`, { name });
 }

@@ -29,6 +29,9 @@ export type OpenedGrant =
   | { readonly grant: EnforcedGrant; readonly ledger: Ledger; readonly refusal?: undefined }
   | { readonly refusal: RunOutcome };
 
+/** The ids of grants that were given without one begin with this. */
+const TURN_GRANT_PREFIX = 'turn@';
+
 /** The grants of one host. */
 export class Governance {
   private readonly deps: GovernanceDeps;
@@ -89,6 +92,11 @@ export class Governance {
     }
   }
 
+  /** Forgets the ledger of a grant that belongs to one turn, when that turn does not run any more. */
+  release(grantId: string): void {
+    if (grantId.startsWith(TURN_GRANT_PREFIX)) this.ledgers.delete(grantId);
+  }
+
   private async ledger(grantId: string, document: Grant): Promise<Ledger> {
     const opening = this.ledgers.get(grantId);
     const known = await opening?.catch(() => undefined);
@@ -107,5 +115,8 @@ export class Governance {
 /** Returns a grant with an id. One without an id gets one for its turn, which forks of the turn share. */
 export function identifiedGrant(turnId: string, grant: Grant): Grant {
   if (grant.id !== undefined) return grant;
-  return { ...grant, id: `turn@${digestOfText(turnId).slice(0, 22)}@${grantDigest(grant).slice(0, 16)}` };
+  return {
+    ...grant,
+    id: `${TURN_GRANT_PREFIX}${digestOfText(turnId).slice(0, 22)}@${grantDigest(grant).slice(0, 16)}`,
+  };
 }

@@ -109,13 +109,17 @@ export class GovernedTurn {
   /** Charges the time since the turn started to run, and waits until the ledger is durable. */
   async end(isFinal: boolean): Promise<void> {
     const { turnId, clock } = this.deps;
-    this.stopTimer?.abort();
     const wallMs = Math.ceil(clock.elapsed() - this.startedAt);
     if (this.grant.limits.wallMs !== undefined) this.ledger.charge(`${turnId}#wall`, { wallMs }, this.accounts);
     // guard: unperformed-call-released
     await Promise.all([...this.unperformed].map((call) => this.modelBudget.release(call)));
     this.unperformed.clear();
     await (isFinal ? this.ledger.endTurn(turnId) : this.ledger.flush());
+  }
+
+  /** Stops the timer. Call it when the turn does not run any more, however it ended. */
+  close(): void {
+    this.stopTimer?.abort();
   }
 
   private admitTool(effect: Effect, key: string, round: RoundReservation): Effect {

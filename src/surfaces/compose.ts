@@ -14,7 +14,6 @@ import {
   type StoreOptions,
 } from './compose/adapters.js';
 import { createContextFiles } from './compose/context-files.js';
-import { limitPricesOf } from './compose/limit-prices.js';
 import { type Definitions, loadLoops } from './compose/project-loops.js';
 import type { ProjectSettings } from './compose/project-settings.js';
 import { openReceiptKeys } from './compose/receipt-keys.js';
@@ -87,6 +86,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
       (await import('../adapters/files/file-exists.js')).fileExistsIn(settings.cwd)(path);
     const contextFiles = createContextFiles(settings.loopsDirectory, registry);
     const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, contextFiles, trusts };
+    const { limitPricesOf } = await import('./compose/limit-prices.js');
     const priceOf = limitPricesOf(settings, models);
     const host = new Host({ ...deps, ...named, priceOf, ...(isDurable && { receiptKeys }) });
     return {

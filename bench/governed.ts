@@ -4,10 +4,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqlite } from '../src/adapters/sqlite/index.js';
-import { privateKeyOf, signBytesSync } from '../src/base/ed25519.js';
+import { encodeBase64 } from '../src/base/base64.js';
+import { isSignatureValid, privateKeyOf, signBytes, signBytesSync } from '../src/base/ed25519.js';
+import { TrustedKeys } from '../src/base/trusted-keys.js';
 import type { ReceiptKeys } from '../src/host/host-options.js';
 import { builtinTools, Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/host-entry.js';
 import type { Grant } from '../src/protocol/grant.js';
+import type { ReceiptBundle } from '../src/protocol/receipt.js';
+import { bundleBytes } from '../src/views/receipt/bundle.js';
+import { verifyBundle } from '../src/views/receipt/verify-bundle.js';
 import { median } from './measure.js';
 import { atMost, note, section } from './table.js';
 
@@ -17,14 +22,18 @@ const TURNS = 200;
 const CONCURRENT = 64;
 const ANYTHING = { version: '1.0.0', inputSchema: true, outputSchema: true } as const;
 const GRANT: Grant = { allowedTools: ['act'], limits: { effects: 1_000_000 } };
+const RECEIPTS = 10_000;
 const KEY = privateKeyOf(Buffer.alloc(32, 1));
+const KEYS = { receipt: KEY, checkpoint: privateKeyOf(Buffer.alloc(32, 2)) };
 const receiptKeys: ReceiptKeys = {
   signer: async (role) => ({
-    kid: `${role}-bench`,
-    publicKey: KEY.publicKey.bytes,
-    sign: async (bytes) => signBytesSync(bytes, KEY),
+    kid: role,
+    publicKey: KEYS[role].publicKey.bytes,
+    sign: (bytes) => signBytes(bytes, KEYS[role]),
   }),
-  list: async () => ({ keys: [] }),
+  list: async () => ({
+    keys: Object.entries(KEYS).map(([kid, key]) => ({ kid, publicKey: encodeBase64(key.publicKey.bytes) })),
+  }),
 };
 
 /** A host with a tool, and a loop that calls it `steps` times. */
@@ -131,6 +140,40 @@ async function benchThroughput(): Promise<void> {
   note(`sealed ${rate(first)} turns/s, without receipts ${rate(second)} turns/s`);
 }
 
+/** Measures the verification of a file of receipts, with and without its log proofs. */
+async function benchVerification(): Promise<void> {
+  const host = hostOn(memoryStore(), 1, true);
+  for (let n = 0; n < RECEIPTS; n++) await runTurn(host);
+  const exported = (await host.receipts?.export()) ?? Buffer.alloc(0);
+  const { receipts } = JSON.parse(exported.toString()) as ReceiptBundle;
+  const plain = bundleBytes({
+    format: 'rondo.receipts.v1',
+    receipts: receipts.map(({ envelope }) => ({ envelope })),
+  });
+  const keys = new TrustedKeys((await receiptKeys.list()).keys);
+  const message = Buffer.alloc(1500, 7);
+  const signature = signBytesSync(message, KEY);
+  const bare = cpuMs(() => {
+    for (let n = 0; n < RECEIPTS; n++) isSignatureValid(message, signature, KEY.publicKey);
+  });
+  const verify = (bytes: Buffer) => (): void => {
+    if (!verifyBundle(bytes, keys).verdict.valid) throw new Error('The receipts are not valid.');
+  };
+  atMost('verifying 10,000 receipts', cpuMs(verify(plain)) / bare, 2, 'x the bare signatures');
+  atMost('the same with log proofs', cpuMs(verify(exported)) / bare, 2, 'x the bare signatures');
+}
+
+/** Returns the processor time of the fastest of three runs, in milliseconds. */
+function cpuMs(work: () => void): number {
+  const times = [1, 2, 3].map(() => {
+    const before = process.cpuUsage();
+    work();
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  });
+  return Math.min(...times);
+}
+
 /** Measures grants and receipts. */
 export async function benchGoverned(): Promise<void> {
   section('Grants and receipts');
@@ -138,4 +181,5 @@ export async function benchGoverned(): Promise<void> {
   await benchSteps(true);
   await benchSealing();
   await benchThroughput();
+  await benchVerification();
 }

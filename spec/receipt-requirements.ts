@@ -21,5 +21,4 @@ export const receiptRequirements = {
   'receipt.key-files':
     'A private key is created once, readable only by its owner, and refused if others can read it; the public list follows.',
   'receipt.runx': 'A receipt of runx is verified by its own rules, and ours can be exported in that form.',
-  'receipt.speed': 'Verifying a chain of receipts costs at most twice as much as verifying its signatures.',
 } as const satisfies Record<string, string>;

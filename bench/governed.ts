@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqlite } from '../src/adapters/sqlite/index.js';
 import { encodeBase64 } from '../src/base/base64.js';
-import { isSignatureValid, privateKeyOf, signBytes, signBytesSync } from '../src/base/ed25519.js';
+import { isSignatureValid, privateKeyOf, signBytesSync } from '../src/base/ed25519.js';
+import { localSigner } from '../src/base/local-signer.js';
 import { TrustedKeys } from '../src/base/trusted-keys.js';
 import type { ReceiptKeys } from '../src/host/host-options.js';
 import { builtinTools, Host, memoryStore, Registry, type Store, systemClock, systemIds } from '../src/host-entry.js';
@@ -26,11 +27,7 @@ const RECEIPTS = 10_000;
 const KEY = privateKeyOf(Buffer.alloc(32, 1));
 const KEYS = { receipt: KEY, checkpoint: privateKeyOf(Buffer.alloc(32, 2)) };
 const receiptKeys: ReceiptKeys = {
-  signer: async (role) => ({
-    kid: role,
-    publicKey: KEYS[role].publicKey.bytes,
-    sign: (bytes) => signBytes(bytes, KEYS[role]),
-  }),
+  signer: async (role) => localSigner(role, KEYS[role]),
   list: async () => ({
     keys: Object.entries(KEYS).map(([kid, key]) => ({ kid, publicKey: encodeBase64(key.publicKey.bytes) })),
   }),

@@ -71,9 +71,9 @@ const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/
   return { size: Number(size), root: decode(root).toString('hex'), listed };
 };
 /** @type {Fn} */ const readReceipt = ({ envelope, proof }, checkpoint, keys) => {
-  const [payload, bytes] = [decode(envelope.payload), canonical(envelope)];
+  const [payload, digest] = [decode(envelope.payload), sha256(canonical(envelope)).toString('hex')];
   check((proof === undefined) === (checkpoint === undefined), proof?.size === checkpoint?.size);
-  if (proof) check(rootOf(sha256('\0', bytes), proof.index, proof.size, proof.hashes) === checkpoint.root);
+  if (proof) check(rootOf(sha256('\0', digest), proof.index, proof.size, proof.hashes) === checkpoint.root);
   const head = Buffer.from(`DSSEv1 ${envelope.payloadType.length} ${envelope.payloadType} ${payload.length} `);
   const kids = new Set();
   for (const { keyid, sig } of envelope.signatures) {
@@ -88,7 +88,7 @@ const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/
   check(state !== 'closed' || (final && effects.length + approvals.length === 0), state !== 'ok' || code === undefined);
   check(predicate.redacted !== false, state === 'paused' ? !final : final || !/^(ok|refused)$/.test(state));
   checkEffects(effects, approvals, journal.count);
-  return { ...predicate, digest: sha256(bytes).toString('hex') };
+  return { ...predicate, digest };
 };
 /** @type {Fn} */ const checkEffects = (effects, approvals, count) => {
   const byKey = new Map(effects.map((/** @type {any} */ effect) => [effect.key, effect]));
@@ -132,7 +132,7 @@ const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/
     const before = bundle.entries[i - 1] ?? { receipt: -1 };
     const { count, root } = read[receipt].journal;
     check(receipt > before.receipt || (receipt === before.receipt && leaf > before.leaf));
-    check(rootOf(sha256('\0', decode(salt), entry), leaf, count, proof) === root);
+    check(rootOf(sha256('\0', salt, entry), leaf, count, proof) === root);
   }
   return isMissing ? false : ends.every((/** @type {any} */ { state }) => state === 'closed') || 'unknown';
 };

@@ -170,6 +170,9 @@ const documentChecks = {
 /** The checks of bundles. */
 const bundleChecks = {
   'an unknown member is refused': altered(['bundle_malformed'], () => ({ extra: 1 })),
+  'a missing member is refused': altered(['bundle_malformed'], ({ receipts }) => ({
+    receipts: receipts.map(({ envelope: { payloadType: _, ...envelope }, ...rest }) => ({ ...rest, envelope })),
+  })),
   'an envelope without a signature is refused': altered(['bundle_malformed'], ({ receipts }) => ({
     receipts: receipts.map((each) => ({ ...each, envelope: { ...each.envelope, signatures: [] } })),
   })),

@@ -31,6 +31,7 @@ proveGuards(receiptParts, [
   guard('receipt.key-files', 'a private key that others can read is refused', 'readable-key-refused', 'never'),
   guard('receipt.key-files', 'a signer that is described in part is refused', 'partial-signer-refused', 'never'),
   guard('receipt.tampering', 'an unknown member is refused', 'unknown-member-refused', 'never'),
+  guard('receipt.tampering', 'a missing member is refused', 'missing-member-refused', 'never'),
   guard('receipt.tampering', 'a canonical document has no white space', 'canonical-document-has-no-space', { take: 0 }),
   guard('receipt.tampering', 'a canonical document has its members in order', 'canonical-order', 'never'),
   guard('receipt.tampering', 'a canonical document has canonical numbers', 'canonical-number', 'never'),

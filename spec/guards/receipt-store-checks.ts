@@ -4,7 +4,7 @@ import { deepStrictEqual, strictEqual } from 'node:assert';
 import { TrustedKeys } from '../../src/base/trusted-keys.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import { createCheckpoint } from '../../src/views/receipt/checkpoint.js';
-import { logLeafOf } from '../../src/views/receipt/envelope.js';
+import { envelopeHash, logLeafOf } from '../../src/views/receipt/envelope.js';
 import { receiptsIn } from '../../src/views/receipt/sealed-receipts.js';
 import type { LogContents } from '../../src/views/receipt/verify-store.js';
 import { hostOf, tool } from '../support/host-fixture.js';
@@ -30,7 +30,7 @@ async function sealedSession(): Promise<Fixture> {
   const leaves = receiptsIn(entries).map(({ sequence, envelope }) => ({
     session: 's',
     sequence,
-    leaf: logLeafOf(envelope).toString('hex'),
+    leaf: logLeafOf(envelopeHash(envelope)).toString('hex'),
   }));
   const log = { storeId: 'store', leaves, removed: [], checkpoints: [] };
   return { entries, log, keys: new TrustedKeys((await testKeys().list()).keys) };

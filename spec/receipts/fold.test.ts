@@ -3,6 +3,7 @@
 import { expect } from 'vitest';
 import { merkleRoot } from '../../src/base/merkle.js';
 import type { Entry } from '../../src/protocol/entry.js';
+import { leafHashes } from '../../src/views/receipt/leaf-hashes.js';
 import { foldTurn, isEntryOfTurn, TurnFold, type TurnPart } from '../../src/views/receipt/turn-fold.js';
 import { ASK, onlyPending, RecordedActions } from '../support/approval-fixture.js';
 import { composite, hostOf, tool } from '../support/host-fixture.js';
@@ -52,7 +53,7 @@ verifies(
       expect(covered[intent]?.type).toBe('call.started');
       expect(covered[end]?.type).toMatch(/^call\.(?:completed|errored)$/);
     }
-    expect(part.journal.root).toBe(merkleRoot(part.leaves).toString('hex'));
+    expect(part.journal.root).toBe(merkleRoot(leafHashes(covered, SALT)).toString('hex'));
   },
 );
 

@@ -1,7 +1,8 @@
 // Receipts for tests: chains of several sessions, a log with a signed checkpoint, and bundles of them.
 
 import { encodeBase64 } from '../../src/base/base64.js';
-import { type PrivateKey, privateKeyOf, signBytesSync } from '../../src/base/ed25519.js';
+import { type PrivateKey, privateKeyOf } from '../../src/base/ed25519.js';
+import { localSigner } from '../../src/base/local-signer.js';
 import { inclusionProofs, merkleRoot } from '../../src/base/merkle.js';
 import { sha256 } from '../../src/base/sha256.js';
 import { TrustedKeys } from '../../src/base/trusted-keys.js';
@@ -18,14 +19,14 @@ import type {
 } from '../../src/protocol/receipt.js';
 import { createCheckpoint } from '../../src/views/receipt/checkpoint.js';
 import { createEnvelope, envelopeHash, logLeafOf } from '../../src/views/receipt/envelope.js';
-import { leafSalt, leafText } from '../../src/views/receipt/leaf-hashes.js';
+import { leafHashes, leafSalt, leafText } from '../../src/views/receipt/leaf-hashes.js';
 import { statementBytes } from '../../src/views/receipt/statement.js';
 import { TurnFold } from '../../src/views/receipt/turn-fold.js';
 
 /** A signer with the key whose seed is 32 times this byte. */
 export function testSigner(kid: string, seedByte: number): NoteSigner & { readonly key: PrivateKey } {
   const key = privateKeyOf(Buffer.alloc(32, seedByte));
-  return { kid, key, publicKey: key.publicKey.bytes, sign: async (bytes) => signBytesSync(bytes, key) };
+  return { ...localSigner(kid, key), key };
 }
 
 /** Returns a signer as a key that is trusted. */
@@ -127,8 +128,7 @@ export async function sealSession(session: string, options: SessionOptions = {})
       fold.beginPart();
       for (const entry of entries) fold.apply(entry);
       const salt = saltOf(session, sealed.length);
-      const { leaves, ...part } = fold.summarize(salt);
-      await seal({ turn, ...part }, { salt, entries, leaves });
+      await seal({ turn, ...fold.summarize(salt) }, { salt, entries, leaves: leafHashes(entries, salt) });
       seq += entries.length;
     }
   }
@@ -158,7 +158,7 @@ export async function bundleOf(
   { isIncluded = () => true, hasCheckpoint = true, disclosed = 0, signer = checkpointSigner }: BundleOptions = {},
 ): Promise<ReceiptBundle> {
   const all = sessions.flat();
-  const leaves = all.map(({ envelope }) => logLeafOf(envelope));
+  const leaves = all.map(({ envelope }) => logLeafOf(envelopeHash(envelope)));
   const proofs = inclusionProofs(leaves, [...leaves.keys()]);
   const kept = [...all.entries()].filter(([, receipt]) => isIncluded(receipt));
   const receipts = kept.map(([index, { envelope }]): BundledReceipt => {
@@ -187,7 +187,7 @@ function disclosedEntries(receipt: SealedReceipt, index: number, count: number):
   return inclusionProofs(leaves, chosen).map((proof, i) => ({
     receipt: index,
     leaf: chosen[i] ?? 0,
-    salt: encodeBase64(leafSalt(salt, chosen[i] ?? 0)),
+    salt: leafSalt(salt, chosen[i] ?? 0),
     entry: leafText(entries[chosen[i] ?? 0] as Entry),
     proof: proof.map((hash) => hash.toString('hex')),
   }));

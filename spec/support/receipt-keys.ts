@@ -1,7 +1,8 @@
 // Keys for receipts in tests: fixed seeds, one key for each role.
 
 import { encodeBase64 } from '../../src/base/base64.js';
-import { privateKeyOf, signBytes } from '../../src/base/ed25519.js';
+import { privateKeyOf } from '../../src/base/ed25519.js';
+import { localSigner } from '../../src/base/local-signer.js';
 import type { ReceiptKeys } from '../../src/host/host-options.js';
 import type { KeyRole } from '../../src/protocol/receipt.js';
 
@@ -13,7 +14,7 @@ export function testKeys(): ReceiptKeys {
   return {
     signer: async (role) => {
       const key = KEYS[role];
-      return { kid: `${role}-test`, publicKey: key.publicKey.bytes, sign: (bytes) => signBytes(bytes, key) };
+      return localSigner(`${role}-test`, key);
     },
     list: async () => ({
       keys: roles.map((role) => ({ kid: `${role}-test`, publicKey: encodeBase64(KEYS[role].publicKey.bytes), role })),

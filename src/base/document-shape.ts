@@ -101,21 +101,29 @@ export function optional(shape: Shape): OptionalShape {
 
 /** An object with exactly these members. */
 export function members(shapes: { readonly [name: string]: Shape | OptionalShape }): Shape {
-  const entries = Object.entries(shapes);
-  const known: ReadonlySet<string> = new Set(Object.keys(shapes));
+  const known = new Map(Object.entries(shapes));
+  const required = Object.keys(shapes).filter((name) => typeof shapes[name] === 'function');
   return (value) => {
     if (!isPlain(value)) return problem('must be an object');
-    const unknown = Object.keys(value).find((name) => !known.has(name));
-    // guard: unknown-member-refused
-    if (unknown !== undefined) return `.${unknown.slice(0, 60)}: is not a known member`;
-    for (const [name, shape] of entries) {
-      const member = ownProperty(value, name);
-      if (typeof shape !== 'function' && member === undefined) continue;
-      const found = (typeof shape === 'function' ? shape : shape.optional)(member);
-      if (found !== undefined) return `.${name}${found}`;
+    const names = Object.keys(value);
+    let found = 0;
+    for (const name of names) {
+      const shape = known.get(name);
+      // guard: unknown-member-refused
+      if (shape === undefined) return `.${name.slice(0, 60)}: is not a known member`;
+      if (typeof shape === 'function') found += 1;
+      const wrong = memberProblem(shape, (value as { readonly [name: string]: unknown })[name]);
+      if (wrong !== undefined) return `.${name}${wrong}`;
     }
+    // guard: missing-member-refused
+    if (found < required.length) return `.${required.find((name) => !names.includes(name))}: is missing`;
     return undefined;
   };
+}
+
+function memberProblem(shape: Shape | OptionalShape | undefined, member: unknown): string | undefined {
+  if (typeof shape === 'function') return shape(member);
+  return member === undefined ? undefined : shape?.optional(member);
 }
 
 function isPlain(value: unknown): value is object {

@@ -10,8 +10,9 @@ const HASH_BYTES = 32;
 /** The bytes of a node before they are hashed; reused, because hashing is synchronous. */
 const nodeBytes = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
-/** Returns the hash of a leaf with this content. */
-export function merkleLeaf(content: Uint8Array): Buffer {
+/** Returns the hash of a leaf with this content: bytes, or the UTF-8 form of a text. */
+export function merkleLeaf(content: Uint8Array | string): Buffer {
+  if (typeof content === 'string') return sha256(`\0${content}`);
   const bytes = Buffer.allocUnsafe(1 + content.length);
   bytes[0] = 0;
   bytes.set(content, 1);

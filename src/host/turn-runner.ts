@@ -90,7 +90,7 @@ export class TurnRunner {
     this.subscriptions = subscriptions;
     const { store, priceOf = () => undefined } = options;
     this.governance = new Governance({ store, clock, priceOf });
-    this.sealing = Sealing.of(options);
+    this.sealing = Sealing.of(options, () => this.running.size <= 1);
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
     this.layersFor = this.createLayers(turnContext);
     this.loopInspector = new LoopInspector(implementations);
@@ -273,7 +273,7 @@ export class TurnRunner {
       const outcome = await running;
       const isOpen = outcome.status === 'paused' || outcome.status === 'stopped';
       await turn.governed?.end(!isOpen);
-      if (turn.receipt !== undefined) sealing?.append(sessionId, turn.receipt);
+      if (turn.receipt !== undefined) sealing?.log.append(sessionId, turn.receipt);
       if (isOpen) this.keepLoop(turnId, pinned);
       else this.keptLoops?.delete(turnId);
       return withReceipt(turnResultOf(identity, outcome, turn.entries, clock.now()), turn);
@@ -301,7 +301,7 @@ export class TurnRunner {
     } finally {
       await session.close();
     }
-    if (turn.receipt !== undefined) sealing.append(identity.sessionId, turn.receipt);
+    if (turn.receipt !== undefined) sealing.log.append(identity.sessionId, turn.receipt);
     return withReceipt(turnResultOf(refused, outcome, [], clock.now()), turn);
   }
 

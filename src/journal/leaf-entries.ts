@@ -91,7 +91,8 @@ export function expandLeaves(entries: readonly Entry[]): readonly Entry[] {
   return entries.some(isLeafEntry) ? entries.flatMap((entry) => expandLeaf(entry) ?? entry) : entries;
 }
 
-function isLeafEntry({ type, safety, endsEffect }: Entry): boolean {
+/** True for an entry of a leaf call. */
+export function isLeafEntry({ type, safety, endsEffect }: Entry): boolean {
   return endsEffect !== undefined || (type === 'call.started' && safety !== undefined);
 }
 

@@ -25,6 +25,8 @@ export interface View<S> {
   readonly name: string;
   readonly version: number;
   readonly initial: S;
+  /** The types of the entries that it gets. @default all types */
+  readonly types?: readonly string[];
   /** Returns the state after an entry. Must not change `state`. */
   apply(state: S, entry: Entry): S;
 }
@@ -57,23 +59,24 @@ export class ViewStates {
   // Both are computed once, because they are read for every entry.
   /** True if the session has neither views nor invariants. */
   readonly isEmpty: boolean;
+  /** The types of stored entries that a view gets; undefined if there may be others. */
+  private readonly types: ReadonlySet<string> | undefined;
   readonly hasInvariants: boolean;
 
   constructor(views: readonly View<unknown>[], invariants: readonly Invariant<unknown>[]) {
     this.invariants = invariants;
     this.hasInvariants = invariants.length > 0;
     this.isEmpty = views.length === 0 && !this.hasInvariants;
-    this.states = this.isEmpty ? NO_VIEWS : initialStates([...views, ...invariants.map((invariant) => invariant.view)]);
+    const all = [...views, ...invariants.map((invariant) => invariant.view)];
+    this.states = this.isEmpty ? NO_VIEWS : initialStates(all);
+    this.types = storedTypesOf(all);
   }
 
   /** Applies the next entry to every view. */
   apply(entry: Entry): void {
-    const parts = expandLeaf(entry);
-    for (const each of this.states.values())
-      each.state =
-        parts === undefined
-          ? each.view.apply(each.state, entry)
-          : parts.reduce((state, part) => each.view.apply(state, part), each.state);
+    if (this.types !== undefined && !this.types.has(entry.type)) return;
+    const parts = expandLeaf(entry) ?? [entry];
+    for (const each of this.states.values()) for (const part of parts) applyTo(each, part);
   }
 
   /** Throws INVARIANT_VIOLATED if an invariant refuses the entry. */
@@ -107,6 +110,21 @@ export class ViewStates {
     for (const each of viewStates) each.state = saved[`${each.view.name}@${each.view.version}`];
     return true;
   }
+}
+
+function applyTo(viewState: ViewState, entry: Entry): void {
+  const { view, state } = viewState;
+  if (view.types === undefined || view.types.includes(entry.type)) viewState.state = view.apply(state, entry);
+}
+
+/** The effect of a leaf call is stored in the entries of the call, so its types are those of other entries there. */
+function storedTypesOf(views: readonly View<unknown>[]): ReadonlySet<string> | undefined {
+  const types = new Set<string>();
+  for (const view of views) {
+    if (view.types === undefined || view.types.some((type) => type.startsWith('effect.'))) return undefined;
+    for (const type of view.types) types.add(type);
+  }
+  return types;
 }
 
 /** Returns the initial states by name. Throws a TypeError if two different views have the same name. */

@@ -21,6 +21,27 @@ export function signableJson(value: unknown): string {
   return canonicalJson(value as Json);
 }
 
+/**
+ * True if the keys of all objects in a value are sorted and its numbers portable, and nothing is undefined. The value
+ * consists of texts, numbers, booleans, arrays and plain objects without accessors.
+ */
+export function isInCanonicalOrder(value: unknown): boolean {
+  if (typeof value === 'number') return isPortableNumber(value);
+  if (typeof value !== 'object' || value === null) return value !== undefined;
+  if (Array.isArray(value)) return value.every(isInCanonicalOrder);
+  let last = '';
+  for (const key of Object.keys(value)) {
+    if (key < last || !isInCanonicalOrder((value as { readonly [name: string]: unknown })[key])) return false;
+    last = key;
+  }
+  return true;
+}
+
+/** True if a text that `JSON.stringify` wrote may contain half of a surrogate pair: it is written as an escape. */
+export function mayHaveLoneSurrogate(jsonText: string): boolean {
+  return jsonText.includes('\\ud');
+}
+
 function assertIJson(value: unknown, path: string, depth: number): void {
   if (value === null || typeof value === 'boolean') return;
   // guard: signed-text-is-well-formed

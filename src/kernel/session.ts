@@ -212,11 +212,14 @@ export class Session {
     await this.writer.waitForDurability();
   }
 
-  /** Appends an entry like `recordFact`, without waiting: it becomes durable with the entries after it. */
-  addFact(type: string, id: string, value: Json): void {
+  /**
+   * Appends an entry like `recordFact`, without waiting: it becomes durable with the entries after it. With its `size` in
+   * bytes, the value is not copied: it must be plain JSON that nobody changes.
+   */
+  addFact(type: string, id: string, value: Json, size?: number): void {
     this.assertUsable();
     assertNotReserved(type, id);
-    this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value });
+    this.writer.propose({ seq: 0, at: 0, type, key: `#${id}`, value }, size);
   }
 
   /**

@@ -210,6 +210,8 @@ export interface KeysDocument {
 export interface ReceiptSigner {
   readonly kid: string;
   sign(bytes: Uint8Array): Promise<Uint8Array>;
+  /** Signs at once, on the calling thread. Absent if the key is not in this process. */
+  signSync?(bytes: Uint8Array): Uint8Array;
 }
 
 /** A signer whose public key is known. */

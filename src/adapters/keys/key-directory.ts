@@ -7,8 +7,9 @@ import { constants } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeBase64 } from '../../base/base64.js';
-import { newKeySeed, privateKeyOf, signBytes } from '../../base/ed25519.js';
+import { newKeySeed, privateKeyOf } from '../../base/ed25519.js';
 import { Fault } from '../../base/errors.js';
+import { localSigner } from '../../base/local-signer.js';
 import { sha256 } from '../../base/sha256.js';
 import { parseKeys, TrustedKeys } from '../../base/trusted-keys.js';
 import { parseStrictJson } from '../../json/strict-json.js';
@@ -126,7 +127,7 @@ export class KeyDirectory {
     const key = await readPrivateKey(this.keyPath(kid));
     if (encodeBase64(key.publicKey.bytes) !== publicKey)
       throw unusable(`the file of the key "${kid}" contains another key than the list`);
-    return { kid, publicKey: key.publicKey.bytes, sign: (bytes) => signBytes(bytes, key) };
+    return localSigner(kid, key);
   }
 }
 

@@ -1,7 +1,8 @@
 /** The signing identity of runx, from variables of the environment: all three of them, or none. */
 import { decodeBase64 } from '../../base/base64.js';
-import { privateKeyOf, signBytes } from '../../base/ed25519.js';
+import { privateKeyOf } from '../../base/ed25519.js';
 import { Fault } from '../../base/errors.js';
+import { localSigner } from '../../base/local-signer.js';
 import type { NoteSigner } from '../../protocol/receipt.js';
 
 const VARIABLES = [
@@ -30,7 +31,7 @@ export function signerFromEnv(env: { readonly [name: string]: string | undefined
   if (issuerType !== 'hosted' && issuerType !== 'ci') throw unusable(`${VARIABLES[2]} must be hosted or ci`);
   if (!/^[^\s+]{1,200}$/u.test(kid)) throw unusable(`${VARIABLES[0]} must have 1 to 200 characters and no spaces`);
   const key = privateKeyOf(seed);
-  return { kid, issuerType, publicKey: key.publicKey.bytes, sign: (bytes) => signBytes(bytes, key) };
+  return { ...localSigner(kid, key), issuerType };
 }
 
 function unusable(reason: string): Fault {

@@ -142,7 +142,8 @@ export class ReceiptArchive {
       receipts.filter(({ sequence }) => !logged.has(`${id}#${sequence}`)).map((receipt) => ({ id, receipt })),
     );
     if (missing.length === 0) return known;
-    for (const { id, receipt } of missing) await log.append(id, receipt);
+    for (const { id, receipt } of missing) log.append(id, receipt);
+    await log.flush();
     return log.read();
   }
 

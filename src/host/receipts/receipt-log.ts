@@ -21,6 +21,9 @@ const LOG_APPENDED = 'rondo.log.appended';
 const LOG_REMOVED = 'rondo.log.removed';
 const LOG_CHECKPOINT = 'rondo.log.checkpoint';
 
+/** How long a receipt waits for others that are appended with it, in milliseconds: each append is a commit. */
+const GROUP_MS = 10;
+
 interface LogDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -48,15 +51,21 @@ class LogState {
 export class ReceiptLog {
   private readonly deps: LogDeps;
   private opening: Promise<SharedStream<LogState>> | undefined;
+  /** What the next append writes, and the append that waits or is under way. */
+  private waiting: StreamEntry[] = [];
+  private appending: Promise<void> | undefined;
+  /** Aborted if the next append must not wait for more receipts. */
+  private hurry = new AbortController();
 
   constructor(deps: LogDeps) {
     this.deps = deps;
   }
 
-  /** Appends a receipt that is durable in its session. */
-  async append(session: string, { sequence, envelope }: SealedReceipt): Promise<void> {
-    const leaf = logLeafOf(envelope).toString('hex');
-    await this.add({ type: LOG_APPENDED, key: `${session}#${sequence}`, value: { session, sequence, leaf } });
+  /** Appends a receipt that is durable in its session, without waiting. One that fails is added when the log is read. */
+  append(session: string, { sequence, hash }: SealedReceipt): void {
+    const leaf = logLeafOf(hash).toString('hex');
+    this.waiting.push({ type: LOG_APPENDED, key: `${session}#${sequence}`, value: { session, sequence, leaf } });
+    this.appending ??= this.appendGroup();
   }
 
   /** Records that a session with receipts is removed. */
@@ -69,8 +78,13 @@ export class ReceiptLog {
     return this.add({ type: LOG_CHECKPOINT, key: 'checkpoint', value: { note } });
   }
 
-  /** Resolves when everything that was appended so far is durable. */
+  /** Resolves when everything that was appended so far is durable. Rejects with the Fault of the store. */
   async flush(): Promise<void> {
+    this.hurry.abort();
+    // The second append has what came while the first was under way.
+    await this.appending;
+    await this.appending;
+    this.hurry = new AbortController();
     if (this.opening !== undefined) await (await this.opening).flush();
   }
 
@@ -92,9 +106,19 @@ export class ReceiptLog {
     return { storeId, leaves, removed, checkpoints };
   }
 
-  private async add(entry: StreamEntry): Promise<void> {
+  private add(entry: StreamEntry): Promise<void> {
+    return this.addAll([entry]);
+  }
+
+  private async addAll(entries: readonly StreamEntry[]): Promise<void> {
     const stream = await this.stream();
-    await stream.update(() => [entry]).durable;
+    await stream.update(() => entries).durable;
+  }
+
+  private async appendGroup(): Promise<void> {
+    await this.deps.clock.sleep(GROUP_MS, this.hurry.signal).catch(() => undefined);
+    await this.addAll(this.waiting.splice(0)).catch(() => undefined);
+    this.appending = this.waiting.length > 0 ? this.appendGroup() : undefined;
   }
 
   private async stream(): Promise<SharedStream<LogState>> {

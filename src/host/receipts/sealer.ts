@@ -4,10 +4,10 @@
  * session. The log of the store gets each receipt after it is durable.
  */
 import { encodeBase64 } from '../../base/base64.js';
+import type { Mutable } from '../../base/plain-constructor.js';
 import type { Clock } from '../../journal/clock.js';
 import type { Session } from '../../kernel/session.js';
 import type { Entry } from '../../protocol/entry.js';
-import type { Json } from '../../protocol/json.js';
 import type { ReceiptPredicate, ReceiptSigner } from '../../protocol/receipt.js';
 import { isoTime } from '../../views/iso-time.js';
 import { createEnvelope, envelopeHash } from '../../views/receipt/envelope.js';
@@ -29,6 +29,8 @@ interface SealerDeps {
   signer(): Promise<ReceiptSigner>;
   /** Returns a new secret salt of 16 bytes. */
   newSalt(): Uint8Array;
+  /** True if this process runs no other turn. */
+  isAlone(): boolean;
 }
 
 /** A turn that is sealed. */
@@ -41,6 +43,12 @@ export interface SealedTurn {
   readonly context?: ReceiptPredicate['context'];
   readonly origin?: ReceiptPredicate['origin'];
 }
+
+/** What a receipt says, without its place in its session. */
+type ReceiptPart = Omit<ReceiptPredicate, 'session' | 'sequence' | 'previous' | 'at'>;
+
+/** An estimate of the size of a receipt in its entry, without its payload. */
+const RECEIPT_BYTES = 512;
 
 /** Makes the receipts of a host. */
 export class Sealer {
@@ -60,20 +68,12 @@ export class Sealer {
     const from = uncoveredFrom(turnId, entries);
     if ((ofTurn.at(-1)?.seq ?? -1) < from) return undefined;
     const salt = this.deps.newSalt();
-    const { leaves: _, ...part } = foldTurn(turnId, ofTurn, from, salt);
-    const { grant, budget, context, origin } = turn;
-    return this.record(
-      session,
-      {
-        turn: turnId,
-        ...part,
-        ...(grant !== undefined && { grant }),
-        ...(budget !== undefined && { budget }),
-        ...(context !== undefined && context.length > 0 && { context }),
-        ...(origin !== undefined && { origin }),
-      },
-      encodeBase64(salt),
-    );
+    const part: Mutable<ReceiptPart> = { ...foldTurn(turnId, ofTurn, from, salt), turn: turnId };
+    if (turn.grant !== undefined) part.grant = turn.grant;
+    if (turn.budget !== undefined) part.budget = turn.budget;
+    if (turn.context !== undefined && turn.context.length > 0) part.context = turn.context;
+    if (turn.origin !== undefined) part.origin = turn.origin;
+    return this.record(session, part, encodeBase64(salt));
   }
 
   /** Writes the terminal receipt of a session: nothing may follow it. */
@@ -90,28 +90,23 @@ export class Sealer {
     });
   }
 
-  private async record(
-    session: Session,
-    part: Omit<ReceiptPredicate, 'session' | 'sequence' | 'previous' | 'at'>,
-    salt?: string,
-  ): Promise<SealedReceipt> {
-    const { clock, signer } = this.deps;
+  private async record(session: Session, part: ReceiptPart, salt?: string): Promise<SealedReceipt> {
+    const { clock, signer, isAlone } = this.deps;
     const { count: sequence, hash: previous } = session.state(receiptHeadView);
-    const predicate: ReceiptPredicate = {
+    const predicate: Mutable<ReceiptPredicate> = {
+      ...part,
       session: session.name,
       sequence,
-      ...(sequence > 0 && { previous }),
       at: isoTime(clock.now()),
-      ...part,
     };
-    const envelope = await createEnvelope(statementBytes(predicate), [await signer()]);
+    if (sequence > 0) predicate.previous = previous;
+    const envelope = await createEnvelope(statementBytes(predicate), [await signer()], isAlone());
     const { turn, final, state, journal } = predicate;
     const hash = envelopeHash(envelope);
-    const receipt: SealedReceipt = {
-      ...{ turn, sequence, final, state, hash, to: journal.to, envelope },
-      ...(salt !== undefined && { salt }),
-    };
-    session.addFact(RECEIPT_SEALED, receiptFactId(sequence), receiptValue(receipt) as Json);
+    const receipt: Mutable<SealedReceipt> = { turn, sequence, final, state, hash, to: journal.to, envelope };
+    if (salt !== undefined) receipt.salt = salt;
+    const size = envelope.payload.length + RECEIPT_BYTES;
+    session.addFact(RECEIPT_SEALED, receiptFactId(sequence), receiptValue(receipt), size);
     return receipt;
   }
 }

@@ -14,7 +14,7 @@ import { SALT_BYTES } from '../../views/receipt/leaf-hashes.js';
 import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-receipts.js';
 import { isKeyOfTurn, SESSION_FORKED, TURN_REFUSED } from '../../views/turns.js';
 import type { GovernedTurn } from '../budget/governed-turn.js';
-import type { HostOptions } from '../host-options.js';
+import type { HostOptions, ReceiptKeys } from '../host-options.js';
 import type { RunningTurn } from '../running-turn.js';
 import { ReceiptLog } from './receipt-log.js';
 import { Sealer } from './sealer.js';
@@ -23,22 +23,21 @@ import { Sealer } from './sealer.js';
 export class Sealing {
   readonly log: ReceiptLog;
   private readonly sealer: Sealer;
-  /** The appends to the log that have not ended. */
-  private readonly appends = new Set<Promise<void>>();
 
-  private constructor(options: HostOptions, keys: NonNullable<HostOptions['receiptKeys']>) {
+  private constructor(options: HostOptions, keys: ReceiptKeys, isAlone: () => boolean) {
     const { store, clock, ids } = options;
     this.log = new ReceiptLog({ store, clock, ids });
     this.sealer = new Sealer({
       clock,
-      newSalt: () => randomBytes(SALT_BYTES),
+      newSalt: saltSource(),
+      isAlone,
       signer: refreshing(clock, () => keys.signer('receipt')),
     });
   }
 
-  /** Returns the sealing of a host; undefined if it has no keys. */
-  static of(options: HostOptions): Sealing | undefined {
-    return options.receiptKeys === undefined ? undefined : new Sealing(options, options.receiptKeys);
+  /** Returns the sealing of a host; undefined if it has no keys. `isAlone` returns true if it runs at most one turn. */
+  static of(options: HostOptions, isAlone: () => boolean): Sealing | undefined {
+    return options.receiptKeys === undefined ? undefined : new Sealing(options, options.receiptKeys, isAlone);
   }
 
   /** Seals what a running turn did since its last receipt. The receipt becomes durable with the outcome. */
@@ -65,23 +64,29 @@ export class Sealing {
   async close(session: Session): Promise<SealedReceipt> {
     const receipt = await this.sealer.close(session);
     await session.flush();
-    await this.log.append(session.name, receipt);
+    this.log.append(session.name, receipt);
+    await this.log.flush();
     return receipt;
   }
 
-  /** Adds a durable receipt to the log, without waiting. What is not added here is added when the log is read. */
-  append(sessionId: string, receipt: SealedReceipt): void {
-    const append = this.log
-      .append(sessionId, receipt)
-      .catch(() => undefined)
-      .finally(() => this.appends.delete(append));
-    this.appends.add(append);
-  }
-
-  /** Resolves when all receipts of this host are in the log. */
+  /** Resolves when all receipts of this host are in the log, or cannot be written to it. */
   async flush(): Promise<void> {
-    await Promise.all(this.appends);
+    await this.log.flush().catch(() => undefined);
   }
+}
+
+/** How many salts are drawn at once: a draw costs about as much for one as for many. */
+const SALTS_PER_DRAW = 256;
+
+/** Returns a function that returns another secret salt each time. */
+function saltSource(): () => Uint8Array {
+  let drawn = Buffer.alloc(0);
+  return () => {
+    if (drawn.length === 0) drawn = randomBytes(SALTS_PER_DRAW * SALT_BYTES);
+    const salt = drawn.subarray(0, SALT_BYTES);
+    drawn = drawn.subarray(SALT_BYTES);
+    return salt;
+  };
 }
 
 /** How long a key is used before it is read again, in milliseconds: another process may have replaced it. */
@@ -119,20 +124,20 @@ function authorityOf(
   if (governed === undefined) return {};
   const { grantId: id, budget } = governed.ledger;
   const digest = budget.registered?.digest ?? '';
-  return { grant: { id, digest }, budget: { before, after: budget.totals() } };
+  return { grant: { digest, id }, budget: { after: budget.totals(), before } };
 }
 
 function contextOf(turnId: string, entries: readonly Entry[]): NonNullable<ReceiptPredicate['context']> {
   return entries
     .filter(({ key, type }) => type === CONTEXT_LOADED && isKeyOfTurn(key, turnId))
-    .flatMap(({ value }) => contextItemsOf(value).map(({ name, sha256, bytes }) => ({ name, digest: sha256, bytes })));
+    .flatMap(({ value }) => contextItemsOf(value).map(({ name, sha256, bytes }) => ({ bytes, digest: sha256, name })));
 }
 
 function originOf(entries: readonly Entry[]): ReceiptPredicate['origin'] {
   const forked = entries.find(({ type }) => type === SESSION_FORKED)?.value;
   if (forked === undefined) return undefined;
   const { session, turn, at } = forked as unknown as NonNullable<ReceiptPredicate['origin']>;
-  return { session, turn, at };
+  return { at, session, turn };
 }
 
 function refusalOf(outcome: RunOutcome): { readonly reason: string; readonly code?: string } {

@@ -40,7 +40,7 @@ const bundleShape: Shape = members({
       members({
         receipt: index,
         leaf: index,
-        salt: matching(/^[A-Za-z0-9+/]{21}[AQgw]==$/, '16 bytes in base64'),
+        salt: matching(/^[0-9a-f]{32}$/, '32 lower-case hexadecimal digits'),
         entry: text(MAX_ENTRY_CHARS),
         proof: hashes,
       }),

@@ -42,14 +42,22 @@ export function signedBytesOf(payload: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`${PAE_PREFIX}${payload.length} `), payload]);
 }
 
-/** Signs a payload with each signer. */
-export async function createEnvelope(payload: Uint8Array, signers: readonly ReceiptSigner[]): Promise<ReceiptEnvelope> {
+/**
+ * Signs a payload with each signer.
+ *
+ * @param isAlone True if this process has nothing else to do meanwhile, so that a key in it signs at once.
+ */
+export async function createEnvelope(
+  payload: Uint8Array,
+  signers: readonly ReceiptSigner[],
+  isAlone = false,
+): Promise<ReceiptEnvelope> {
   if (signers.length === 0 || signers.length > MAX_SIGNATURES || payload.length > MAX_PAYLOAD_BYTES)
     throw new TypeError(`A receipt has 1 to ${MAX_SIGNATURES} signers and at most ${MAX_PAYLOAD_BYTES} bytes.`);
   const bytes = signedBytesOf(payload);
   const signatures = signers.map(async (signer) => ({
     keyid: signer.kid,
-    sig: encodeBase64(await signer.sign(bytes)),
+    sig: encodeBase64((isAlone && signer.signSync?.(bytes)) || (await signer.sign(bytes))),
   }));
   return { payload: encodeBase64(payload), payloadType: PAYLOAD_TYPE, signatures: await Promise.all(signatures) };
 }
@@ -59,21 +67,19 @@ export function payloadOf({ payload }: ReceiptEnvelope): Buffer | undefined {
   return decodeBase64(payload);
 }
 
-/** Returns the canonical bytes of an envelope; written out, because every receipt of a bundle needs them. */
-export function envelopeBytes({ payload, payloadType, signatures }: ReceiptEnvelope): Buffer {
+/** Returns the canonical text of an envelope; written out, because every receipt of a bundle needs it. */
+function envelopeText({ payload, payloadType, signatures }: ReceiptEnvelope): string {
   const list = signatures.map(({ keyid, sig }) => `{"keyid":${JSON.stringify(keyid)},"sig":${JSON.stringify(sig)}}`);
   const quoted = BASE64.test(payload) ? `"${payload}"` : JSON.stringify(payload);
-  return Buffer.from(
-    `{"payload":${quoted},"payloadType":${JSON.stringify(payloadType)},"signatures":[${list.join(',')}]}`,
-  );
+  return `{"payload":${quoted},"payloadType":${JSON.stringify(payloadType)},"signatures":[${list.join(',')}]}`;
 }
 
 /** Returns the hash of an envelope, in hexadecimal: what the next receipt of the session refers to. */
 export function envelopeHash(envelope: ReceiptEnvelope): string {
-  return hash('sha256', envelopeBytes(envelope), 'hex');
+  return hash('sha256', envelopeText(envelope), 'hex');
 }
 
-/** Returns the leaf of an envelope in the log of its store. */
-export function logLeafOf(envelope: ReceiptEnvelope): Buffer {
-  return merkleLeaf(envelopeBytes(envelope));
+/** Returns the leaf of an envelope with this hash in the log of its store: the leaf of the text of the hash. */
+export function logLeafOf(hash: string): Buffer {
+  return merkleLeaf(hash);
 }

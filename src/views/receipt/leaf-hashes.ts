@@ -1,28 +1,41 @@
 /**
- * The leaves of a receipt: one per entry, SHA-256 over 0x00, a salt and the JSON text of the stored entry. The salts are
- * blocks of a key stream under the secret salt of the receipt. Disclosing one entry with its salt reveals
- * nothing about the other entries, not even whether a guess of their content is right.
+ * The leaves of a receipt: one per entry, SHA-256 over 0x00, the text of a salt and the JSON text of the stored entry.
+ * The salts are parts of SHA-512 over the secret salt of the receipt and a counter. Disclosing one entry with its salt
+ * reveals nothing about the other entries, not even whether a guess of their content is right.
  */
-import { createCipheriv } from 'node:crypto';
-import { sha256 } from '../../base/sha256.js';
+import { hash } from 'node:crypto';
+import { merkleLeaf } from '../../base/merkle.js';
 import { toStoredEntry } from '../../journal/record.js';
 import type { Entry } from '../../protocol/entry.js';
 
-/** The size of the salt of a receipt, and of each leaf. */
+/** The size of the salt of a receipt in bytes. */
 export const SALT_BYTES = 16;
 
-const ZERO_BLOCK = Buffer.alloc(SALT_BYTES);
-const LEAF_PREFIX_BYTES = 1 + SALT_BYTES;
+/** The salt of a leaf is 32 hexadecimal digits, so a digest of SHA-512 has four of them. */
+const LEAF_SALT_CHARS = 32;
+const SALTS_PER_DIGEST = 4;
 
-/** Returns the salts of the first `count` leaves, one after the other. `salt` is that of the receipt. */
-export function leafSalts(salt: Uint8Array, count: number): Buffer {
+/** Returns a function that returns the salt of a leaf; fast if it is called in the order of the leaves. */
+function leafSalts(salt: Uint8Array): (leaf: number) => string {
   if (salt.length !== SALT_BYTES) throw new TypeError(`The salt of a receipt has ${SALT_BYTES} bytes.`);
-  return createCipheriv('aes-128-ctr', salt, ZERO_BLOCK).update(Buffer.alloc(count * SALT_BYTES));
+  const input = Buffer.alloc(SALT_BYTES + 4);
+  input.set(salt);
+  let [last, digest] = [-1, ''];
+  return (leaf) => {
+    const counter = Math.floor(leaf / SALTS_PER_DIGEST);
+    if (counter !== last) {
+      last = counter;
+      input.writeUInt32BE(counter, SALT_BYTES);
+      digest = hash('sha512', input, 'hex');
+    }
+    const start = (leaf % SALTS_PER_DIGEST) * LEAF_SALT_CHARS;
+    return digest.slice(start, start + LEAF_SALT_CHARS);
+  };
 }
 
-/** Returns the salt of one leaf. */
-export function leafSalt(salt: Uint8Array, leaf: number): Buffer {
-  return leafSalts(salt, leaf + 1).subarray(leaf * SALT_BYTES);
+/** Returns the salt of one leaf. `salt` is that of the receipt. */
+export function leafSalt(salt: Uint8Array, leaf: number): string {
+  return leafSalts(salt)(leaf);
 }
 
 /** Returns the text of an entry that its leaf is the hash of. */
@@ -30,21 +43,13 @@ export function leafText(entry: Entry): string {
   return JSON.stringify(toStoredEntry(entry));
 }
 
-/** The bytes of a leaf before they are hashed; reused, because hashing is synchronous. */
-let scratch = Buffer.alloc(16 * 1024);
-
 /** Returns the hash of the leaf with this salt and this text. */
-export function leafHash(salt: Uint8Array, text: string): Buffer {
-  const size = LEAF_PREFIX_BYTES + 3 * text.length;
-  if (size > scratch.length) scratch = Buffer.alloc(2 * size);
-  scratch[0] = 0;
-  scratch.set(salt, 1);
-  const length = LEAF_PREFIX_BYTES + scratch.write(text, LEAF_PREFIX_BYTES);
-  return sha256(scratch.subarray(0, length));
+export function leafHash(salt: string, text: string): Buffer {
+  return merkleLeaf(`${salt}${text}`);
 }
 
 /** Returns the hashes of the leaves of these entries, under the salt of their receipt. */
 export function leafHashes(entries: readonly Entry[], salt: Uint8Array): readonly Buffer[] {
-  const salts = leafSalts(salt, entries.length);
-  return entries.map((entry, i) => leafHash(salts.subarray(i * SALT_BYTES, (i + 1) * SALT_BYTES), leafText(entry)));
+  const saltOf = leafSalts(salt);
+  return entries.map((entry, leaf) => leafHash(saltOf(leaf), leafText(entry)));
 }

@@ -39,6 +39,7 @@ export const receiptHeadView: View<ReceiptHead> = {
   name: 'receipt-head',
   version: 1,
   initial: { count: 0, hash: '', isClosed: false },
+  types: [RECEIPT_SEALED],
   apply: (head, entry) => {
     const receipt = receiptIn(entry);
     return receipt === undefined

@@ -19,7 +19,7 @@ import {
   text,
 } from '../../base/document-shape.js';
 import { LoopError } from '../../base/errors.js';
-import { signableJson } from '../../json/i-json.js';
+import { isInCanonicalOrder, mayHaveLoneSurrogate, signableJson } from '../../json/i-json.js';
 import { parseCanonicalJson } from '../../json/strict-json.js';
 import type { ReceiptPredicate, ReceiptStatement } from '../../protocol/receipt.js';
 import { MAX_PAYLOAD_BYTES } from './envelope.js';
@@ -91,14 +91,26 @@ const statementShape: Shape = members({
 export function statementBytes(predicate: ReceiptPredicate): Buffer {
   const statement: ReceiptStatement = {
     _type: STATEMENT_TYPE,
-    subject: [{ name: predicate.turn, digest: { sha256: predicate.journal.root } }],
+    predicate: sortedMembers(predicate),
     predicateType: PREDICATE_TYPE,
-    predicate,
+    subject: [{ digest: { sha256: predicate.journal.root }, name: predicate.turn }],
   };
-  const bytes = Buffer.from(signableJson(statement));
   const problem = statementShape(statement) ?? contradictionIn(statement);
+  // What has the shape of a statement is plain data, so a sorted one has its canonical text already.
+  if (problem === undefined && isInCanonicalOrder(statement)) {
+    const text = JSON.stringify(statement);
+    if (!mayHaveLoneSurrogate(text)) return Buffer.from(text);
+  }
+  const text = signableJson(statement);
   if (problem !== undefined) throw invalidStatement(problem);
-  return bytes;
+  return Buffer.from(text);
+}
+
+/** Returns a copy whose own members are in canonical order; those of nested objects are as they were. */
+function sortedMembers(predicate: ReceiptPredicate): ReceiptPredicate {
+  const sorted: { [name: string]: unknown } = {};
+  for (const name of Object.keys(predicate).sort()) sorted[name] = predicate[name as keyof ReceiptPredicate];
+  return sorted as unknown as ReceiptPredicate;
 }
 
 /** Reads a statement. Throws VALUE_INVALID if it is not canonical JSON or not a receipt. */

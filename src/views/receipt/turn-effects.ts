@@ -4,6 +4,7 @@
  * own. An approval counts only directly below the key of an open effect with layers, where bodies cannot write.
  */
 import { ownProperty, ownText } from '../../base/own-property.js';
+import { leafEffectKey } from '../../journal/leaf-entries.js';
 import type { Entry, Safety } from '../../protocol/entry.js';
 import type { ReceiptEffectState } from '../../protocol/receipt.js';
 import { parentKeyOf } from '../conversation/open-calls.js';
@@ -66,7 +67,14 @@ export class TurnEffects {
     return this.effects.values();
   }
 
-  /** Applies the next entry of the turn, with leaf calls expanded. */
+  /** Applies an entry of a leaf call: the start or the end of its effect. */
+  applyLeaf(entry: Entry): void {
+    const key = leafEffectKey(entry.key);
+    if (entry.type === 'call.started') this.start(entry, key, entry.effectName);
+    else this.end(entry, key);
+  }
+
+  /** Applies the next entry of the turn that is not one of a leaf call. */
   apply(entry: Entry): void {
     const { type } = entry;
     if (type === 'effect.opened') this.open(entry);
@@ -87,14 +95,14 @@ export class TurnEffects {
     this.layered.set(entry.key, effect);
   }
 
-  private start(entry: Entry): void {
-    const key = withoutRetrySuffix(entry.key);
+  private start(entry: Entry, entryKey = entry.key, name = entry.name): void {
+    const key = withoutRetrySuffix(entryKey);
     const outer = this.layeredAbove(key);
     if (outer !== undefined && entry.kind === 'gate') {
       this.gates.set(key, outer);
       return;
     }
-    const effect = outer ?? this.effects.get(key) ?? newEffect(key, entry, undefined);
+    const effect = outer ?? this.effects.get(key) ?? newEffect(key, entry, undefined, name);
     if (outer !== undefined) this.attempts.set(key, outer);
     else this.effects.set(key, effect);
     effect.attempts += 1;
@@ -127,8 +135,8 @@ export class TurnEffects {
     return undefined;
   }
 
-  private end(entry: Entry): void {
-    const { key, value } = entry;
+  private end(entry: Entry, key = entry.key): void {
+    const { value } = entry;
     const gated = this.gates.get(key);
     if (gated !== undefined) {
       if (ownProperty(value, 'verdict') === 'granted') this.grant(gated, ownText(value, 'grant'), entry.seq);
@@ -181,8 +189,9 @@ export class TurnEffects {
 
 function newEffect(
   key: string,
-  { name = '', kind = '', safety = 'once', boundary }: Entry,
+  { name: ownName = '', kind = '', safety = 'once', boundary }: Entry,
   opened: Entry | undefined,
+  name: string | undefined = ownName,
 ): TurnEffect {
   return {
     key,

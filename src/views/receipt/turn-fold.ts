@@ -6,7 +6,7 @@
 import { MerkleFrontier } from '../../base/merkle.js';
 import { ownText } from '../../base/own-property.js';
 import type { Mutable } from '../../base/plain-constructor.js';
-import { expandLeaf } from '../../journal/leaf-entries.js';
+import { isLeafEntry } from '../../journal/leaf-entries.js';
 import type { Entry } from '../../protocol/entry.js';
 import type {
   ReceiptApproval,
@@ -57,10 +57,7 @@ export type TurnOutcome = Pick<ReceiptPredicate, 'state' | 'final' | 'reason' | 
 
 /** What a receipt says about the part of a turn that it covers. */
 export type TurnPart = TurnOutcome &
-  Pick<ReceiptPredicate, 'reopened' | 'loop' | 'principal' | 'approvals' | 'effects' | 'journal'> & {
-    /** The hashes of the leaves, from which inclusion proofs are made. */
-    readonly leaves: readonly Buffer[];
-  };
+  Pick<ReceiptPredicate, 'reopened' | 'loop' | 'principal' | 'approvals' | 'effects' | 'journal'>;
 
 /** Options of a fold. */
 export interface TurnFoldOptions {
@@ -93,12 +90,8 @@ export class TurnFold {
     if (this.part.length === 0) this.firstSeq = entry.seq;
     this.part.push(entry);
     if (entry.type === 'signal.received') return;
-    const parts = expandLeaf(entry);
-    if (parts === undefined) this.applyExpanded(entry);
-    else for (const each of parts) this.applyExpanded(each);
-  }
-
-  private applyExpanded(entry: Entry): void {
+    // The parts of an entry of a leaf call, without creating them: they are most of the entries of a turn.
+    if (isLeafEntry(entry)) this.effects.applyLeaf(entry);
     const { key, type } = entry;
     this.stopped = type === 'call.stopped' ? entry : undefined;
     if (key === this.turnId) {
@@ -125,7 +118,6 @@ export class TurnFold {
 
   /** Returns what the receipt of the current part says. `salt` is the secret salt of the receipt. */
   summarize(salt: Uint8Array): TurnPart {
-    const leaves = leafHashes(this.part, salt);
     const leafOf = leafFinder(this.part);
     const inPart = (seq: number | undefined): boolean =>
       seq !== undefined && this.part.length > 0 && seq >= this.firstSeq;
@@ -137,14 +129,16 @@ export class TurnFold {
       if (commit !== undefined) approvals.push(approvalOf(effect, commit));
       if (effect.state !== undefined && inPart(effect.changedSeq)) effects.push(effectOf(effect, leafOf, commit));
     }
-    const { principal } = this;
-    return {
+    const part: Mutable<TurnPart> = {
       ...(this.refused === undefined ? outcomeOf(this.ended, this.stopped) : refusalOf(this.refused)),
-      ...(this.isReopened && { reopened: true as const }),
-      ...{ loop: loopOf(this.started), approvals, effects, leaves },
-      ...(principal !== undefined && { principal: signableText(principal) }),
-      journal: journalOf(this.part, leaves),
+      approvals,
+      effects,
+      journal: journalOf(this.part, leafHashes(this.part, salt)),
+      loop: loopOf(this.started),
     };
+    if (this.isReopened) part.reopened = true;
+    if (this.principal !== undefined) part.principal = signableText(this.principal);
+    return part;
   }
 }
 
@@ -181,12 +175,12 @@ function journalOf(part: readonly Entry[], leaves: readonly Buffer[]): ReceiptJo
   const tree = new MerkleFrontier();
   for (const leaf of leaves) tree.append(leaf);
   const from = part[0]?.seq ?? 0;
-  return { from, to: part.at(-1)?.seq ?? from, count: part.length, root: tree.root().toString('hex') };
+  return { count: part.length, from, root: tree.root().toString('hex'), to: part.at(-1)?.seq ?? from };
 }
 
 function loopOf(started: Entry | undefined): ReceiptLoop {
   const { name = '', version = '', definitionDigest = '' } = started ?? {};
-  return { id: signableText(name), version: signableText(version), definition: signableText(definitionDigest) };
+  return { definition: signableText(definitionDigest), id: signableText(name), version: signableText(version) };
 }
 
 /** Returns the outcome of a turn that was refused. */
@@ -225,8 +219,12 @@ function outcomeOf(ended: Entry | undefined, stopped: Entry | undefined): TurnOu
 function approvalOf({ key, approval, opened }: TurnEffect, salt: Uint8Array): ReceiptApproval {
   const { id = '', tool = '', by = '', approved = false } = approval ?? {};
   return {
-    ...{ id: signableText(id), tool: signableText(tool), by: signableText(by), approved, effect: signableText(key) },
+    approved,
     arguments: commitmentOf(salt, opened ?? {}),
+    by: signableText(by),
+    effect: signableText(key),
+    id: signableText(id),
+    tool: signableText(tool),
   };
 }
 
@@ -235,20 +233,19 @@ function effectOf(
   leafOf: (seq: number | undefined) => number | undefined,
   salt: Uint8Array | undefined,
 ): ReceiptEffect {
-  const { key, name, kind, safety, state = 'unknown', attempts } = effect;
   const intent = leafOf(effect.intentSeq);
   const end = leafOf(effect.endSeq);
-  const listed: Mutable<ReceiptEffect> = {
-    key: signableText(key),
-    name: signableText(name),
-    kind: signableText(kind),
-    safety,
-    state,
-  };
-  if (effect.boundary !== undefined) listed.boundary = signableText(effect.boundary);
-  if (intent !== undefined) listed.intent = intent;
-  if (end !== undefined) listed.end = end;
+  const listed: Partial<Mutable<ReceiptEffect>> = {};
+  // In canonical order, so that the statement has not to be sorted.
   if (salt !== undefined && effect.intent !== undefined) listed.arguments = commitmentOf(salt, effect.intent);
-  if (attempts > 1) listed.attempts = attempts;
-  return listed;
+  if (effect.attempts > 1) listed.attempts = effect.attempts;
+  if (effect.boundary !== undefined) listed.boundary = signableText(effect.boundary);
+  if (end !== undefined) listed.end = end;
+  if (intent !== undefined) listed.intent = intent;
+  listed.key = signableText(effect.key);
+  listed.kind = signableText(effect.kind);
+  listed.name = signableText(effect.name);
+  listed.safety = effect.safety;
+  listed.state = effect.state ?? 'unknown';
+  return listed as ReceiptEffect;
 }

@@ -4,8 +4,7 @@
  */
 import { decodeBase64 } from '../../base/base64.js';
 import { isSignatureValid } from '../../base/ed25519.js';
-import { isIncluded, merkleLeaf } from '../../base/merkle.js';
-import { sha256 } from '../../base/sha256.js';
+import { isIncluded } from '../../base/merkle.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
 import type {
   BundledReceipt,
@@ -14,7 +13,7 @@ import type {
   ReceiptEnvelope,
   ReceiptStatement,
 } from '../../protocol/receipt.js';
-import { envelopeBytes, payloadOf, signedBytesOf } from './envelope.js';
+import { envelopeHash, logLeafOf, payloadOf, signedBytesOf } from './envelope.js';
 import type { Findings } from './findings.js';
 import { parseStatement } from './statement.js';
 
@@ -53,9 +52,8 @@ export function verifyEnvelope(
     findings.add('form', 'payload_malformed', name);
     return undefined;
   }
-  const bytes = envelopeBytes(envelope);
-  const hash = sha256(bytes).toString('hex');
-  const logIndex = provedIndex(bytes, proof, name, context) ?? context.logIndexOf?.(hash);
+  const hash = envelopeHash(envelope);
+  const logIndex = provedIndex(hash, proof, name, context) ?? context.logIndexOf?.(hash);
   verifySignatures(envelope, payload, logIndex, name, context);
   try {
     return { statement: parseStatement(payload), payload, hash, logIndex };
@@ -67,7 +65,7 @@ export function verifyEnvelope(
 
 /** Returns the position of a receipt in the log if its proof leads to the root of the verified checkpoint. */
 function provedIndex(
-  bytes: Uint8Array,
+  hash: string,
   proof: LogProof | undefined,
   name: string,
   { checkpoint, hasCheckpoint, findings }: VerificationContext,
@@ -79,9 +77,9 @@ function provedIndex(
   if (!hasCheckpoint) findings.add('log', 'proof_without_checkpoint', name);
   if (checkpoint === undefined) return undefined;
   const { index, size, hashes } = proof;
-  const nodes = hashes.map((hash) => Buffer.from(hash, 'hex'));
+  const nodes = hashes.map((each) => Buffer.from(each, 'hex'));
   // guard: log-proof-verified
-  if (size === checkpoint.size && isIncluded(merkleLeaf(bytes), index, size, nodes, checkpoint.root)) return index;
+  if (size === checkpoint.size && isIncluded(logLeafOf(hash), index, size, nodes, checkpoint.root)) return index;
   findings.add('log', 'proof_invalid', name);
   return undefined;
 }

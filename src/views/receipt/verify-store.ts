@@ -10,7 +10,7 @@ import type { Entry } from '../../protocol/entry.js';
 import type { ReceiptVerdict } from '../../protocol/receipt.js';
 import { bundleBytes } from './bundle.js';
 import { verifyCheckpoint } from './checkpoint.js';
-import { logLeafOf } from './envelope.js';
+import { envelopeHash, logLeafOf } from './envelope.js';
 import { Findings } from './findings.js';
 import { receiptsIn, type SealedReceipt } from './sealed-receipts.js';
 import { type VerifiedReceipt, verifyBundle } from './verify-bundle.js';
@@ -96,7 +96,7 @@ function verifyLog(
       continue;
     }
     // guard: logged-receipt-compared
-    if (logLeafOf(receipt.envelope).toString('hex') !== leaf) findings.add('log', 'log_mismatch', name);
+    if (logLeafOf(envelopeHash(receipt.envelope)).toString('hex') !== leaf) findings.add('log', 'log_mismatch', name);
     indexes.set(receipt.hash, index);
   }
   return indexes;

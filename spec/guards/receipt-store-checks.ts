@@ -30,7 +30,7 @@ async function sealedSession(): Promise<Fixture> {
   const leaves = receiptsIn(entries).map(({ sequence, envelope }) => ({
     session: 's',
     sequence,
-    leaf: logLeafOf(envelopeHash(envelope)).toString('hex'),
+    leaf: logLeafOf(envelopeHash(envelope)),
   }));
   const log = { storeId: 'store', leaves, removed: [], checkpoints: [] };
   return { entries, log, keys: new TrustedKeys((await testKeys().list()).keys) };
@@ -64,7 +64,7 @@ export const receiptStoreChecks = {
   'a log that was rewritten is noticed': async ({ verifyStore, merkleRoot }: StoreLibrary) => {
     const { entries, log, keys } = await sealedSession();
     const signer = await testKeys().signer('checkpoint');
-    const root = merkleRoot([Buffer.alloc(32, 1), Buffer.alloc(32, 2)]);
+    const root = merkleRoot(['1'.repeat(64), '2'.repeat(64)]);
     const note = await createCheckpoint({ origin: 'rondo/store', size: 2, root, sessions: [] }, [signer]);
     const { valid, reasons } = verifyStore([{ id: 's', entries }], { ...log, checkpoints: [note] }, keys, WHOLE);
     deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['log_rewritten'] });

@@ -111,8 +111,7 @@ verifies('receipt.disclosure', 'each leaf has a salt of its own, which does not 
     Array.from({ length: 9 }, () => entry),
     salt,
   );
-  expect(new Set(hashes.map((hash) => hash.toString('hex'))).size).toBe(9);
-  for (const [i, hash] of hashes.entries())
-    expect(leafHash(each[i] as string, leafText(entry)).equals(hash)).toBe(true);
+  expect(new Set(hashes).size).toBe(9);
+  for (const [i, hash] of hashes.entries()) expect(leafHash(each[i] as string, leafText(entry))).toBe(hash);
   expect(() => leafSalt(Buffer.alloc(8), 1)).toThrow('16 bytes');
 });

@@ -12,9 +12,9 @@ import {
 import { checkpointSigner, receiptSigner, trustedKeys } from '../support/receipt-fixture.js';
 import { verifies } from '../verifies.js';
 
-const leaves = (count: number, fork = ''): Buffer[] =>
-  Array.from({ length: count }, (_, i) => merkleLeaf(Buffer.from(`${i}${i > 3 ? fork : ''}`)));
-const stateOf = (tree: readonly Buffer[], origin = 'rondo/shop'): Checkpoint => ({
+const leaves = (count: number, fork = ''): string[] =>
+  Array.from({ length: count }, (_, i) => merkleLeaf(`${i}${i > 3 ? fork : ''}`));
+const stateOf = (tree: readonly string[], origin = 'rondo/shop'): Checkpoint => ({
   ...{ origin, size: tree.length, root: merkleRoot(tree) },
   sessions: [{ id: 'a b\n/é', count: 3, head: 'a'.repeat(64), isClosed: false }],
 });

@@ -50,7 +50,7 @@ export interface SealedReceipt {
   /** The entries that it covers. */
   readonly entries: readonly Entry[];
   /** The hashes of the leaves. */
-  readonly leaves: readonly Buffer[];
+  readonly leaves: readonly string[];
 }
 
 const saltOf = (session: string, sequence: number): Buffer => sha256(`${session} ${sequence}`).subarray(0, 16);
@@ -137,7 +137,7 @@ export async function sealSession(session: string, options: SessionOptions = {})
 }
 
 function closing(seq: number): Omit<ReceiptPredicate, 'session' | 'sequence' | 'previous' | 'at'> {
-  const journal = { from: seq, to: seq, count: 0, root: merkleRoot([]).toString('hex') };
+  const journal = { from: seq, to: seq, count: 0, root: merkleRoot([]) };
   const loop = { id: '', version: '', definition: '' };
   return { turn: '', state: 'closed', final: true, loop, approvals: [], effects: [], journal };
 }
@@ -162,7 +162,7 @@ export async function bundleOf(
   const proofs = inclusionProofs(leaves, [...leaves.keys()]);
   const kept = [...all.entries()].filter(([, receipt]) => isIncluded(receipt));
   const receipts = kept.map(([index, { envelope }]): BundledReceipt => {
-    const hashes = (proofs[index] ?? []).map((hash) => hash.toString('hex'));
+    const hashes = proofs[index] ?? [];
     return { envelope, ...(hasCheckpoint && { proof: { index, size: leaves.length, hashes } }) };
   });
   const listed = sessions.map(listedSession);
@@ -189,6 +189,6 @@ function disclosedEntries(receipt: SealedReceipt, index: number, count: number):
     leaf: chosen[i] ?? 0,
     salt: leafSalt(salt, chosen[i] ?? 0),
     entry: leafText(entries[chosen[i] ?? 0] as Entry),
-    proof: proof.map((hash) => hash.toString('hex')),
+    proof,
   }));
 }

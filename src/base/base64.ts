@@ -16,12 +16,6 @@ export function decodeBase64Url(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** Returns the bytes of a text of lower-case hexadecimal digits; undefined for any other text. */
-export function decodeHex(text: string): Buffer | undefined {
-  const bytes = Buffer.from(text, 'hex');
-  return bytes.toString('hex') === text ? bytes : undefined;
-}
-
 /** Returns the padded base64 text of bytes. */
 export function encodeBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64');

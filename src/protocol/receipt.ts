@@ -178,8 +178,8 @@ export interface Checkpoint {
   /** `rondo/<store id>`. */
   readonly origin: string;
   readonly size: number;
-  /** The root of the log, 32 bytes. */
-  readonly root: Uint8Array;
+  /** The root of the log, in hexadecimal. */
+  readonly root: string;
   readonly sessions: readonly CheckpointSession[];
 }
 

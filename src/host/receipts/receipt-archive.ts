@@ -148,7 +148,7 @@ export class ReceiptArchive {
   }
 
   private async checkpoint({ storeId, leaves }: LogContents, sessions: readonly ReadSession[]): Promise<string> {
-    const root = merkleRoot(leaves.map(({ leaf }) => Buffer.from(leaf, 'hex')));
+    const root = merkleRoot(leaves.map(({ leaf }) => leaf));
     const listed = sessions.map(({ id, receipts }) => {
       const last = receipts.at(-1);
       return { id, count: receipts.length, head: last?.hash ?? '', isClosed: last?.state === 'closed' };
@@ -169,14 +169,13 @@ function bundled({ leaves }: LogContents, sessions: readonly ReadSession[]): rea
   const placed = sessions.flatMap(({ id, receipts }) =>
     receipts.map(({ envelope, sequence }) => ({ envelope, index: indexes.get(`${id}#${sequence}`) ?? 0 })),
   );
-  const hashes = leaves.map(({ leaf }) => Buffer.from(leaf, 'hex'));
   const proofs = inclusionProofs(
-    hashes,
+    leaves.map(({ leaf }) => leaf),
     placed.map(({ index }) => index),
   );
   return placed.map(({ envelope, index }, i) => ({
     envelope,
-    proof: { index, size: leaves.length, hashes: (proofs[i] ?? []).map((hash) => hash.toString('hex')) },
+    proof: { index, size: leaves.length, hashes: proofs[i] ?? [] },
   }));
 }
 

@@ -63,7 +63,7 @@ export class ReceiptLog {
 
   /** Appends a receipt that is durable in its session, without waiting. One that fails is added when the log is read. */
   append(session: string, { sequence, hash }: SealedReceipt): void {
-    const leaf = logLeafOf(hash).toString('hex');
+    const leaf = logLeafOf(hash);
     this.waiting.push({ type: LOG_APPENDED, key: `${session}#${sequence}`, value: { session, sequence, leaf } });
     this.appending ??= this.appendGroup();
   }

@@ -29,7 +29,7 @@ export function checkpointText({ origin, size, root, sessions }: Checkpoint): st
   const lines = sessions.map(
     ({ id, count, head, isClosed }) => `session ${encodeId(id)} ${count} ${head} ${isClosed ? 'closed' : 'open'}`,
   );
-  const text = `${[origin, size, encodeBase64(root), ...lines].join('\n')}\n`;
+  const text = `${[origin, size, encodeBase64(Buffer.from(root, 'hex')), ...lines].join('\n')}\n`;
   if (parseText(text) === undefined) throw new LoopError('VALUE_INVALID', 'The checkpoint has an invalid member.');
   return text;
 }
@@ -83,7 +83,7 @@ function parseText(text: string): Checkpoint | undefined {
   const ids = new Set(sessions.map((session) => session?.id));
   // guard: session-listed-once
   if (ids.has(undefined) || ids.size !== sessions.length) return undefined;
-  return { origin, size, root, sessions: sessions as readonly CheckpointSession[] };
+  return { origin, size, root: root.toString('hex'), sessions: sessions as readonly CheckpointSession[] };
 }
 
 function parseSession(line: string): CheckpointSession | undefined {
@@ -115,13 +115,13 @@ function decodeId(encoded: string): string | undefined {
 export function compareCheckpoints(
   first: Checkpoint,
   second: Checkpoint,
-  proof: readonly Uint8Array[],
+  proof: readonly string[],
 ): 'consistent' | 'split' | 'unrelated' {
   if (first.origin !== second.origin) return 'unrelated';
   const [smaller, larger] = first.size <= second.size ? [first, second] : [second, first];
   // Every log begins with the empty one.
   if (smaller.size === 0 && larger.size > 0) return proof.length === 0 ? 'consistent' : 'split';
-  if (smaller.size === 0) return smaller.root.every((byte, i) => byte === larger.root[i]) ? 'consistent' : 'split';
+  if (smaller.size === 0) return smaller.root === larger.root ? 'consistent' : 'split';
   // guard: split-view-reported
   return isConsistent(smaller, larger, proof) ? 'consistent' : 'split';
 }

@@ -80,6 +80,6 @@ export function envelopeHash(envelope: ReceiptEnvelope): string {
 }
 
 /** Returns the leaf of an envelope with this hash in the log of its store: the leaf of the text of the hash. */
-export function logLeafOf(hash: string): Buffer {
+export function logLeafOf(hash: string): string {
   return merkleLeaf(hash);
 }

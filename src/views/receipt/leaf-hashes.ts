@@ -43,13 +43,13 @@ export function leafText(entry: Entry): string {
   return JSON.stringify(toStoredEntry(entry));
 }
 
-/** Returns the hash of the leaf with this salt and this text. */
-export function leafHash(salt: string, text: string): Buffer {
+/** Returns the hash of the leaf with this salt and this text, in hexadecimal. */
+export function leafHash(salt: string, text: string): string {
   return merkleLeaf(`${salt}${text}`);
 }
 
 /** Returns the hashes of the leaves of these entries, under the salt of their receipt. */
-export function leafHashes(entries: readonly Entry[], salt: Uint8Array): readonly Buffer[] {
+export function leafHashes(entries: readonly Entry[], salt: Uint8Array): readonly string[] {
   const saltOf = leafSalts(salt);
   return entries.map((entry, leaf) => leafHash(saltOf(leaf), leafText(entry)));
 }

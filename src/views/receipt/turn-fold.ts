@@ -3,7 +3,7 @@
  * the first one. A turn that pauses has several receipts; each covers the entries since the one before, and refers to an
  * entry by its position among them.
  */
-import { MerkleFrontier } from '../../base/merkle.js';
+import { merkleRoot } from '../../base/merkle.js';
 import { ownText } from '../../base/own-property.js';
 import type { Mutable } from '../../base/plain-constructor.js';
 import { isLeafEntry } from '../../journal/leaf-entries.js';
@@ -171,11 +171,9 @@ function leafFinder(part: readonly Entry[]): (seq: number | undefined) => number
   return (seq = -1) => leaves.get(seq);
 }
 
-function journalOf(part: readonly Entry[], leaves: readonly Buffer[]): ReceiptJournal {
-  const tree = new MerkleFrontier();
-  for (const leaf of leaves) tree.append(leaf);
+function journalOf(part: readonly Entry[], leaves: readonly string[]): ReceiptJournal {
   const from = part[0]?.seq ?? 0;
-  return { count: part.length, from, root: tree.root().toString('hex'), to: part.at(-1)?.seq ?? from };
+  return { count: part.length, from, root: merkleRoot(leaves), to: part.at(-1)?.seq ?? from };
 }
 
 function loopOf(started: Entry | undefined): ReceiptLoop {

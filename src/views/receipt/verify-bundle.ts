@@ -2,7 +2,6 @@
  * The verification of a bundle. It needs the bytes and the trusted keys, and nothing else: no store, no clock and no
  * network. It returns the payloads that it checked only if the bundle is valid.
  */
-import { decodeHex } from '../../base/base64.js';
 import { isIncluded } from '../../base/merkle.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
@@ -111,11 +110,9 @@ function verifyEntries(
   let last: DisclosedEntry | undefined;
   for (const [i, entry] of entries.entries()) {
     const journal = receipts[entry.receipt]?.statement.predicate.journal;
-    const proof = entry.proof.map((hash) => decodeHex(hash) as Buffer);
     const leaf = leafHash(entry.salt, entry.entry);
-    const root = decodeHex(journal?.root ?? '');
     // guard: disclosed-entry-verified
-    if (journal === undefined || root === undefined || !isIncluded(leaf, entry.leaf, journal.count, proof, root))
+    if (journal === undefined || !isIncluded(leaf, entry.leaf, journal.count, entry.proof, journal.root))
       findings.add('entries', 'entry_not_in_receipt', `entry ${i}`);
     const isSorted =
       last === undefined || last.receipt < entry.receipt || (last.receipt === entry.receipt && last.leaf < entry.leaf);

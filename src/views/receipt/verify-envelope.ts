@@ -77,9 +77,8 @@ function provedIndex(
   if (!hasCheckpoint) findings.add('log', 'proof_without_checkpoint', name);
   if (checkpoint === undefined) return undefined;
   const { index, size, hashes } = proof;
-  const nodes = hashes.map((each) => Buffer.from(each, 'hex'));
   // guard: log-proof-verified
-  if (size === checkpoint.size && isIncluded(logLeafOf(hash), index, size, nodes, checkpoint.root)) return index;
+  if (size === checkpoint.size && isIncluded(logLeafOf(hash), index, size, hashes, checkpoint.root)) return index;
   findings.add('log', 'proof_invalid', name);
   return undefined;
 }

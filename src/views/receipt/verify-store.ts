@@ -4,7 +4,7 @@
  * not is missing, unless the removal of the session is recorded.
  */
 import { decodeBase64 } from '../../base/base64.js';
-import { merkleRoot } from '../../base/merkle.js';
+import { isMerkleHash, MerkleFrontier } from '../../base/merkle.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { ReceiptVerdict } from '../../protocol/receipt.js';
@@ -96,23 +96,29 @@ function verifyLog(
       continue;
     }
     // guard: logged-receipt-compared
-    if (logLeafOf(envelopeHash(receipt.envelope)).toString('hex') !== leaf) findings.add('log', 'log_mismatch', name);
+    if (logLeafOf(envelopeHash(receipt.envelope)) !== leaf) findings.add('log', 'log_mismatch', name);
     indexes.set(receipt.hash, index);
   }
   return indexes;
 }
 
+/** Stands for a leaf that is none. */
+const NO_HASH = '0'.repeat(64);
+
 /** Compares the log with the checkpoints that were signed before: it must begin with what each of them covers. */
 function verifyCheckpoints({ leaves, checkpoints }: LogContents, keys: TrustedKeys, findings: Findings): void {
-  const hashes = leaves.map(({ leaf }) => Buffer.from(leaf, 'hex'));
-  for (const [index, note] of checkpoints.entries()) {
-    const result = verifyCheckpoint(note, keys);
-    // A checkpoint of a key that this verifier does not trust says nothing.
-    if (!('checkpoint' in result)) continue;
-    const { size, root } = result.checkpoint;
+  // A checkpoint of a key that this verifier does not trust says nothing.
+  const verified = checkpoints
+    .map((note, index) => ({ index, ...verifyCheckpoint(note, keys) }))
+    .filter((result) => 'checkpoint' in result)
+    .map(({ index, checkpoint: { size, root } }) => ({ index, size, root }))
+    .sort((a, b) => a.size - b.size);
+  const tree = new MerkleFrontier();
+  for (const { index, size, root } of verified) {
+    for (const { leaf } of leaves.slice(tree.size, size)) tree.append(isMerkleHash(leaf) ? leaf : NO_HASH);
     // guard: log-compared-with-checkpoints
-    const isPrefix = size <= hashes.length && merkleRoot(hashes.slice(0, size)).equals(root);
-    if (!isPrefix) findings.add('log', 'log_rewritten', `checkpoint ${index} of ${size} receipts`);
+    if (tree.size !== size || tree.root() !== root)
+      findings.add('log', 'log_rewritten', `checkpoint ${index} of ${size} receipts`);
   }
 }
 

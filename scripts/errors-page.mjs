@@ -44,6 +44,7 @@ export const advice = {
   MAPPING_FAILED:
     'Fix the path; the message lists the available members. Use `optional:` for a member that may be absent.',
   OUTPUT_VALIDATION_FAILED: 'Fix the body or the schema. For a prompt, describe the expected output in the template.',
+  RECEIPT_INVALID: 'Run `rondo verify` with the session to see what is wrong, and restore a backup of the store.',
   RECEIPT_NOT_FOUND: 'Use a durable store (`sqlite:`), and `rondo receipts` to list what there is.',
   REPLAY_INCOMPLETE: 'Nothing: a replay stops at the end of the journal. Resume the turn to continue it.',
   OWNERSHIP_LOST:

@@ -67,6 +67,7 @@ export const errorCodes = {
   APPROVAL_DENIED: outcomeCode(403, false, 'An approval was requested and not given.'),
   BUDGET_EXHAUSTED: outcomeCode(402, false, 'The turn reached a limit of its budget.'),
   RECEIPT_NOT_FOUND: outcomeCode(404, false, 'There is no such receipt, or the store makes none.'),
+  RECEIPT_INVALID: outcomeCode(409, false, 'A stored receipt is not what was signed, or its session was changed.'),
   SESSION_SEALED: outcomeCode(409, false, 'The session was closed with its terminal receipt.'),
   GRANT_INVALID: outcomeCode(422, false, 'A grant is not valid.'),
   GRANT_CONFLICT: outcomeCode(409, false, 'This grant id is known with other content, or the turn has another grant.'),

@@ -5,7 +5,7 @@
 import { Fault, LoopError } from '../base/errors.js';
 import { ownText } from '../base/own-property.js';
 import { fetchValue } from '../journal/fetch-value.js';
-import { RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
+import { isReservedSession } from '../journal/reserved-sessions.js';
 import type { Store } from '../journal/store.js';
 import type { Approval } from '../protocol/approval.js';
 import type { Entry } from '../protocol/entry.js';
@@ -92,7 +92,7 @@ export class Archive {
   /** Returns the names of the stored sessions and of those with a running turn, which may have no stored entry yet. */
   private async sessionNames(runners: TurnRunners): Promise<Iterable<string>> {
     const names = new Set((await this.store.journal.list()).map(({ session }) => session));
-    for (const name of names) if (name.startsWith(RESERVED_SESSION_PREFIX)) names.delete(name);
+    for (const name of names) if (isReservedSession(name)) names.delete(name);
     for (const session of runners.keys()) names.add(session);
     return names;
   }

@@ -16,6 +16,7 @@ import { receiptHeadView, receiptsIn, type SealedReceipt } from '../views/receip
 import { answerApproval, findAnsweredApproval, REFUSALS_SESSION_ID } from './approval-answers.js';
 import { type Archive, type StoredTurn, turnNotFoundError } from './archive.js';
 import type { PeerHosts, RoutedReply } from './peers.js';
+import { assertNotClosed } from './receipts/closed-session.js';
 import type { SessionQueues } from './session-queues.js';
 import { peerRequestOf, type SignalRequest, signalDeliveryOf, signalOf } from './signal-request.js';
 import { noOpenTurnError, type SessionMessage } from './turn-request.js';
@@ -59,7 +60,7 @@ export class SessionActions {
     const stored = await archive.get(turnId);
     // A first request whose reply was lost may have ended the turn.
     if (stored.turn.endedEntry !== undefined) return routed.retried && wasCancelled(turnId, stored);
-    const isRecorded = await this.withSession(turnId, (opened) => opened.cancel(turnId, reason));
+    const isRecorded = await this.withOpenSession(turnId, (opened) => opened.cancel(turnId, reason));
     await this.deps.resume(turnId);
     // Without a new record, an earlier cancel is recorded (perhaps this one, with a lost reply), or the turn ended
     // meanwhile.
@@ -88,7 +89,7 @@ export class SessionActions {
     const stored = await archive.find(turnId);
     const answered = routed.retried && stored !== undefined ? findAnsweredApproval(answer, stored) : undefined;
     if (answered !== undefined) return answered;
-    return this.withSession(stored === undefined ? `${REFUSALS_SESSION_ID}.` : turnId, async (session) => {
+    return this.withOpenSession(stored === undefined ? `${REFUSALS_SESSION_ID}.` : turnId, async (session) => {
       // Read under the lease: another process may have written entries before.
       const approvals = stored === undefined ? undefined : await archive.approvalsIn(turnId);
       return answerApproval(answer, { session, approvals, now: clock.now(), ids });
@@ -114,7 +115,7 @@ export class SessionActions {
       ({ status }) => status === 'paused' || status === 'interrupted' || status === 'running',
     );
     if (open === undefined) throw noOpenTurnError(sessionId);
-    await this.withSession(open.turnId, (session) => session.signal(signal));
+    await this.withOpenSession(open.turnId, (session) => session.signal(signal));
   }
 
   /**
@@ -146,7 +147,7 @@ export class SessionActions {
       const isKnown = turnId === undefined ? (await archive.turns(sessionId)).length > 0 : await archive.has(turnId);
       if (!isKnown) throw turnNotFoundError(turnId ?? sessionId);
     };
-    const isNew = await this.withSession(turnId ?? `${sessionId}.`, (opened) => opened.signal(signal), assertKnown);
+    const isNew = await this.withOpenSession(turnId ?? `${sessionId}.`, (opened) => opened.signal(signal), assertKnown);
     return isNew || (isRetried && request.id === undefined);
   }
 
@@ -164,7 +165,7 @@ export class SessionActions {
     const { entries } = await this.deps.archive.get(turnId);
     const requested = expandLeaves(entries).find((entry) => entry.type === 'effect.requested' && entry.key === key);
     const supplied = value === undefined ? {} : { value: requested?.kind === 'tool' ? { output: value } : value };
-    await this.withSession(turnId, (session) => session.resolveEffect(key, resolution, by, supplied)).catch(
+    await this.withOpenSession(turnId, (session) => session.resolveEffect(key, resolution, by, supplied)).catch(
       (thrown: unknown) => {
         if (!isRepeatedResolution(thrown, routed, { entries, key, resolution, by })) throw thrown;
       },
@@ -194,6 +195,23 @@ export class SessionActions {
         return closed;
       },
       assertClosable,
+    );
+  }
+
+  /** Like `withSession`; throws SESSION_SEALED if the session is closed. */
+  private withOpenSession<T>(
+    turnId: string,
+    work: (session: Session) => Promise<T>,
+    beforeOpening?: () => Promise<void>,
+  ): Promise<T> {
+    const hasReceipts = this.deps.turns.sealing !== undefined;
+    return this.withSession(
+      turnId,
+      (session) => {
+        assertNotClosed(session, hasReceipts);
+        return work(session);
+      },
+      beforeOpening,
     );
   }
 

@@ -6,7 +6,7 @@ import { compositeId, isWellFormed } from '../base/composite-id.js';
 import { LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import { digestOfText } from '../journal/record.js';
-import { RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
+import { isReservedSession, RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { DefinedLoop } from '../loops/defined-loop.js';
 import { loopNotFoundError } from '../loops/failed-definition.js';
@@ -191,7 +191,7 @@ export function assertTurnRequest(request: TurnRequest): void {
   if (request.grant !== undefined) copyAsJson(request.grant, 'the grant');
   if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
-  if (sessionId?.startsWith(RESERVED_SESSION_PREFIX))
+  if (sessionId !== undefined && isReservedSession(sessionId))
     throw new TypeError(`Session ids that begin with "${RESERVED_SESSION_PREFIX}" are reserved.`);
   if (key !== undefined && (key === '' || key.length > 1000 || !isWellFormed(key)))
     throw new TypeError('A key is text of 1 to 1,000 characters, without lone surrogates.');

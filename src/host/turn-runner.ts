@@ -3,7 +3,6 @@
  * effects that enforce policies) and tracks running turns. The host handles queues and other processes.
  */
 
-import { LoopError } from '../base/errors.js';
 import type { SessionOptions } from '../journal/session-options.js';
 import type { View } from '../journal/view.js';
 import { Session } from '../kernel/session.js';
@@ -30,6 +29,7 @@ import type { GovernedTurnDeps } from './budget/governed-turn.js';
 import { type CodeChange, codeChangesSince } from './code-changes.js';
 import { contextSourcesOf, type HostOptions, type TurnOptions } from './host-options.js';
 import type { PinnedLoop } from './pin.js';
+import { assertNotClosed } from './receipts/closed-session.js';
 import { Sealing, withReceipt } from './receipts/sealing.js';
 import { type ReplayReport, replayTurn } from './replay.js';
 import { authorityOf, RunningTurn } from './running-turn.js';
@@ -259,7 +259,7 @@ export class TurnRunner {
     const { loop, pinText } = pinned;
     const { sealing } = this;
     try {
-      assertSessionOpen(session, sealing !== undefined);
+      assertNotClosed(session, sealing !== undefined);
       await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
       if (!isContinued) recordOpening(session, turnId, { ...request, grant: newGrant, sealed: sealing !== undefined });
       else if (newGrant !== undefined) session.addFact(TURN_GRANTED, turnId, newGrant as unknown as Json);
@@ -297,6 +297,7 @@ export class TurnRunner {
     const turn = this.createTurn(refused, [], NO_FEEDS);
     const session = await this.openSession(identity.sessionId, { onEntry: (entry) => turn.applyEntry(entry) });
     try {
+      assertNotClosed(session, true);
       await sealing.sealRefusal(session, turn, outcome);
     } finally {
       await session.close();
@@ -320,6 +321,7 @@ export class TurnRunner {
   async reopen(sessionId: string, turnId: string, keys: readonly string[]): Promise<void> {
     const session = await this.openSession(sessionId);
     try {
+      assertNotClosed(session, this.sealing !== undefined);
       await session.reopen(turnId, keys);
     } finally {
       await session.close();
@@ -389,12 +391,4 @@ function newGrantOf(turnId: string, grant: Grant | undefined): Grant | undefined
 function recordOpening(session: Session, turnId: string, request: Parameters<typeof authorityOf>[0]): void {
   const authority = authorityOf(request);
   if (authority !== undefined) session.addFact(TURN_OPENED, turnId, authority);
-}
-
-/** Throws SESSION_SEALED if the session has its terminal receipt. */
-function assertSessionOpen(session: Session, hasReceipts: boolean): void {
-  // guard: closed-session-runs-nothing
-  if (!hasReceipts || !session.state(receiptHeadView).isClosed) return;
-  const message = `The session "${session.name}" was closed with its terminal receipt. Use another session.`;
-  throw new LoopError('SESSION_SEALED', message, { session: session.name });
 }

@@ -1,6 +1,7 @@
 /** Finds turns by id, by session id, by a unique prefix of the turn id, or as `last`, the newest turn. */
 import { LoopError } from '../../base/errors.js';
 import type { Host } from '../../host/host.js';
+import { isReservedSession, RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
 import type { TurnStatus } from '../../protocol/trace.js';
 import { UsageError } from '../settings.js';
 
@@ -11,7 +12,10 @@ const SESSION_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 
 /** Throws a UsageError if the text is not a valid session id. */
 export function assertSessionId(session: string | undefined): void {
-  if (session === undefined || SESSION_ID_PATTERN.test(session)) return;
+  if (session === undefined) return;
+  if (isReservedSession(session))
+    throw new UsageError(`Session ids that begin with "${RESERVED_SESSION_PREFIX}" are reserved.`);
+  if (SESSION_ID_PATTERN.test(session)) return;
   throw new UsageError('--session must be 1 to 100 letters, digits or _ . : - and not begin with a dot.');
 }
 

@@ -1,4 +1,5 @@
 /** The store checks of `doctor`: full verification, recorded damage, and its acceptance by name. */
+import { isReservedSession } from '../../journal/reserved-sessions.js';
 import type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../compose.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
@@ -85,6 +86,7 @@ export async function acceptDamage(
 function consequenceOf({ session, closed }: Incident): string {
   if (session === undefined) return '';
   if (closed?.as === 'continued') return ` The session can be used again.`;
+  if (isReservedSession(session)) return ' It stays refused: its remaining data cannot be read. Restore a backup.';
   return ` The session stays refused: its remaining data cannot be read. Remove it with: rondo remove ${sanitizeText(session)}`;
 }
 
@@ -100,6 +102,7 @@ export function damageAdvice(damage: Damage): string {
   if (damage.kind === 'file') return 'Restore the file from a backup; until then it is read-only.';
   const acceptCommand = `rondo doctor --accept ${name}`;
   if (damage.session === undefined) return `Restore a backup, or accept it: ${acceptCommand}`;
+  if (isReservedSession(damage.session)) return `Restore a backup, or accept the loss: ${acceptCommand}`;
   return `Restore a backup, accept the loss: ${acceptCommand}, or remove the session: rondo remove ${name}`;
 }
 

@@ -1,6 +1,7 @@
 /** `rondo export`: writes receipts to a file or to stdout. */
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
 import { payloadOf } from '../../../views/receipt/envelope.js';
 import { runxReceiptBytes, toRunxReceipt } from '../../../views/receipt/runx/export-runx.js';
@@ -49,7 +50,15 @@ async function runxDocument(host: Host, reference: string, settings: ProjectSett
   const [turn] = await findTurns(host, reference);
   const receipts = await receiptsOf(host).receiptsOf(turn?.sessionId ?? '');
   const last = receipts.findLast((receipt) => receipt.turn === turn?.turnId);
-  if (last === undefined) throw new UsageError(`The turn ${reference} has no receipt.`);
+  if (last === undefined || turn === undefined) throw new UsageError(`The turn ${reference} has no receipt.`);
+  const { valid, reasons } = await receiptsOf(host).verify([turn.sessionId]);
+  // The export is a new signature: what the stored receipt does not prove must not be signed.
+  if (!valid)
+    throw new LoopError(
+      'RECEIPT_INVALID',
+      `Nothing was exported: the receipts of session "${turn.sessionId}" are not valid (${reasons.join(', ')}). See: rondo verify ${turn.sessionId}`,
+      { reasons },
+    );
   const keys = await openReceiptKeys(settings);
   const signer = keys.environmentSigner ?? { ...(await keys.signer('receipt')), issuerType: 'hosted' as const };
   const { predicate } = parseStatement(payloadOf(last.envelope) ?? Buffer.alloc(0));

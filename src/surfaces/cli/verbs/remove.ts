@@ -1,6 +1,7 @@
 /** `rondo remove`: removes a session, damaged or not, and records the removal. */
 import { createInterface } from 'node:readline/promises';
 import { Fault, LoopError } from '../../../base/errors.js';
+import { isReservedSession } from '../../../journal/reserved-sessions.js';
 import { type ComposedHost, composeHost, emptyDefinitions, loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import type { Terminal } from '../terminal.js';
@@ -11,6 +12,10 @@ import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 /** Handles `rondo remove`. */
 export const remove: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
   const session = String(args[0]);
+  if (isReservedSession(session))
+    throw new UsageError(
+      `${sanitizeText(session)} cannot be removed: it holds what Rondo itself keeps, such as the log of receipts or a budget.`,
+    );
   const [by, reason] = [userNameOf(options), textOption(options.reason)];
   const settings = await loadSettings(settingsInput);
   const notify = (message: string): void => terminal.printToStderr(message);

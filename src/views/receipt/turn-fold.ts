@@ -61,7 +61,7 @@ export type TurnPart = TurnOutcome &
 
 /** Options of a fold. */
 export interface TurnFoldOptions {
-  /** Names who gave a standing grant that approved a call. @default nobody is named */
+  /** Names who gave a standing grant that approved a call. @default no name is given */
   readonly grantedBy?: GrantedBy | undefined;
 }
 

@@ -14,7 +14,7 @@ import type { Confinement, Effect } from '../../protocol/body.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
 import type { RunStop } from '../../protocol/session.js';
-import { type Account, type Charge, type ExceededLimit, GRANT_ACCOUNT } from '../../views/budget.js';
+import { type Account, type ExceededLimit, GRANT_ACCOUNT } from '../../views/budget.js';
 import { CallNesting } from '../../views/call-nesting.js';
 import type { ChargedEffect, Ledger, Reservation } from './ledger.js';
 import { ModelBudget, type ReservedModelCall } from './model-budget.js';
@@ -34,11 +34,7 @@ export interface GovernedTurnDeps {
   stop(stop: RunStop): void;
 }
 
-/** The reservation of a tool round. */
-type RoundReservation = Pick<Reservation, 'durable'>;
-
 const NO_AMOUNTS = {};
-const NO_ROUND: RoundReservation = { durable: Promise.resolve(true) };
 
 /** A turn that runs under a grant in this process. */
 export class GovernedTurn {
@@ -86,12 +82,7 @@ export class GovernedTurn {
       this.deps.stop(stop);
       return effect;
     }
-    const round = this.reserveRound(key);
-    if ('counter' in round) {
-      this.deps.stop(stopOf(round));
-      return effect;
-    }
-    return effect.kind === 'model' ? this.admitModel(effect, key, round) : this.admitTool(effect, key, round);
+    return effect.kind === 'model' ? this.admitModel(effect, key) : this.admitTool(effect, key);
   }
 
   /** Stops the turn when its time is used up. Call it when the turn starts to run. */
@@ -122,11 +113,12 @@ export class GovernedTurn {
     this.stopTimer?.abort();
   }
 
-  private admitTool(effect: Effect, key: string, round: RoundReservation): Effect {
+  private admitTool(effect: Effect, key: string): Effect {
     const { limits } = this.grant;
     const counter = effectsOf(effect.name);
     const perEffect = limits[counter] === undefined ? { effects: 1 } : { effects: 1, [counter]: 1 };
-    const reservation = this.reserve({ perEffect, perAttempt: NO_AMOUNTS }, key, false);
+    const charge = { perEffect, perAttempt: NO_AMOUNTS };
+    const reservation = this.ledger.reserve(this.chargedEffect(key, false), charge);
     if ('counter' in reservation) {
       this.deps.stop(stopOf(reservation));
       return effect;
@@ -134,13 +126,13 @@ export class GovernedTurn {
     const isConfined = !this.grant.unconfined.includes(effect.name);
     const confinement = isConfined ? this.confinement : undefined;
     const perform: Effect['perform'] = async (input, context) => {
-      await this.assertReserved(reservation, round);
+      await this.assertReserved(reservation);
       return effect.perform(input, confinement === undefined ? context : withContext(context, { confinement }));
     };
     return { ...effect, perform };
   }
 
-  private admitModel(effect: Effect, key: string, round: RoundReservation): Effect {
+  private admitModel(effect: Effect, key: string): Effect {
     const reserved = this.modelBudget.reserve(effect, effect.input as Json, this.chargedEffect(key, true));
     // A reservation that only other calls in flight prevent is made when they have ended, before the call starts.
     if ('counter' in reserved) {
@@ -152,7 +144,7 @@ export class GovernedTurn {
     const perform: Effect['perform'] = async (input, context) => {
       if (!('counter' in reserved)) this.unperformed.delete(reserved);
       const call = 'counter' in reserved ? await this.waitForReservation(effect, input, key) : reserved;
-      await this.assertReserved(call.reservation, round);
+      await this.assertReserved(call.reservation);
       return this.modelBudget.perform(effect, input, context, call, (exceeded) => this.deps.stop(stopOf(exceeded)));
     };
     return { ...effect, perform };
@@ -171,18 +163,14 @@ export class GovernedTurn {
   }
 
   private chargedEffect(effect: string, isOpen: boolean): ChargedEffect {
-    return { turn: this.deps.turnId, effect, accounts: this.accounts, isOpen };
+    return { turn: this.deps.turnId, effect, round: this.roundOf(effect), accounts: this.accounts, isOpen };
   }
 
-  private reserve(charge: Charge, key: string, isOpen: boolean): Reservation | ExceededLimit {
-    return this.ledger.reserve(this.chargedEffect(key, isOpen), charge);
-  }
-
-  /** Waits until reservations are durable. Otherwise stops the turn and throws: the effect must not start. */
-  private async assertReserved(...reservations: readonly RoundReservation[]): Promise<void> {
-    const problem = await Promise.all(reservations.map(({ durable }) => durable)).then(
+  /** Waits until a reservation is durable. Otherwise stops the turn and throws: the effect must not start. */
+  private async assertReserved({ durable }: Reservation): Promise<void> {
+    const problem = await durable.then(
       // guard: effect-waits-for-reservation
-      (areReserved) => (areReserved.includes(false) ? 'another process used up the budget' : undefined),
+      (isReserved) => (isReserved === false ? 'another process used up the budget' : undefined),
       (thrown: unknown) => `the budget could not be written: ${thrown instanceof Error ? thrown.message : ''}`,
     );
     if (problem === undefined) return;
@@ -190,14 +178,13 @@ export class GovernedTurn {
     throw new NotPerformed();
   }
 
-  /** Reserves the tool round that an effect belongs to, once for each reply. */
-  private reserveRound(key: string): RoundReservation | ExceededLimit {
-    if (this.grant.limits.toolRounds === undefined) return NO_ROUND;
+  /** Returns the tool round that an effect belongs to, one for each reply; undefined if rounds are not limited. */
+  private roundOf(key: string): string | undefined {
+    if (this.grant.limits.toolRounds === undefined) return undefined;
     const agentKey = this.deps.agentAround(key);
-    if (agentKey === undefined) return NO_ROUND;
+    if (agentKey === undefined) return undefined;
     const [step = ''] = key.slice(agentKey.length + 1).split('/', 1);
-    const charge = { perEffect: { toolRounds: 1 }, perAttempt: NO_AMOUNTS };
-    return this.reserve(charge, `${agentKey}/${step}@round`, false);
+    return `${agentKey}/${step}@round`;
   }
 
   private expiry(): RunStop | undefined {

@@ -207,7 +207,7 @@ export class TurnRunner {
     const { earlierEntries } = start;
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw hostClosedFault();
-    const newGrant = newGrantOf(turnId, options.grant ?? start.request.grant);
+    const newGrant = identifiedGrant(turnId, options.grant ?? start.request.grant);
     // Nothing of a turn that has ended runs again, so its grant is not asked and counts no turn.
     // guard: ended-turn-not-counted
     const grant = start.hasEnded === true ? undefined : (newGrant ?? grantOf(turnId, earlierEntries));
@@ -382,11 +382,6 @@ function notifyWhenDurable(session: Session, notify: () => void): void {
     () => ignoringErrors(notify),
     () => undefined,
   );
-}
-
-/** Returns a grant that a turn is given now, with an id; undefined if it is given none. */
-function newGrantOf(turnId: string, grant: Grant | undefined): Grant | undefined {
-  return grant === undefined ? undefined : identifiedGrant(turnId, grant);
 }
 
 /** Records the authority of a turn before its start. It becomes durable with it. */

@@ -18,6 +18,7 @@ import { type Account, type ExceededLimit, GRANT_ACCOUNT } from '../../views/bud
 import { CallNesting } from '../../views/call-nesting.js';
 import type { ChargedEffect, Ledger, Reservation } from './ledger.js';
 import { ModelBudget, type ReservedModelCall } from './model-budget.js';
+import { WallTime } from './wall-time.js';
 
 /** What a governed turn works with. */
 export interface GovernedTurnDeps {
@@ -45,10 +46,9 @@ export class GovernedTurn {
   private readonly nesting: CallNesting | undefined;
   private readonly confinement: Confinement | undefined;
   private readonly modelBudget: ModelBudget;
-  private readonly startedAt: number;
   /** The model calls that are reserved and that have not begun. */
   private readonly unperformed = new Set<ReservedModelCall>();
-  private stopTimer: AbortController | undefined;
+  private wallTime: WallTime | undefined;
 
   constructor(deps: GovernedTurnDeps) {
     const { grant, ledger, clock, entries } = deps;
@@ -60,7 +60,6 @@ export class GovernedTurn {
     this.nesting = limits.depth === undefined && limits.fanOut === undefined ? undefined : new CallNesting(entries);
     this.confinement = roots === undefined && destinations === undefined ? undefined : { roots, destinations };
     this.modelBudget = new ModelBudget(this.accounts, ledger, deps.priceOf, () => clock.now());
-    this.startedAt = clock.elapsed();
   }
 
   /** Applies an entry of the turn. */
@@ -85,32 +84,36 @@ export class GovernedTurn {
     return effect.kind === 'model' ? this.admitModel(effect, key) : this.admitTool(effect, key);
   }
 
-  /** Stops the turn when its time is used up. Call it when the turn starts to run. */
+  /** Counts the running time, and stops the turn when it is used up. Call it when the turn starts to run. */
   startTimer(): void {
-    const limit = this.grant.limits.wallMs;
-    if (limit === undefined) return;
-    this.stopTimer = new AbortController();
-    const rest = limit - this.ledger.budget.usedOf(GRANT_ACCOUNT, 'wallMs');
-    const stopLate = (): void =>
-      this.deps.stop(stopOf({ counter: 'wallMs', used: limit, limit, account: GRANT_ACCOUNT }));
-    if (rest <= 0) stopLate();
-    else this.deps.clock.sleep(rest, this.stopTimer.signal).then(stopLate, () => undefined);
+    const { turnId, ledger, clock } = this.deps;
+    const limitMs = this.grant.limits.wallMs;
+    if (limitMs === undefined) return;
+    const onExceeded = (exceeded: ExceededLimit): void => this.deps.stop(stopOf(exceeded));
+    this.wallTime = WallTime.start({ turnId, limitMs, ledger, accounts: this.accounts, clock, onExceeded });
   }
 
-  /** Charges the time since the turn started to run, and waits until the ledger is durable. */
+  /** Ends the running time. Call it when the turn does not run any more, before its receipt states what was used. */
+  endTimer(): void {
+    this.wallTime?.end();
+  }
+
+  /** Charges what the turn used, and waits until the ledger is durable. */
   async end(isFinal: boolean): Promise<void> {
-    const { turnId, clock } = this.deps;
-    const wallMs = Math.ceil(clock.elapsed() - this.startedAt);
-    if (this.grant.limits.wallMs !== undefined) this.ledger.charge(`${turnId}#wall`, { wallMs }, this.accounts);
+    this.endTimer();
     // guard: unperformed-call-released
     await Promise.all([...this.unperformed].map((call) => this.modelBudget.release(call)));
     this.unperformed.clear();
-    await (isFinal ? this.ledger.endTurn(turnId) : this.ledger.flush());
+    await (isFinal ? this.ledger.endTurn(this.deps.turnId) : this.ledger.flush());
   }
 
-  /** Stops the timer. Call it when the turn does not run any more, however it ended. */
+  /** Releases what a turn that failed did not use. Call it when the turn does not run any more, however it ended. */
   close(): void {
-    this.stopTimer?.abort();
+    this.endTimer();
+    // Otherwise model calls of other turns would wait for these.
+    // guard: calls-of-failed-turn-released
+    for (const call of this.unperformed) void this.modelBudget.release(call);
+    this.unperformed.clear();
   }
 
   private admitTool(effect: Effect, key: string): Effect {

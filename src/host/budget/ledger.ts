@@ -101,7 +101,25 @@ export class Ledger {
    * Reserves a charge, or returns the limit that it would exceed. What an effect pays once is not charged again for a
    * repeated attempt. An effect and its tool round are paid together or not at all.
    */
-  reserve({ turn, effect, round, accounts, isOpen }: ChargedEffect, charge: Charge): Reservation | ExceededLimit {
+  reserve(charged: ChargedEffect, charge: Charge): Reservation | ExceededLimit {
+    const reservation = this.decide(charged, charge);
+    if (charged.isOpen && !('counter' in reservation)) this.awaitSettlement(reservation);
+    return reservation;
+  }
+
+  /**
+   * Reserves running time of a turn, or returns the limit that it would exceed. It is settled when the turn ends, so no
+   * other reservation waits for that.
+   */
+  reserveTime(turn: string, accounts: readonly Account[], wallMs: number): Reservation | ExceededLimit {
+    const charged = { turn, effect: `${turn}@wall`, accounts, isOpen: true };
+    return this.decide(charged, { perEffect: {}, perAttempt: { wallMs } });
+  }
+
+  private decide(
+    { turn, effect, round, accounts, isOpen }: ChargedEffect,
+    charge: Charge,
+  ): Reservation | ExceededLimit {
     let exceeded: ExceededLimit | undefined;
     let key: string | undefined;
     const { isAccepted, durable } = this.stream.update((budget) => {
@@ -119,14 +137,12 @@ export class Ledger {
       return [...entries, entry];
     });
     if (!isAccepted && exceeded !== undefined) return exceeded;
-    const reservation: Reservation = {
+    return {
       get key() {
         return key;
       },
       durable,
     };
-    if (isOpen) this.awaitSettlement(reservation);
-    return reservation;
   }
 
   /** Replaces what a durable reservation holds with what was used. */
@@ -159,12 +175,6 @@ export class Ledger {
   private forget(reservation: Reservation): void {
     this.unsettled.delete(reservation);
     for (const wake of this.settleListeners.splice(0)) wake();
-  }
-
-  /** Charges an amount that was not reserved. */
-  charge(key: string, used: Amounts, accounts: readonly Account[]): void {
-    const value = { amounts: used as JsonObject, accounts: accounts.map(({ id }) => id) };
-    this.stream.update(() => [{ type: BUDGET_SETTLED, key, value }]);
   }
 
   /** Ends a turn: its effects are not repeated any more. Resolves when everything of the ledger is durable. */

@@ -49,21 +49,20 @@ async function addRun(seed, perform) {
   if (totals.runs % 100 === 0) console.log(JSON.stringify(totals));
 }
 
-/** The next runs: first those with processes. */
-function* seeds() {
-  for (let seed = firstSeed; seed < firstSeed + runs && violations.length < MAX_VIOLATIONS; seed++) yield seed;
+/** The seeds of `count` runs, until there are too many violations. @param {number} first @param {number} count */
+function* seeds(first, count) {
+  for (let seed = first; seed < first + count && violations.length < MAX_VIOLATIONS; seed++) yield seed;
 }
 
 console.log(`seed ${firstSeed}`);
-const remaining = seeds();
+const ofProcesses = seeds(firstSeed, processRuns);
 const lane = async () => {
-  for (const seed of remaining) {
-    const hasProcesses = seed < firstSeed + processRuns;
-    if (hasProcesses) totals.processRuns += 1;
-    await addRun(seed, hasProcesses ? runWithProcesses : runWithHosts);
-  }
+  for (const seed of ofProcesses) await addRun(seed, runWithProcesses);
 };
 await Promise.all(Array.from({ length: lanes }, lane));
+totals.processRuns = totals.runs;
+// One after the other, so that a run depends on nothing but its seed.
+for (const seed of seeds(firstSeed + processRuns, runs - processRuns)) await addRun(seed, runWithHosts);
 if (violations.length === 0) rmSync(folder, { recursive: true, force: true });
 else console.log(`The stores of the runs with violations: ${folder}`);
 for (const text of violations) console.log(text);

@@ -51,8 +51,7 @@ export class HostRun {
     for (const turnId of raised) await this.#resume(turnId, more);
     this.raised = raised.length;
     await this.#continueAll();
-    const interrupted = { wasInterrupted: this.crashes > 0 };
-    return checkRun({ store: this.#store, sink: this.#sink, log: this.#log, grants: [grant, more], ...interrupted });
+    return checkRun({ store: this.#store, sink: this.#sink, log: this.#log, grants: [grant, more] });
   }
 
   /** Runs a turn until it ends or stops, on new hosts after crashes. @param {string} session @param {any} grant */
@@ -63,12 +62,16 @@ export class HostRun {
       const host = this.#newHost(attempt < 2);
       try {
         const request = { loop, input, key: 'k', sessionId: session, grant };
-        this.#log.ended(grant.id, await host.run(/** @type {never} */ (request)));
+        const result = await host.run(/** @type {never} */ (request));
+        this.#log.ended(grant.id, result);
+        // The host crashed in its ledger.
+        if (result.status === 'stopped' && /could not be written/.test(result.reason)) this.#log.interrupted(session);
         return;
       } catch (thrown) {
         const { code } = /** @type {{ code?: string }} */ (thrown);
         if ((code !== 'STORE_FAILED' && code !== 'STALE_WRITER') || attempt > 5) throw thrown;
         this.crashes += 1;
+        this.#log.interrupted(session);
       }
     }
   }
@@ -99,13 +102,14 @@ export class HostRun {
     }
   }
 
-  /** Continues stopped turns until none of them performs anything. */
+  /** Continues stopped turns until none of them performs anything, and asks for the results of the others again. */
   async #continueAll() {
     for (let pass = 0, before = -1; before !== this.#sink.events; pass++) {
       if (pass > MAX_PASSES) throw new Error('Turns that stopped make progress again and again.');
       before = this.#sink.events;
       for (const turnId of this.#log.stoppedTurns()) await this.#resume(turnId);
     }
+    for (const turnId of this.#log.endedTurns()) await this.#resume(turnId);
   }
 
   /** A host on the store, which may crash. @param {boolean} mayCrash */

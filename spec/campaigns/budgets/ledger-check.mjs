@@ -9,7 +9,7 @@ import { limitsByCounter } from './budget-sink.mjs';
  * @property {ReadonlySet<string>} opened The turns that ran under the grant.
  * @property {boolean} isTurnRefused True if the grant had no turn left for one.
  * @property {readonly string[]} stops The reasons of the turns that stopped at the grant and stay stopped.
- * @property {boolean} wasInterrupted True if a process or a host of the run crashed.
+ * @property {(turnId: string) => boolean} wasInterrupted Returns true if a crash interrupted the turn.
  */
 
 /** The limits that stop a turn exactly when they are used up. The others stop it when less is left than it needs. */
@@ -21,6 +21,8 @@ export class LedgerEntries {
   reserved = new Map();
   /** What was used by the key of an attempt. @type {Map<string, Amounts>} */
   settled = new Map();
+  /** The attempts that have paid twice. @type {string[]} */
+  repeated = [];
 
   /** Reads the ledger of a grant. @param {import('rondo/host').Store} store @param {string} grantId */
   static async read(store, grantId) {
@@ -28,6 +30,7 @@ export class LedgerEntries {
     for await (const entries of store.journal.read(`rondo:grant:${grantId}`, 0))
       for (const { type, key, value } of entries) {
         const { amounts = {} } = /** @type {{ amounts?: Amounts }} */ (value ?? {});
+        if (type === 'rondo.budget.reserved' && ledger.reserved.has(key)) ledger.repeated.push(key);
         if (type === 'rondo.budget.reserved') ledger.reserved.set(key, amounts);
         if (type === 'rondo.budget.settled' && !ledger.settled.has(key)) ledger.settled.set(key, amounts);
       }
@@ -64,7 +67,7 @@ export function checkLedger(ledger, grant, sink, outcome) {
   const performed = work.counts();
   const limits = limitsByCounter(grant.limits);
   /** @type {string[]} */
-  const problems = [];
+  const problems = ledger.repeated.map((key) => `${key} has paid twice`);
   for (const [counter, limit] of Object.entries(limits)) {
     const [count, used] = [performed[counter] ?? 0, ledger.used(counter)];
     if (count > limit) problems.push(`${count} of ${limit} ${counter} were performed`);
@@ -96,11 +99,15 @@ function comparePayers(ledger, work, { opened, wasInterrupted }) {
   if (work.rounds.size > rounds.size) problems.push(`${work.rounds.size} model rounds, of which ${rounds.size} paid`);
   if (settled.size > work.rounds.size)
     problems.push(`${settled.size} model rounds were settled, and ${work.rounds.size} were performed`);
-  if (wasInterrupted) return problems;
   for (const key of effects)
-    if (!work.effects.has(key)) problems.push(`the effect ${key} has paid and was not performed`);
-  if (work.rounds.size !== rounds.size)
-    problems.push(`${rounds.size} model rounds have paid, and ${work.rounds.size} were performed`);
+    if (!work.effects.has(key) && !wasInterrupted(key.split('/')[0] ?? ''))
+      problems.push(`the effect ${key} has paid and was not performed`);
+  for (const turn of opened) {
+    if (wasInterrupted(turn)) continue;
+    const paid = [...rounds].filter((key) => key.startsWith(`${turn}/`)).length;
+    const performed = [...work.rounds].filter((round) => round.startsWith(`${turn} `)).length;
+    if (paid !== performed) problems.push(`${paid} model rounds of ${turn} have paid, and ${performed} were performed`);
+  }
   return problems;
 }
 
@@ -124,6 +131,7 @@ function checkExact(ledger, limits, performed, { opened, isTurnRefused, stops, w
   // The limit of an agent itself.
   reached.delete('rounds');
   if (isTurnRefused) reached.add('turns');
+  const isInterrupted = [...opened].some(wasInterrupted);
   let exact = 0;
   for (const counter of reached) {
     const limit = limits[counter];
@@ -134,7 +142,7 @@ function checkExact(ledger, limits, performed, { opened, isTurnRefused, stops, w
     if (used !== limit) problems.push(`stopped at ${counter} with ${used} of ${limit} reserved`);
     const isCounted = /^(effects|modelRounds)/.test(counter);
     const count = counter === 'turns' ? opened.size : performed[counter];
-    if ((counter === 'turns' || (isCounted && !wasInterrupted)) && (count ?? 0) !== limit)
+    if ((counter === 'turns' || (isCounted && !isInterrupted)) && (count ?? 0) !== limit)
       problems.push(`stopped at ${counter} with ${count} of ${limit} performed`);
   }
   return { exact, problems };

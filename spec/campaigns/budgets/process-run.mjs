@@ -68,8 +68,7 @@ class ProcessRun {
     }
     await server.close();
     const store = await openSqlite(this.#file);
-    const wasInterrupted = this.kills > 0;
-    return checkRun({ store, sink: this.#sink, log: this.#log, grants, wasInterrupted }).finally(() => store.close());
+    return checkRun({ store, sink: this.#sink, log: this.#log, grants }).finally(() => store.close());
   }
 
   get #file() {
@@ -100,7 +99,7 @@ class ProcessRun {
 
   /** Kills up to `most` processes at random times while the work goes on. @param {number} most @param {() => Promise<unknown>} work */
   async #whileKilling(most, work) {
-    const kills = this.#mayKill ? this.#below(most + 1) : 0;
+    const kills = this.#mayKill ? 1 + this.#below(most) : 0;
     let isDone = false;
     const working = work().finally(() => {
       isDone = true;
@@ -117,7 +116,7 @@ class ProcessRun {
     const victim = busy[this.#below(busy.length)] ?? this.#alive[0];
     await victim?.ready;
     // Some effects or some time later, so that kills hit every part of a turn.
-    if (this.#random() < 0.7) await this.#sink.received(1 + this.#below(12), isDone);
+    if (this.#random() < 0.7) await this.#sink.received(1 + this.#below(8), isDone);
     await sleep(this.#random() ** 2 * (this.#random() < 0.7 ? 15 : 150));
     if (victim === undefined || isDone()) return;
     this.kills += 1;
@@ -128,14 +127,15 @@ class ProcessRun {
 
   /**
    * Sends a command to processes until one reports its end. Throws the error of a command that is refused.
-   * @param {object} command
+   * @param {{ op: string, session?: string, turnId?: string, [option: string]: unknown }} command
    */
   async #perform(command) {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const worker = this.#alive[this.#below(this.#alive.length)];
       const { value, error, isLost } = (await worker?.send(command)) ?? {};
       if (value !== undefined) return value;
-      if (isLost) this.interrupted += 1;
+      this.interrupted += isLost ? 1 : 0;
+      this.#log.interrupted(command.session ?? command.turnId?.split('.')[0] ?? '');
       if (error !== undefined && !this.#isOfKill(error.code))
         throw Object.assign(new Error(`${error.code} ${error.stack ?? error.message}`), { code: error.code });
     }
@@ -177,7 +177,10 @@ class ProcessRun {
     this.#log.ended(result.grant, result);
   }
 
-  /** Continues stopped turns in a new process until none of them performs anything. */
+  /**
+   * Continues stopped turns in a new process until none of them performs anything, and asks for the results of the
+   * others again.
+   */
   async #continueAll() {
     await Promise.all(
       this.#alive.map((worker) => (this.#random() < 0.5 ? worker.send({ op: 'close' }) : worker.kill())),
@@ -190,6 +193,7 @@ class ProcessRun {
       before = this.#sink.events;
       await Promise.all(this.#log.stoppedTurns().map((turnId) => this.#resume(turnId)));
     }
+    await Promise.all(this.#log.endedTurns().map((turnId) => this.#resume(turnId)));
   }
 }
 

@@ -5,10 +5,9 @@ import { checkLedger, LedgerEntries } from './ledger-check.mjs';
 /**
  * Checks the grants of a run, and returns what is wrong and what was counted.
  * @param {{ store: import('rondo/host').Store, sink: import('./budget-sink.mjs').BudgetSink,
- *   log: import('./turn-log.mjs').TurnLog, grants: readonly import('./budget-sink.mjs').CampaignGrant[],
- *   wasInterrupted: boolean }} run
+ *   log: import('./turn-log.mjs').TurnLog, grants: readonly import('./budget-sink.mjs').CampaignGrant[] }} run
  */
-export async function checkRun({ store, sink, log, grants, wasInterrupted }) {
+export async function checkRun({ store, sink, log, grants }) {
   const problems = log.problems();
   /** @type {string[]} */
   const stops = [];
@@ -18,7 +17,7 @@ export async function checkRun({ store, sink, log, grants, wasInterrupted }) {
       opened: log.openedUnder(grant.id),
       isTurnRefused: log.isRefusing(grant.id),
       stops: log.stopsAt(grant.id),
-      wasInterrupted,
+      wasInterrupted: (/** @type {string} */ turnId) => log.wasInterrupted(turnId),
     };
     const checked = checkLedger(await LedgerEntries.read(store, grant.id), grant, sink, outcome);
     problems.push(...checked.problems.map((text) => `${grant.id}: ${text}, limits ${JSON.stringify(grant.limits)}`));

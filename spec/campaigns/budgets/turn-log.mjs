@@ -10,6 +10,10 @@ export class TurnLog {
   #opened = new Map();
   /** @type {Set<string>} */
   #refusing = new Set();
+  /** The sessions whose turns a crash interrupted. @type {Set<string>} */
+  #interrupted = new Set();
+  /** @type {string[]} */
+  #changed = [];
 
   /**
    * Records the result of a turn. Returns false if its grant had no turn left, so that it did not run.
@@ -17,6 +21,9 @@ export class TurnLog {
    */
   ended(grant, result) {
     const { turnId, status, reason = '' } = result;
+    const before = this.#last.get(turnId)?.status ?? '';
+    if (['ok', 'error'].includes(before) && status !== before)
+      this.#changed.push(`${turnId} had ended as ${before}, and is ${status} (${reason})`);
     if (status === 'stopped' && reason.startsWith('turns: ')) {
       this.#refusing.add(grant);
       return false;
@@ -27,9 +34,24 @@ export class TurnLog {
     return true;
   }
 
+  /** Records that a crash interrupted the turn of a session. @param {string} session */
+  interrupted(session) {
+    this.#interrupted.add(session);
+  }
+
+  /** True if a crash interrupted a turn. @param {string} turnId */
+  wasInterrupted(turnId) {
+    return this.#interrupted.has(turnId.split('.')[0] ?? '');
+  }
+
   /** The turns that ran. */
   turns() {
     return [...this.#last.keys()];
+  }
+
+  /** The turns that ended. */
+  endedTurns() {
+    return this.turns().filter((turnId) => this.#last.get(turnId)?.status !== 'stopped');
   }
 
   /** The turns that stopped at a grant. */
@@ -53,12 +75,13 @@ export class TurnLog {
     return last.map(({ reason = '' }) => reason);
   }
 
-  /** The number of results with an error that no tool of the campaign throws. */
+  /** The results that changed after the end of a turn, and those with an error that no tool of the campaign throws. */
   problems() {
-    return [...this.#last.values()].flatMap(({ turnId, error }) => {
+    const failures = [...this.#last.values()].flatMap(({ turnId, error }) => {
       const { code, message } = /** @type {{ code?: string, message?: string }} */ (error ?? {});
       const isExpected = error === undefined || code === 'TOOL_FAILED' || /at random|rounds/.test(message ?? '');
       return isExpected ? [] : [`${turnId} failed with ${code}: ${message}`];
     });
+    return [...this.#changed, ...failures];
   }
 }

@@ -118,11 +118,28 @@ verifies(
 
 verifies(
   'grant.budget',
-  'no random turn under a budget exceeds it, on hosts that crash, restart, resume and fork',
+  'no random turn under a budget exceeds it, and counts are exact, on hosts that crash, restart, resume and fork',
   async () => {
-    const { runs, turns, stops, crashes, forks } = await runWithoutViolations('budgets.mjs', ['--runs', '60']);
+    const args = ['--runs', '60', '--processes', '0'];
+    const { runs, turns, stops, exact, crashes, forks } = await runWithoutViolations('budgets.mjs', args);
     expect(runs).toBe(60);
-    for (const count of [turns, stops, crashes, forks]) expect(count).toBeGreaterThan(10);
+    for (const count of [turns, stops, exact, crashes, forks]) expect(count).toBeGreaterThan(10);
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'grant.shared',
+  'processes that share a budget and are killed never exceed it, and stop exactly at counts',
+  async () => {
+    const { processRuns, turns, kills } = await runWithoutViolations('budgets.mjs', [
+      '--runs',
+      '6',
+      '--processes',
+      '6',
+    ]);
+    expect(processRuns).toBe(6);
+    for (const count of [turns, kills]) expect(count).toBeGreaterThan(3);
   },
   TIMEOUT_MS + 5000,
 );

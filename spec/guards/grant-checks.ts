@@ -272,6 +272,17 @@ export const grantChecks = {
     for (let n = 0; n < 3; n++) ledger.reserve(charged, { perEffect: { effects: 1 }, perAttempt: {} });
     strictEqual(ledger.budget.usedOf('', 'effects'), 1);
   },
+  'a tool round is limited': async ({ Ledger, memoryStore, ManualClock }) => {
+    const ledger = await Ledger.open(memoryStore(), new ManualClock(1), 'g', grantOf());
+    const accounts = [{ id: '', limits: { toolRounds: 0 } }];
+    const charged = { turn: 't', effect: 't/0/0', round: 't/0@round', accounts, isOpen: false };
+    strictEqual('counter' in ledger.reserve(charged, { perEffect: { effects: 1 }, perAttempt: {} }), true);
+  },
+  'a turn that has ended is not counted again': async (library) => {
+    const { host } = hostOf(library);
+    const run = () => host.run({ loop: 'act', input: {}, key: 'k', grant: grantOf({ turns: 1 }) });
+    for (let n = 0; n < 2; n++) strictEqual((await run()).status, 'ok');
+  },
   'a model call that never began gives its reservation back': async (library) => {
     const { Ledger, GovernedTurn, memoryStore, ManualClock, parseGrant } = library;
     const clock = new ManualClock(1);

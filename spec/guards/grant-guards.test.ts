@@ -24,7 +24,7 @@ proveGuards(grantParts, [
   guard('grant.derive', 'a derived grant does not end later', 'derived-grant-expires-no-later', 'never'),
   guard('grant.tools', 'an answer from a cache is admitted', 'cached-answer-admitted', 'drop'),
   guard('grant.shared', 'an effect starts only if its reservation is durable', 'effect-waits-for-reservation', {
-    rewrite: [/includes\(false\)/, 'includes(null)'],
+    rewrite: [/isReserved === false/, 'isReserved === null'],
   }),
   guard('grant.shared', 'a turn opens only if it is counted durably', 'turn-counted-before-it-opens', 'always'),
   guard('grant.budget', 'an expired grant opens no turn', 'expired-grant-opens-no-turn', 'never'),
@@ -44,6 +44,12 @@ proveGuards(grantParts, [
   ),
   guard('grant.budget', 'a repeated attempt is not counted again', 'repeated-attempt-not-counted-again', {
     rewrite: [/attempt === 0/, 'true'],
+  }),
+  guard('grant.budget', 'a tool round is limited', 'round-paid-with-its-effect', {
+    rewrite: [/isNewRound \? .* : amounts/, 'amounts'],
+  }),
+  guard('grant.budget', 'a turn that has ended is not counted again', 'ended-turn-not-counted', {
+    rewrite: [/start\.hasEnded === true/, 'false'],
   }),
   guard(
     'grant.budget',

@@ -119,6 +119,25 @@ const reserved = (key: string, amounts: object, more: object = {}) => ({
 const settled = (key: string, amounts: object) => ({ type: 'rondo.budget.settled', key, value: { amounts } as Json });
 
 export const stopChecks = {
+  'a run that is stopped admits nothing more': async (library) => {
+    const { open, effect } = sessionFixture(library);
+    const endless = (name: string) => effect(name, 'idempotent', { perform: () => new Promise<never>(() => {}) });
+    const body = (scope: Scope): Promise<unknown> =>
+      scope.all(['limit', 'other'].map((name) => (branch) => branch.effect(endless(name))));
+    void run(await open(), body);
+    await ticks(10);
+    const asked: string[] = [];
+    const session: Session = await open({
+      admit: (asking) => {
+        asked.push(asking.name);
+        session.stop('t1', { reason: 'effects', message: '' });
+        return asking;
+      },
+    });
+    await run(session, body);
+    await ticks(10);
+    deepStrictEqual(asked, ['limit']);
+  },
   'every effect is admitted before it is performed': async (library) => {
     const { open, effect, performed } = sessionFixture(library);
     const session = await open({ admit: refusing(library) });

@@ -7,6 +7,9 @@ const guard = guardsOf(stopChecks);
 
 proveGuards(stopParts, [
   guard('grant.tools', 'every effect is admitted before it is performed', 'every-attempt-admitted', 'always'),
+  guard('grant.budget', 'a run that is stopped admits nothing more', 'ended-run-admits-nothing', {
+    rewrite: [/this\.isOver \? undefined : /, ''],
+  }),
   guard('grant.tools', 'a refusal is recorded', 'refused-attempt-recorded', 'drop'),
   guard('grant.tools', 'an interrupted effect is admitted again before it is repeated', 'repeated-attempt-admitted', {
     value: 'effect',

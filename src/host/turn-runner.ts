@@ -57,6 +57,8 @@ interface TurnStart {
   readonly startedWith?: string | undefined;
   /** True for a turn that was started before. */
   readonly isContinued?: boolean;
+  /** True for a turn whose result is recorded. */
+  readonly hasEnded?: boolean;
 }
 
 /** The views of a session with receipts. */
@@ -205,8 +207,10 @@ export class TurnRunner {
     const { earlierEntries } = start;
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw hostClosedFault();
-    const newGrant = newGrantOf(turnId, options.grant ?? start.request.grant);
-    const grant = newGrant ?? grantOf(turnId, earlierEntries);
+    const newGrant = identifiedGrant(turnId, options.grant ?? start.request.grant);
+    // Nothing of a turn that has ended runs again, so its grant is not asked and counts no turn.
+    // guard: ended-turn-not-counted
+    const grant = start.hasEnded === true ? undefined : (newGrant ?? grantOf(turnId, earlierEntries));
     const opened = grant === undefined ? undefined : await this.governance.open(turnId, grant);
     if (opened?.refusal !== undefined) return this.refuse(identity, opened.refusal, earlierEntries);
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
@@ -380,11 +384,6 @@ function notifyWhenDurable(session: Session, notify: () => void): void {
     () => ignoringErrors(notify),
     () => undefined,
   );
-}
-
-/** Returns a grant that a turn is given now, with an id; undefined if it is given none. */
-function newGrantOf(turnId: string, grant: Grant | undefined): Grant | undefined {
-  return grant === undefined ? undefined : identifiedGrant(turnId, grant);
 }
 
 /** Records the authority of a turn before its start. It becomes durable with it. */

@@ -168,6 +168,24 @@ verifies('grant.budget', 'a stop from outside is not noticed either, and the fir
   expect(await resumed).toMatchObject({ status: 'paused', pending: [{ kind: 'timer' }] });
 });
 
+verifies('grant.budget', 'the interrupted effects of a run that is stopped meanwhile are not admitted', async () => {
+  const { open, effect } = kernelFixture();
+  const endless = (name: string) => effect(name, 'idempotent', () => new Promise<never>(() => {}));
+  const body: Body = (scope) => scope.all(['limit', 'other'].map((name) => (branch) => branch.effect(endless(name))));
+  void runMain(await open(), body);
+  await ticks(10);
+  const asked: string[] = [];
+  const admit: Admit = (asking) => {
+    asked.push(asking.name);
+    session.stop('t1', { reason: 'effects', message: '' });
+    return asking;
+  };
+  const session: Session = await open({ admit });
+  expect(await runMain(session, body)).toMatchObject({ status: 'stopped' });
+  await ticks(10);
+  expect(asked, 'an effect that is not performed was paid').toEqual(['limit']);
+});
+
 verifies('grant.budget', 'a root that has ended cannot be stopped any more', async () => {
   const fixture = kernelFixture();
   const session: Session = await fixture.open({

@@ -119,7 +119,9 @@ export class Run {
     const { admit, replayOnly } = this.deps;
     // guard: every-attempt-admitted
     if (admit === undefined || replayOnly) return effect;
-    const admitted = admit(effect, effectKey);
+    // What is admitted is paid for, and a run that is over performs nothing more.
+    // guard: ended-run-admits-nothing
+    const admitted = this.isOver ? undefined : admit(effect, effectKey);
     return this.isOver ? undefined : admitted;
   }
 

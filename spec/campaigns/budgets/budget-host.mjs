@@ -1,11 +1,18 @@
 // A host of the campaign of budgets: agents, prompts, groups and tools, with a model that writes as much as it may.
 
+import { createHash } from 'node:crypto';
 import { defineAgent, defineLoop } from 'rondo';
 import { Host, Registry } from 'rondo/host';
-import { ManualClock, seededIds } from 'rondo/testing';
 import { PRICE } from './budget-sink.mjs';
 
 const MODEL = 'hungry:hungry-1';
+
+/**
+ * Receives what a host performs. Each call is answered when the effect or the model call may go on.
+ * @typedef {object} Recorder
+ * @property {(effect: { tool: string, key: string }) => Promise<void>} effect
+ * @property {(call: { turn: string, request: string, input: number, output: number }) => Promise<void>} modelCall
+ */
 
 /**
  * The loops, whose tools report to a sink.
@@ -16,7 +23,7 @@ function loopsOf(perform) {
   const tool = (/** @type {string} */ id) =>
     defineLoop(/** @type {never} */ ({ id, ...any, safety: 'idempotent', tool: perform(id) }));
   const [act, look] = [tool('act'), tool('look')];
-  const ask = defineLoop(/** @type {never} */ ({ id: 'ask', ...any, prompt: 'Say it.', model: MODEL }));
+  const ask = defineLoop(/** @type {never} */ ({ id: 'ask', ...any, prompt: 'Say {{prompt}}.', model: MODEL }));
   const agentOf = (/** @type {string} */ id, /** @type {readonly unknown[]} */ tools) =>
     defineAgent(/** @type {never} */ ({ id, model: MODEL, tools, maxRounds: 8 }));
   const agent = agentOf('agent', [act, look]);
@@ -60,37 +67,33 @@ export const LOOPS = ['agent', 'boss', 'ask', 'act', 'group-act', 'group-ask-act
 
 /**
  * Creates a host. `random` decides what the model does.
- * @param {{ store: import('rondo/host').Store, sink: import('./budget-sink.mjs').BudgetSink,
- *   random: () => number, seed: number }} options
+ * @param {{ store: import('rondo/host').Store, clock: unknown, ids: unknown, recorder: Recorder,
+ *   random: () => number }} options
  */
-export function budgetHost({ store, sink, random, seed }) {
-  const perform = (/** @type {string} */ name) => async (/** @type {unknown} */ _input, /** @type {any} */ context) => {
-    sink.effect(name, context.idempotencyKey);
-    if (random() < 0.3) await new Promise((resolve) => setImmediate(resolve));
+export function budgetHost({ store, clock, ids, recorder, random }) {
+  const perform = (/** @type {string} */ tool) => async (/** @type {unknown} */ _input, /** @type {any} */ context) => {
+    await recorder.effect({ tool, key: context.idempotencyKey });
     if (random() < 0.1) throw new Error('It fails at random.');
     return 'done';
   };
   const registry = new Registry(new Map());
   for (const loop of loopsOf(perform)) registry.add(/** @type {never} */ (loop));
-  const providers = new Map([['hungry', hungryProvider(sink, random)]]);
-  return new Host(
-    /** @type {never} */ ({
-      ...{ store, registry, providers },
-      ...{ clock: new ManualClock(1_000_000), ids: seededIds(seed), priceOf: () => PRICE },
-    }),
-  );
+  const providers = new Map([['hungry', hungryProvider(recorder, random)]]);
+  const parts = { store, registry, providers, clock, ids, priceOf: () => PRICE };
+  return new Host(/** @type {never} */ (parts));
 }
 
 /**
- * A model that writes up to its limit, and reports its input and output in some of its replies.
- * @param {import('./budget-sink.mjs').BudgetSink} sink @param {() => number} random
+ * A model that writes up to its limit, and reports its input and output in some of its replies. Each of its tool calls
+ * has a prompt of its own, so that the requests of a turn differ, and a repeated one is equal.
+ * @param {Recorder} recorder @param {() => number} random
  */
-function hungryProvider(sink, random) {
-  let calls = 0;
-  const reply = (/** @type {any} */ request, /** @type {string} */ turn) => {
-    calls += 1;
+function hungryProvider(recorder, random) {
+  const reply = async (/** @type {any} */ request, /** @type {string} */ turn) => {
     const { maxOutputTokens = 60, prompt, tools = [] } = request;
-    const input = Math.ceil(Buffer.byteLength(JSON.stringify(prompt)) * random() * 0.2);
+    const conversation = JSON.stringify(prompt);
+    const digest = createHash('sha256').update(conversation).digest('hex').slice(0, 16);
+    const input = Math.ceil(Buffer.byteLength(conversation) * random() * 0.2);
     const names = tools.map((/** @type {any} */ one) => one.name);
     const toolCount = names.length === 0 || random() < 0.3 ? 0 : 1 + Math.floor(random() * 4);
     const isReported = random() < 0.7;
@@ -101,9 +104,10 @@ function hungryProvider(sink, random) {
     const text = 'a '.repeat(isShort ? 1 : words).trim();
     const chosen = isShort
       ? []
-      : Array.from({ length: toolCount }, (_, n) => [names[n % names.length], `call-${calls}-${n}`]);
+      : Array.from({ length: toolCount }, (_, n) => [names[n % names.length], `${digest}-${n}`]);
     const used = Math.max(output, isShort ? 1 : words + chosen.length * 3);
-    sink.modelCall(turn, input, Math.min(used, Math.max(1, maxOutputTokens)));
+    const counted = Math.min(used, Math.max(1, maxOutputTokens));
+    await recorder.modelCall({ turn, request: digest, input, output: counted });
     return { text, chosen, input, output: isReported ? Math.min(used, maxOutputTokens) : undefined };
   };
   return {
@@ -115,8 +119,8 @@ function hungryProvider(sink, random) {
         throw new Error('The replies are streamed.');
       },
       doStream: async (/** @type {unknown} */ request) => {
-        if (random() < 0.2) await new Promise((resolve) => setImmediate(resolve));
-        return { stream: ReadableStream.from(partsOf(reply(request, turnId))) };
+        const parts = partsOf(await reply(request, turnId));
+        return { stream: ReadableStream.from(parts) };
       },
     }),
   };
@@ -130,7 +134,7 @@ function partsOf({ text, chosen, input, output }) {
     ...text.split(/(?<= )/).map((delta) => ({ type: 'text-delta', id: '0', delta })),
     { type: 'text-end', id: '0' },
     ...chosen.flatMap(([toolName, toolCallId]) => [
-      { type: 'tool-call', toolCallId, toolName, input: JSON.stringify({ prompt: 'go' }) },
+      { type: 'tool-call', toolCallId, toolName, input: JSON.stringify({ prompt: `go ${toolCallId}` }) },
     ]),
     {
       type: 'finish',

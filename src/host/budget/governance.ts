@@ -113,8 +113,8 @@ export class Governance {
 }
 
 /** Returns a grant with an id. One without an id gets one for its turn, which forks of the turn share. */
-export function identifiedGrant(turnId: string, grant: Grant): Grant {
-  if (grant.id !== undefined) return grant;
+export function identifiedGrant(turnId: string, grant: Grant | undefined): Grant | undefined {
+  if (grant === undefined || grant.id !== undefined) return grant;
   return {
     ...grant,
     id: `${TURN_GRANT_PREFIX}${digestOfText(turnId).slice(0, 22)}@${grantDigest(grant).slice(0, 16)}`,

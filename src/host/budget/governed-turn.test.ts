@@ -83,6 +83,20 @@ verifies('grant.budget', 'one grant id is one budget, whatever the session', asy
   expect(conflict).toMatchObject({ status: 'error', error: { code: 'GRANT_CONFLICT' } });
 });
 
+verifies('grant.budget', 'a turn that has ended is found again without counting as another turn', async () => {
+  const { host, performed } = countingHost(acting(1));
+  const shared = grant({ id: 'shared', limits: { turns: 2 } });
+  const run = (key: string) => host.run({ loop: 'act', input: {}, key, grant: shared });
+  const first = await run('a');
+  expect(first).toMatchObject({ status: 'ok' });
+  for (let n = 0; n < 3; n++) expect(await run('a'), 'a recorded result was refused').toMatchObject({ status: 'ok' });
+  expect(await host.resume(first.turnId)).toMatchObject({ status: 'ok' });
+  expect(await run('b'), 'a turn was counted twice').toMatchObject({ status: 'ok' });
+  expect(await run('c')).toMatchObject({ status: 'stopped', reason: expect.stringMatching(/^turns: .*2 of 2/) });
+  expect(await run('a'), 'a recorded result was refused').toMatchObject({ status: 'ok' });
+  expect(performed).toHaveLength(2);
+});
+
 verifies('grant.budget', 'tokens and money are never exceeded, and a model without a price is refused', async () => {
   const priceOf = (id: string) =>
     id === 'scripted' ? { inputPerMillion: 1_000_000, outputPerMillion: 2_000_000 } : undefined;

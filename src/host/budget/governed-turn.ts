@@ -14,10 +14,11 @@ import type { Confinement, Effect } from '../../protocol/body.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
 import type { RunStop } from '../../protocol/session.js';
-import { type Account, type Charge, type ExceededLimit, GRANT_ACCOUNT } from '../../views/budget.js';
+import { type Account, type ExceededLimit, GRANT_ACCOUNT } from '../../views/budget.js';
 import { CallNesting } from '../../views/call-nesting.js';
 import type { ChargedEffect, Ledger, Reservation } from './ledger.js';
 import { ModelBudget, type ReservedModelCall } from './model-budget.js';
+import { WallTime } from './wall-time.js';
 
 /** What a governed turn works with. */
 export interface GovernedTurnDeps {
@@ -34,11 +35,7 @@ export interface GovernedTurnDeps {
   stop(stop: RunStop): void;
 }
 
-/** The reservation of a tool round. */
-type RoundReservation = Pick<Reservation, 'durable'>;
-
 const NO_AMOUNTS = {};
-const NO_ROUND: RoundReservation = { durable: Promise.resolve(true) };
 
 /** A turn that runs under a grant in this process. */
 export class GovernedTurn {
@@ -49,10 +46,9 @@ export class GovernedTurn {
   private readonly nesting: CallNesting | undefined;
   private readonly confinement: Confinement | undefined;
   private readonly modelBudget: ModelBudget;
-  private readonly startedAt: number;
   /** The model calls that are reserved and that have not begun. */
   private readonly unperformed = new Set<ReservedModelCall>();
-  private stopTimer: AbortController | undefined;
+  private wallTime: WallTime | undefined;
 
   constructor(deps: GovernedTurnDeps) {
     const { grant, ledger, clock, entries } = deps;
@@ -64,7 +60,6 @@ export class GovernedTurn {
     this.nesting = limits.depth === undefined && limits.fanOut === undefined ? undefined : new CallNesting(entries);
     this.confinement = roots === undefined && destinations === undefined ? undefined : { roots, destinations };
     this.modelBudget = new ModelBudget(this.accounts, ledger, deps.priceOf, () => clock.now());
-    this.startedAt = clock.elapsed();
   }
 
   /** Applies an entry of the turn. */
@@ -86,47 +81,47 @@ export class GovernedTurn {
       this.deps.stop(stop);
       return effect;
     }
-    const round = this.reserveRound(key);
-    if ('counter' in round) {
-      this.deps.stop(stopOf(round));
-      return effect;
-    }
-    return effect.kind === 'model' ? this.admitModel(effect, key, round) : this.admitTool(effect, key, round);
+    return effect.kind === 'model' ? this.admitModel(effect, key) : this.admitTool(effect, key);
   }
 
-  /** Stops the turn when its time is used up. Call it when the turn starts to run. */
+  /** Counts the running time, and stops the turn when it is used up. Call it when the turn starts to run. */
   startTimer(): void {
-    const limit = this.grant.limits.wallMs;
-    if (limit === undefined) return;
-    this.stopTimer = new AbortController();
-    const rest = limit - this.ledger.budget.usedOf(GRANT_ACCOUNT, 'wallMs');
-    const stopLate = (): void =>
-      this.deps.stop(stopOf({ counter: 'wallMs', used: limit, limit, account: GRANT_ACCOUNT }));
-    if (rest <= 0) stopLate();
-    else this.deps.clock.sleep(rest, this.stopTimer.signal).then(stopLate, () => undefined);
+    const { turnId, ledger, clock } = this.deps;
+    const limitMs = this.grant.limits.wallMs;
+    if (limitMs === undefined) return;
+    const onExceeded = (exceeded: ExceededLimit): void => this.deps.stop(stopOf(exceeded));
+    this.wallTime = WallTime.start({ turnId, limitMs, ledger, accounts: this.accounts, clock, onExceeded });
   }
 
-  /** Charges the time since the turn started to run, and waits until the ledger is durable. */
+  /** Ends the running time. Call it when the turn does not run any more, before its receipt states what was used. */
+  endTimer(): void {
+    this.wallTime?.end();
+  }
+
+  /** Charges what the turn used, and waits until the ledger is durable. */
   async end(isFinal: boolean): Promise<void> {
-    const { turnId, clock } = this.deps;
-    const wallMs = Math.ceil(clock.elapsed() - this.startedAt);
-    if (this.grant.limits.wallMs !== undefined) this.ledger.charge(`${turnId}#wall`, { wallMs }, this.accounts);
+    this.endTimer();
     // guard: unperformed-call-released
     await Promise.all([...this.unperformed].map((call) => this.modelBudget.release(call)));
     this.unperformed.clear();
-    await (isFinal ? this.ledger.endTurn(turnId) : this.ledger.flush());
+    await (isFinal ? this.ledger.endTurn(this.deps.turnId) : this.ledger.flush());
   }
 
-  /** Stops the timer. Call it when the turn does not run any more, however it ended. */
+  /** Releases what a turn that failed did not use. Call it when the turn does not run any more, however it ended. */
   close(): void {
-    this.stopTimer?.abort();
+    this.endTimer();
+    // Otherwise model calls of other turns would wait for these.
+    // guard: calls-of-failed-turn-released
+    for (const call of this.unperformed) void this.modelBudget.release(call);
+    this.unperformed.clear();
   }
 
-  private admitTool(effect: Effect, key: string, round: RoundReservation): Effect {
+  private admitTool(effect: Effect, key: string): Effect {
     const { limits } = this.grant;
     const counter = effectsOf(effect.name);
     const perEffect = limits[counter] === undefined ? { effects: 1 } : { effects: 1, [counter]: 1 };
-    const reservation = this.reserve({ perEffect, perAttempt: NO_AMOUNTS }, key, false);
+    const charge = { perEffect, perAttempt: NO_AMOUNTS };
+    const reservation = this.ledger.reserve(this.chargedEffect(key, false), charge);
     if ('counter' in reservation) {
       this.deps.stop(stopOf(reservation));
       return effect;
@@ -134,13 +129,13 @@ export class GovernedTurn {
     const isConfined = !this.grant.unconfined.includes(effect.name);
     const confinement = isConfined ? this.confinement : undefined;
     const perform: Effect['perform'] = async (input, context) => {
-      await this.assertReserved(reservation, round);
+      await this.assertReserved(reservation);
       return effect.perform(input, confinement === undefined ? context : withContext(context, { confinement }));
     };
     return { ...effect, perform };
   }
 
-  private admitModel(effect: Effect, key: string, round: RoundReservation): Effect {
+  private admitModel(effect: Effect, key: string): Effect {
     const reserved = this.modelBudget.reserve(effect, effect.input as Json, this.chargedEffect(key, true));
     // A reservation that only other calls in flight prevent is made when they have ended, before the call starts.
     if ('counter' in reserved) {
@@ -152,7 +147,7 @@ export class GovernedTurn {
     const perform: Effect['perform'] = async (input, context) => {
       if (!('counter' in reserved)) this.unperformed.delete(reserved);
       const call = 'counter' in reserved ? await this.waitForReservation(effect, input, key) : reserved;
-      await this.assertReserved(call.reservation, round);
+      await this.assertReserved(call.reservation);
       return this.modelBudget.perform(effect, input, context, call, (exceeded) => this.deps.stop(stopOf(exceeded)));
     };
     return { ...effect, perform };
@@ -171,18 +166,14 @@ export class GovernedTurn {
   }
 
   private chargedEffect(effect: string, isOpen: boolean): ChargedEffect {
-    return { turn: this.deps.turnId, effect, accounts: this.accounts, isOpen };
+    return { turn: this.deps.turnId, effect, round: this.roundOf(effect), accounts: this.accounts, isOpen };
   }
 
-  private reserve(charge: Charge, key: string, isOpen: boolean): Reservation | ExceededLimit {
-    return this.ledger.reserve(this.chargedEffect(key, isOpen), charge);
-  }
-
-  /** Waits until reservations are durable. Otherwise stops the turn and throws: the effect must not start. */
-  private async assertReserved(...reservations: readonly RoundReservation[]): Promise<void> {
-    const problem = await Promise.all(reservations.map(({ durable }) => durable)).then(
+  /** Waits until a reservation is durable. Otherwise stops the turn and throws: the effect must not start. */
+  private async assertReserved({ durable }: Reservation): Promise<void> {
+    const problem = await durable.then(
       // guard: effect-waits-for-reservation
-      (areReserved) => (areReserved.includes(false) ? 'another process used up the budget' : undefined),
+      (isReserved) => (isReserved === false ? 'another process used up the budget' : undefined),
       (thrown: unknown) => `the budget could not be written: ${thrown instanceof Error ? thrown.message : ''}`,
     );
     if (problem === undefined) return;
@@ -190,14 +181,13 @@ export class GovernedTurn {
     throw new NotPerformed();
   }
 
-  /** Reserves the tool round that an effect belongs to, once for each reply. */
-  private reserveRound(key: string): RoundReservation | ExceededLimit {
-    if (this.grant.limits.toolRounds === undefined) return NO_ROUND;
+  /** Returns the tool round that an effect belongs to, one for each reply; undefined if rounds are not limited. */
+  private roundOf(key: string): string | undefined {
+    if (this.grant.limits.toolRounds === undefined) return undefined;
     const agentKey = this.deps.agentAround(key);
-    if (agentKey === undefined) return NO_ROUND;
+    if (agentKey === undefined) return undefined;
     const [step = ''] = key.slice(agentKey.length + 1).split('/', 1);
-    const charge = { perEffect: { toolRounds: 1 }, perAttempt: NO_AMOUNTS };
-    return this.reserve(charge, `${agentKey}/${step}@round`, false);
+    return `${agentKey}/${step}@round`;
   }
 
   private expiry(): RunStop | undefined {

@@ -36,10 +36,14 @@ export interface Reservation {
 export interface ChargedEffect {
   readonly turn: string;
   readonly effect: string;
+  /** The tool round that the effect belongs to; its first effect pays for it. Undefined if rounds are not limited. */
+  readonly round?: string | undefined;
   readonly accounts: readonly Account[];
   /** True if the reservation is settled later with what was used. */
   readonly isOpen: boolean;
 }
+
+const ONE_ROUND: Amounts = { toolRounds: 1 };
 
 /** The ledger of one grant, as one process uses it. */
 export class Ledger {
@@ -95,31 +99,50 @@ export class Ledger {
 
   /**
    * Reserves a charge, or returns the limit that it would exceed. What an effect pays once is not charged again for a
-   * repeated attempt.
+   * repeated attempt. An effect and its tool round are paid together or not at all.
    */
-  reserve({ turn, effect, accounts, isOpen }: ChargedEffect, charge: Charge): Reservation | ExceededLimit {
+  reserve(charged: ChargedEffect, charge: Charge): Reservation | ExceededLimit {
+    const reservation = this.decide(charged, charge);
+    if (charged.isOpen && !('counter' in reservation)) this.awaitSettlement(reservation);
+    return reservation;
+  }
+
+  /**
+   * Reserves running time of a turn, or returns the limit that it would exceed. It is settled when the turn ends, so no
+   * other reservation waits for that.
+   */
+  reserveTime(turn: string, accounts: readonly Account[], wallMs: number): Reservation | ExceededLimit {
+    const charged = { turn, effect: `${turn}@wall`, accounts, isOpen: true };
+    return this.decide(charged, { perEffect: {}, perAttempt: { wallMs } });
+  }
+
+  private decide(
+    { turn, effect, round, accounts, isOpen }: ChargedEffect,
+    charge: Charge,
+  ): Reservation | ExceededLimit {
     let exceeded: ExceededLimit | undefined;
     let key: string | undefined;
     const { isAccepted, durable } = this.stream.update((budget) => {
       const attempt = budget.attemptsAt(turn, effect);
       // guard: repeated-attempt-not-counted-again
       const amounts = attempt === 0 ? { ...charge.perEffect, ...charge.perAttempt } : charge.perAttempt;
-      exceeded = budget.exceededBy(accounts, amounts);
+      const isNewRound = round !== undefined && budget.attemptsAt(turn, round) === 0;
+      // guard: round-paid-with-its-effect
+      exceeded = budget.exceededBy(accounts, isNewRound ? { ...ONE_ROUND, ...amounts } : amounts);
       if (exceeded !== undefined) return undefined;
-      if (attempt > 0 && Object.keys(amounts).length === 0) return [];
+      const entries = isNewRound ? [newReservedEntry(turn, round, 0, ONE_ROUND, { accounts, isOpen: false })] : [];
+      if (attempt > 0 && Object.keys(amounts).length === 0) return entries;
       const entry = newReservedEntry(turn, effect, attempt, amounts, { accounts, isOpen });
       key = entry.key;
-      return [entry];
+      return [...entries, entry];
     });
     if (!isAccepted && exceeded !== undefined) return exceeded;
-    const reservation: Reservation = {
+    return {
       get key() {
         return key;
       },
       durable,
     };
-    if (isOpen) this.awaitSettlement(reservation);
-    return reservation;
   }
 
   /** Replaces what a durable reservation holds with what was used. */
@@ -152,12 +175,6 @@ export class Ledger {
   private forget(reservation: Reservation): void {
     this.unsettled.delete(reservation);
     for (const wake of this.settleListeners.splice(0)) wake();
-  }
-
-  /** Charges an amount that was not reserved. */
-  charge(key: string, used: Amounts, accounts: readonly Account[]): void {
-    const value = { amounts: used as JsonObject, accounts: accounts.map(({ id }) => id) };
-    this.stream.update(() => [{ type: BUDGET_SETTLED, key, value }]);
   }
 
   /** Ends a turn: its effects are not repeated any more. Resolves when everything of the ledger is durable. */

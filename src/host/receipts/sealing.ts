@@ -43,6 +43,7 @@ export class Sealing {
   /** Seals what a running turn did since its last receipt. The receipt becomes durable with the outcome. */
   async sealTurn(session: Session, turn: RunningTurn, before: ReceiptAmounts | undefined): Promise<void> {
     const { turnId, entries, governed } = turn;
+    governed?.endTimer();
     turn.receipt = await this.sealer.seal(session, {
       turnId,
       entries,

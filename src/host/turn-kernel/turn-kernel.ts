@@ -110,7 +110,8 @@ export class TurnKernel {
     // guard: changed-context-stops-the-turn
     if (changed !== undefined) return changed;
     const request = { input: turn.startedEntry.value };
-    return turns.run(identity, { pinned, request, earlierEntries, startedWith, isContinued: true }, options);
+    const continued = { isContinued: true, hasEnded: turn.endedEntry !== undefined };
+    return turns.run(identity, { pinned, request, earlierEntries, startedWith, ...continued }, options);
   }
 
   private findLoop({ loop, version }: TurnRequest): RegisteredLoop | undefined {

@@ -1,0 +1,42 @@
+/** What one decision of a ledger pays is paid completely or not at all, also when another process decides meanwhile. */
+import { expect } from 'vitest';
+import { verifies } from '../../../spec/verifies.js';
+import { memoryStore } from '../../adapters/memory/index.js';
+import { ManualClock } from '../../testing/manual-clock.js';
+import { Ledger } from './ledger.js';
+
+const limits = { effects: 2, toolRounds: 1 };
+const document = { allowedTools: ['*'], limits };
+const accounts = [{ id: '', limits }];
+const oneEffect = { perEffect: { effects: 1 }, perAttempt: {} };
+
+verifies('grant.shared', 'an effect whose tool round another process used up is not paid either', async () => {
+  const store = memoryStore();
+  const openLedger = () => Ledger.open(store, new ManualClock(1), 'shared', document);
+  const ledgers = [await openLedger(), await openLedger()];
+  const reservations = ledgers.map((ledger, index) => {
+    const [turn, effect, round] = [`t${index}`, `t${index}/0/0`, `t${index}/0@round`];
+    return ledger.reserve({ turn, effect, round, accounts, isOpen: false }, oneEffect);
+  });
+  const durable = await Promise.all(reservations.map((made) => 'durable' in made && made.durable));
+  expect(durable.filter((isReserved) => isReserved)).toHaveLength(1);
+  const { budget } = await openLedger();
+  expect(budget.totals(), 'an effect that cannot run was paid').toEqual({ effects: 1, toolRounds: 1 });
+});
+
+verifies('grant.budget', 'a tool round without an effect that is left for it is not paid', async () => {
+  const ledger = await Ledger.open(memoryStore(), new ManualClock(1), 'g', document);
+  const reserve = (effect: string, round?: string) =>
+    ledger.reserve({ turn: 't', effect, round, accounts, isOpen: false }, oneEffect);
+  reserve('t/0');
+  reserve('t/1');
+  expect(reserve('t/2/0', 't/2@round')).toMatchObject({ counter: 'effects', used: 2, limit: 2 });
+  expect(ledger.budget.totals()).toEqual({ effects: 2 });
+});
+
+verifies('grant.budget', 'the effects of one tool round pay for it once', async () => {
+  const ledger = await Ledger.open(memoryStore(), new ManualClock(1), 'g', document);
+  for (const effect of ['t/0/0', 't/0/1', 't/0/1'])
+    ledger.reserve({ turn: 't', effect, round: 't/0@round', accounts, isOpen: false }, oneEffect);
+  expect(ledger.budget.totals()).toEqual({ effects: 2, toolRounds: 1 });
+});

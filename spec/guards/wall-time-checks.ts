@@ -52,6 +52,22 @@ export const wallTimeChecks = {
     await settled();
     strictEqual(stops, 1);
   },
+  'nothing starts when no running time is left': async (library) => {
+    const { Ledger, GovernedTurn, ManualClock, memoryStore, parseGrant } = library;
+    const clock = new ManualClock(1);
+    const ledger = await Ledger.open(memoryStore(), clock, 'g', document);
+    ledger.reserveTime('other', accounts, LIMIT_MS);
+    const stops: string[] = [];
+    const turn = new GovernedTurn({
+      ...{ turnId: 't', ledger, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
+      ...{ priceOf: () => undefined, agentAround: () => undefined, stop: ({ reason }) => stops.push(reason) },
+    });
+    turn.startTimer();
+    stops.length = 0;
+    turn.admit({ kind: 'tool', name: 'a', input: null, safety: 'once', perform: () => null }, 't/0');
+    turn.close();
+    strictEqual(stops.join(), 'wallMs');
+  },
   'a turn that failed leaves no reservation that others wait for': async (library) => {
     const { Ledger, GovernedTurn, ManualClock, memoryStore, parseGrant } = library;
     const clock = new ManualClock(1);

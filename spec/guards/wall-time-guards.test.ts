@@ -10,6 +10,9 @@ proveGuards(wallTimeParts, [
   guard('grant.shared', 'time that another process took first is not used', 'refused-slice-not-used', {
     rewrite: [/isReserved \|\| /, 'isReserved || true || '],
   }),
+  guard('grant.budget', 'nothing starts when no running time is left', 'nothing-starts-without-time', {
+    value: 'undefined',
+  }),
   guard(
     'grant.budget',
     'a turn that failed leaves no reservation that others wait for',

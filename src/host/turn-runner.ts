@@ -271,8 +271,8 @@ export class TurnRunner {
       const { timers = 'hold', onStarted } = options;
       const budget = turn.governed?.ledger.budget.totals();
       const seal = sealing && (() => sealing.sealTurn(session, turn, budget));
-      const running = session.run(turnId, loop, request.input as Json, { timers, seal });
       turn.governed?.startTimer();
+      const running = session.run(turnId, loop, request.input as Json, { timers, seal });
       if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
       const outcome = await running;
       const isOpen = outcome.status === 'paused' || outcome.status === 'stopped';

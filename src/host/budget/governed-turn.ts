@@ -49,6 +49,8 @@ export class GovernedTurn {
   /** The model calls that are reserved and that have not begun. */
   private readonly unperformed = new Set<ReservedModelCall>();
   private wallTime: WallTime | undefined;
+  /** Set when no running time is left: nothing starts any more. */
+  private usedUpTime: ExceededLimit | undefined;
 
   constructor(deps: GovernedTurnDeps) {
     const { grant, ledger, clock, entries } = deps;
@@ -76,7 +78,7 @@ export class GovernedTurn {
   admit(effect: Effect, key: string): Effect {
     if (isInternal(effect)) return effect;
     assertAdmitted(this.grant, effect);
-    const stop = this.expiry() ?? this.exceededNesting(key);
+    const stop = this.expiry() ?? this.timeStop() ?? this.exceededNesting(key);
     if (stop !== undefined) {
       this.deps.stop(stop);
       return effect;
@@ -84,12 +86,15 @@ export class GovernedTurn {
     return effect.kind === 'model' ? this.admitModel(effect, key) : this.admitTool(effect, key);
   }
 
-  /** Counts the running time, and stops the turn when it is used up. Call it when the turn starts to run. */
+  /** Counts the running time, and stops the turn when it is used up. Call it before the turn starts to run. */
   startTimer(): void {
     const { turnId, ledger, clock } = this.deps;
     const limitMs = this.grant.limits.wallMs;
     if (limitMs === undefined) return;
-    const onExceeded = (exceeded: ExceededLimit): void => this.deps.stop(stopOf(exceeded));
+    const onExceeded = (exceeded: ExceededLimit): void => {
+      this.usedUpTime = exceeded;
+      this.deps.stop(stopOf(exceeded));
+    };
     this.wallTime = WallTime.start({ turnId, limitMs, ledger, accounts: this.accounts, clock, onExceeded });
   }
 
@@ -176,8 +181,10 @@ export class GovernedTurn {
       (isReserved) => (isReserved === false ? 'another process used up the budget' : undefined),
       (thrown: unknown) => `the budget could not be written: ${thrown instanceof Error ? thrown.message : ''}`,
     );
-    if (problem === undefined) return;
-    this.deps.stop({ reason: 'budget', message: `The turn stopped because ${problem}.` });
+    // The running time is reserved before the effect, so it is known by now whether there is any.
+    const timeStop = this.timeStop();
+    if (problem === undefined && timeStop === undefined) return;
+    this.deps.stop(timeStop ?? { reason: 'budget', message: `The turn stopped because ${problem}.` });
     throw new NotPerformed();
   }
 
@@ -195,6 +202,11 @@ export class GovernedTurn {
     // guard: expired-grant-stops-turn
     if (expiresAt === undefined || this.deps.clock.now() < expiresAt) return undefined;
     return { reason: 'expired', message: `The grant expired at ${new Date(expiresAt).toISOString()}.` };
+  }
+
+  private timeStop(): RunStop | undefined {
+    // guard: nothing-starts-without-time
+    return this.usedUpTime === undefined ? undefined : stopOf(this.usedUpTime);
   }
 
   private exceededNesting(key: string): RunStop | undefined {

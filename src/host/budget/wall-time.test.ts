@@ -131,3 +131,18 @@ verifies('grant.budget', 'a turn stops when its time is used up, and continues u
   expect(await host.resume(result.turnId, { grant: documentOf(2000) })).toMatchObject({ status: 'ok' });
   expect(performed).toHaveLength(5);
 });
+
+verifies('grant.budget', 'no turn starts an effect when the running time of its grant is used up', async () => {
+  let performed = 0;
+  const clock = new ManualClock(1);
+  const act = async (): Promise<null> => {
+    performed += 1;
+    await clock.advance(30);
+    return null;
+  };
+  const host = hostOf([tool('act', 'builtin:act')], { tools: { act }, clock });
+  const grant = { id: 'g', allowedTools: ['act'], limits: { wallMs: 20 } };
+  const statuses: string[] = [];
+  for (let n = 0; n < 5; n++) statuses.push((await host.run({ loop: 'act', input: {}, grant })).status);
+  expect([performed, statuses.slice(1)]).toEqual([1, ['stopped', 'stopped', 'stopped', 'stopped']]);
+});

@@ -1,6 +1,10 @@
-/** Formats times. The last result is cached: formatting is costly, and most events have the time of the one before. */
+/** Formats times. The text of the last second is cached: formatting is costly, and most times are close to the one before. */
 
-let lastTime = Number.NaN;
+/** The last time that a Date can represent. */
+const MAX_TIME = 8.64e15;
+
+let lastSecond = Number.NaN;
+/** The text of that second, up to the point before its milliseconds. */
 let lastText = '';
 
 /**
@@ -8,9 +12,11 @@ let lastText = '';
  * it.
  */
 export function isoTime(at: number): string {
-  if (at !== lastTime) {
-    lastText = new Date(at).toISOString();
-    lastTime = at;
+  const whole = Math.trunc(at);
+  const second = Math.floor(whole / 1000);
+  if (second !== lastSecond || whole > MAX_TIME) {
+    lastText = new Date(whole).toISOString().slice(0, -4);
+    lastSecond = second;
   }
-  return lastText;
+  return `${lastText}${String(whole - 1000 * second).padStart(3, '0')}Z`;
 }

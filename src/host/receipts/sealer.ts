@@ -10,7 +10,7 @@ import type { Session } from '../../kernel/session.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { ReceiptPredicate, ReceiptSigner } from '../../protocol/receipt.js';
 import { isoTime } from '../../views/iso-time.js';
-import { createEnvelope, envelopeHash } from '../../views/receipt/envelope.js';
+import { createEnvelope, newEnvelopeHash } from '../../views/receipt/envelope.js';
 import {
   receiptFactId,
   receiptHeadView,
@@ -102,7 +102,7 @@ export class Sealer {
     if (sequence > 0) predicate.previous = previous;
     const envelope = await createEnvelope(statementBytes(predicate), [await signer()], isAlone());
     const { turn, final, state, journal } = predicate;
-    const hash = envelopeHash(envelope);
+    const hash = newEnvelopeHash(envelope);
     const receipt: Mutable<SealedReceipt> = { turn, sequence, final, state, hash, to: journal.to, envelope };
     if (salt !== undefined) receipt.salt = salt;
     const size = envelope.payload.length + RECEIPT_BYTES;

@@ -68,15 +68,20 @@ export function payloadOf({ payload }: ReceiptEnvelope): Buffer | undefined {
 }
 
 /** Returns the canonical text of an envelope; written out, because every receipt of a bundle needs it. */
-function envelopeText({ payload, payloadType, signatures }: ReceiptEnvelope): string {
+function envelopeText({ payload, payloadType, signatures }: ReceiptEnvelope, isBase64: boolean): string {
   const list = signatures.map(({ keyid, sig }) => `{"keyid":${JSON.stringify(keyid)},"sig":${JSON.stringify(sig)}}`);
-  const quoted = BASE64.test(payload) ? `"${payload}"` : JSON.stringify(payload);
+  const quoted = isBase64 ? `"${payload}"` : JSON.stringify(payload);
   return `{"payload":${quoted},"payloadType":${JSON.stringify(payloadType)},"signatures":[${list.join(',')}]}`;
 }
 
 /** Returns the hash of an envelope, in hexadecimal: what the next receipt of the session refers to. */
 export function envelopeHash(envelope: ReceiptEnvelope): string {
-  return hash('sha256', envelopeText(envelope), 'hex');
+  return hash('sha256', envelopeText(envelope, BASE64.test(envelope.payload)), 'hex');
+}
+
+/** Returns the hash of an envelope that `createEnvelope` made, whose payload is base64. */
+export function newEnvelopeHash(envelope: ReceiptEnvelope): string {
+  return hash('sha256', envelopeText(envelope, true), 'hex');
 }
 
 /** Returns the leaf of an envelope with this hash in the log of its store: the leaf of the text of the hash. */

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { isoTime } from './iso-time.js';
 
-verifies('time.text', 'a time is written as a Date writes it, whatever was written before', () => {
+verifies('cli.times', 'a time is written as a Date writes it, whatever was written before', () => {
   const near = fc.integer({ min: -2500, max: 2500 });
   const any = fc.double({ min: -8.64e15, max: 8.64e15, noNaN: true });
   fc.assert(

@@ -11,7 +11,7 @@ import type { Store } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import { logLeafOf } from '../../views/receipt/envelope.js';
 import type { SealedReceipt } from '../../views/receipt/sealed-receipts.js';
-import type { LogContents, LogLeaf, RemovedSession } from '../../views/receipt/verify-store.js';
+import type { LogContents, LogLeaf, RemovedSession } from '../../views/receipt/verify-log.js';
 
 /** The session that holds the log. */
 export const LOG_SESSION = `${RESERVED_SESSION_PREFIX}receipts`;

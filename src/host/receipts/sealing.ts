@@ -26,8 +26,8 @@ export class Sealing {
   private readonly sealer: Sealer;
 
   private constructor(options: HostOptions, keys: ReceiptKeys, isAlone: () => boolean) {
-    const { store, clock, ids } = options;
-    this.log = new ReceiptLog({ store, clock, ids });
+    const { store, clock, ids, logWitness: witness } = options;
+    this.log = new ReceiptLog({ store, clock, ids, witness });
     this.sealer = new Sealer({
       clock,
       newSalt: saltSource(),

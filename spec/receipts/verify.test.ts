@@ -29,7 +29,7 @@ verifies(
           valid: true,
           kind: 'rondo',
           trust: 'file',
-          subject: { sessions: 2, receipts: first.length + second.length },
+          subject: { sessions: 2, receipts: 8, ...(hasCheckpoint && { log: 8 }) },
         },
         ...(hasCheckpoint ? { complete: true, reasons: [] } : { complete: 'unknown', reasons: ['checkpoint_missing'] }),
         checks: CHECKS.filter((name) => hasCheckpoint || name !== 'checkpoint').map((name) => ({

@@ -233,7 +233,7 @@ export interface VerdictSubject {
   readonly sessions: number;
   /** How many receipts were verified. */
   readonly receipts: number;
-  /** How many receipts the log of the store has, of all its sessions. */
+  /** How many receipts the log of the store has, of all its sessions: a file may have only some of them. */
   readonly log?: number;
   /** The file that was verified. */
   readonly file?: string;

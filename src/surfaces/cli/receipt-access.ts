@@ -37,7 +37,7 @@ export async function printVerdict(verdict: ReceiptVerdict, terminal: Terminal, 
     const lines = checks.map(({ name, ok, note }) => {
       const isUnsure = ok && name === 'completeness' && complete === 'unknown';
       const mark = isUnsure ? 'unsure' : ok ? 'ok    ' : 'FAILED';
-      return sanitizeText(`${mark}  ${name}${note === undefined ? '' : `: ${note}`}`);
+      return sanitizeText(`${mark}  ${name}${note === undefined ? '' : `: ${note.replace(/^unknown: /, '')}`}`);
     });
     await terminal.print(`${[...lines, subjectOf(verdict.subject), summaryOf(verdict)].join('\n')}\n`);
     if (reasons.length > 0) terminal.printToStderr(`Reasons: ${reasons.join(', ')}`);

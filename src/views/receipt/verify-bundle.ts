@@ -146,7 +146,8 @@ function conclude(
   { trust = 'file' }: VerifyOptions,
 ): BundleVerification {
   const { isValid: valid, completeness: complete, reasons } = findings;
-  const subject = { sessions: sessionCount, receipts: receipts.length };
+  const logged = checkpoint === undefined ? {} : { log: checkpoint.size };
+  const subject = { sessions: sessionCount, receipts: receipts.length, ...logged };
   const verdict: ReceiptVerdict = {
     ...{ valid, complete, kind: 'rondo', trust, subject },
     ...{ checks: findings.checks(), reasons },

@@ -23,7 +23,6 @@ export const verify: VerbHandler = async ({ args, options, settingsInput, termin
   const settings = await loadSettings(settingsInput);
   const file = reference === undefined ? undefined : resolve(settings.cwd, reference);
   const isFile = file !== undefined && existsSync(file);
-  // guard: ambiguous-subject-refused
   if (isFile && (await isStored(String(reference), settings, terminal)))
     throw new UsageError(
       `"${reference}" is a file here, and a turn or session of the store. Write ./${reference} for the file, or verify the turn in another directory.`,

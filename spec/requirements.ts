@@ -5,12 +5,14 @@ import { contextRequirements } from './context-requirements.js';
 import { grantRequirements } from './grant-requirements.js';
 import { planRequirements } from './plan-requirements.js';
 import { receiptRequirements } from './receipt-requirements.js';
+import { verdictRequirements } from './verdict-requirements.js';
 
 /** The text of each requirement, by id. */
 export const requirements = {
   ...grantRequirements,
   ...contextRequirements,
   ...planRequirements,
+  ...verdictRequirements,
   ...receiptRequirements,
   'house.imports': 'A folder imports only what the import table allows.',
   'house.sizes': 'Headers, accessors and the kernel stay within their line limits, and file names are specific.',

@@ -134,7 +134,7 @@ const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/
     check(receipt > before.receipt || (receipt === before.receipt && leaf > before.leaf));
     check(rootOf(sha256('\0', salt, entry), leaf, count, proof) === root);
   }
-  return isMissing ? false : ends.every((/** @type {any} */ { state }) => state === 'closed') || 'unknown';
+  return !isMissing && ((checkpoint && ends.every((/** @type {any} */ { state }) => state === 'closed')) || 'unknown');
 };
 /** @type {Fn} */ export const verify = (bytes, { keys }) => {
   try {

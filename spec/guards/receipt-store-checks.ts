@@ -1,17 +1,26 @@
 // Checks of the verification of a store: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, strictEqual } from 'node:assert';
+import { merkleRoot } from '../../src/base/merkle.js';
 import { TrustedKeys } from '../../src/base/trusted-keys.js';
 import type { Entry } from '../../src/protocol/entry.js';
+import type { Json } from '../../src/protocol/json.js';
 import { createCheckpoint } from '../../src/views/receipt/checkpoint.js';
 import { envelopeHash, logLeafOf } from '../../src/views/receipt/envelope.js';
 import { receiptsIn } from '../../src/views/receipt/sealed-receipts.js';
-import type { LogContents } from '../../src/views/receipt/verify-store.js';
+import type { LogContents } from '../../src/views/receipt/verify-log.js';
 import { hostOf, tool } from '../support/host-fixture.js';
 import { testKeys } from '../support/receipt-keys.js';
 import type { LibraryParts } from './library.js';
 
-export const receiptStoreParts: LibraryParts = ['views/receipt/verify-store.js', 'base/merkle.js'];
+export const receiptStoreParts: LibraryParts = [
+  'views/receipt/verify-store.js',
+  'views/receipt/verify-log.js',
+  'views/receipt/unsealed-turns.js',
+  'views/receipt/findings.js',
+  'views/receipt/verify-sessions.js',
+  'base/merkle.js',
+];
 
 type StoreLibrary = typeof import('../../src/views/receipt/verify-store.js') &
   typeof import('../../src/base/merkle.js');
@@ -22,10 +31,11 @@ interface Fixture {
   readonly keys: TrustedKeys;
 }
 
-/** Runs two turns in a session, and returns its entries and the log of its receipts. */
-async function sealedSession(): Promise<Fixture> {
+/** Runs two turns in a session and closes it, and returns its entries and the log of its receipts. */
+async function sealedSession(isClosed = false): Promise<Fixture> {
   const host = hostOf([tool('echo')], { receiptKeys: testKeys() });
   for (const index of [1, 2]) await host.run({ loop: 'echo', input: { index }, sessionId: 's' });
+  if (isClosed) await host.receipts?.close('s');
   const entries = await host.archive.storedEntriesOf('s');
   const leaves = receiptsIn(entries).map(({ sequence, envelope }) => ({
     session: 's',
@@ -34,6 +44,16 @@ async function sealedSession(): Promise<Fixture> {
   }));
   const log = { storeId: 'store', leaves, removed: [], checkpoints: [] };
   return { entries, log, keys: new TrustedKeys((await testKeys().list()).keys) };
+}
+
+/** A session that is complete, and the checkpoint of its log. */
+async function completeSession(): Promise<Fixture & { readonly note: string }> {
+  const { log, ...rest } = await sealedSession(true);
+  const signer = await testKeys().signer('checkpoint');
+  const root = merkleRoot(log.leaves.map(({ leaf }) => leaf));
+  const state = { origin: 'rondo/store', size: log.leaves.length, root, sessions: [] };
+  const note = await createCheckpoint(state, [signer]);
+  return { ...rest, log: { ...log, checkpoints: [note] }, note };
 }
 
 const WHOLE = { trust: 'store', isWhole: true } as const;
@@ -60,6 +80,62 @@ export const receiptStoreChecks = {
     deepStrictEqual({ complete, reasons }, { complete: false, reasons: ['receipts_missing'] });
     const removed = [{ session: 's', count: 2, head: '', by: 'ada' }];
     strictEqual(verifyStore([], { ...log, removed }, keys, WHOLE).complete, 'unknown', 'a removal is no gap');
+  },
+  'only a whole store is complete': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await completeSession();
+    const verdictOf = (changed: Partial<LogContents>, session: readonly Entry[] = entries): unknown => {
+      const { valid, complete, reasons } = verifyStore(
+        [{ id: 's', entries: session }],
+        { ...log, ...changed },
+        keys,
+        WHOLE,
+      );
+      return { valid, complete, reasons };
+    };
+    const unknown = (...reasons: readonly string[]): object => ({ valid: true, complete: 'unknown', reasons });
+    deepStrictEqual(verdictOf({}), { valid: true, complete: true, reasons: [] });
+    const removed = [{ session: 'other', count: 1, head: '', by: 'eve' }];
+    deepStrictEqual(verdictOf({ removed }), unknown('session_removed'));
+    deepStrictEqual(verdictOf({ checkpoints: [] }), unknown('log_uncovered'));
+    const added = { ...(entries.at(-1) as Entry), type: 'call.reopened', key: '#x', seq: entries.length };
+    deepStrictEqual(verdictOf({}, [...entries, added]), unknown('entries_after_closed'));
+    const other = { id: 't', entries: [{ seq: 0, at: 1, type: 'call.started', key: 't.1', name: 'pay' }] };
+    const { complete, reasons } = verifyStore([{ id: 's', entries }, other], log, keys, WHOLE);
+    deepStrictEqual({ complete, reasons }, { complete: 'unknown', reasons: ['turn_unsealed'] });
+  },
+  'an open session is not complete': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await sealedSession();
+    const { complete, reasons } = verifyStore([{ id: 's', entries }], log, keys, { trust: 'store', isWhole: false });
+    deepStrictEqual({ complete, reasons }, { complete: 'unknown', reasons: ['session_open'] });
+  },
+  'a damaged store is not valid': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await completeSession();
+    const damage = ['the anchor is missing'];
+    const { valid, reasons, checks } = verifyStore([{ id: 's', entries }], log, keys, { ...WHOLE, damage });
+    deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['store_damaged'] });
+    strictEqual(checks.find(({ name }) => name === 'store')?.ok, false);
+  },
+  'a receipt that is stored as another is noticed': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await completeSession();
+    const changed = entries.map((entry) =>
+      entry.key === '#receipt/1' ? { ...entry, value: { ...(entry.value as object), to: 9999 } as Json } : entry,
+    );
+    const { valid, reasons } = verifyStore([{ id: 's', entries: changed }], log, keys, WHOLE);
+    deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['journal_mismatch'] });
+  },
+  'a log that does not continue the witness is noticed': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys, note } = await completeSession();
+    const reasonsOf = (changed: Partial<LogContents>, witness: string): readonly string[] =>
+      verifyStore([{ id: 's', entries }], { ...log, ...changed }, keys, { ...WHOLE, witness }).reasons;
+    deepStrictEqual(reasonsOf({}, note), []);
+    const rewritten = { leaves: [...log.leaves].reverse(), checkpoints: [] };
+    strictEqual(reasonsOf(rewritten, note.replace(/— .*/su, '— other AAAA\n')).includes('log_rewritten'), true);
+    strictEqual(reasonsOf({}, 'nonsense').includes('log_rewritten'), true);
+  },
+  'the log of another store is noticed': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await completeSession();
+    const { reasons } = verifyStore([{ id: 's', entries }], { ...log, storeId: 'another' }, keys, WHOLE);
+    deepStrictEqual(reasons, ['log_rewritten']);
   },
   'a log that was rewritten is noticed': async ({ verifyStore, merkleRoot }: StoreLibrary) => {
     const { entries, log, keys } = await sealedSession();

@@ -101,10 +101,15 @@ export const errorCodes = {
   SYNC_FAILED: faultCode(500, false, 'The disk did not confirm a write; the store must be opened again.'),
   STORE_FAILED: faultCode(500, true, 'The store failed for another reason.'),
   STORE_CLOSED: faultCode(409, false, 'The store was closed.'),
+  LOG_REWRITTEN: faultCode(
+    409,
+    false,
+    'The log of receipts does not continue the last checkpoint that was made of it; restore the store from a backup.',
+  ),
   KEYS_UNUSABLE: faultCode(
     500,
     false,
-    'A key for receipts is missing, damaged, readable by others or not trustworthy.',
+    'A key for receipts, or the list of keys, is missing, damaged, open to others or not trustworthy.',
   ),
 } as const satisfies Record<string, ErrorCodeInfo>;
 

@@ -75,6 +75,17 @@ export class TrustedKeys {
     return this.find(kid, 'receipt', logIndex, 0);
   }
 
+  /**
+   * Returns the key for a document that has no position in the log, or why it does not count. A key that signs now
+   * counts; whether one that was replaced or revoked signed before that cannot be known.
+   */
+  forUnlogged(kid: string): PublicKey | KeyProblem {
+    const { until, revoked } = this.keys.get(kid) ?? {};
+    // guard: unlogged-needs-current-key
+    const isCurrent = until === undefined && revoked === undefined;
+    return this.find(kid, 'receipt', isCurrent ? Number.MAX_SAFE_INTEGER : undefined, 0);
+  }
+
   /** Returns the key for a checkpoint over `size` receipts, or why it does not count. */
   forCheckpoint(kid: string, size: number): PublicKey | KeyProblem {
     // A checkpoint of n receipts can be signed before and after a rotation at n.

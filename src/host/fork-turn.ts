@@ -11,7 +11,7 @@ import { digestOfText } from '../journal/record.js';
 import type { Store } from '../journal/store.js';
 import type { Entry } from '../protocol/entry.js';
 import { forkPointsOf, nearestPoint } from '../views/fork-points.js';
-import { RECEIPT_SEALED, SESSION_FORKED, TURN_OPENED, TURN_REFUSED } from '../views/turns.js';
+import { FORK_KEY, RECEIPT_SEALED, SESSION_FORKED, TURN_OPENED, TURN_REFUSED } from '../views/turns.js';
 import { turnNotFoundError } from './archive.js';
 import type { HostOptions } from './host-options.js';
 import { readSession } from './read-session.js';
@@ -67,7 +67,7 @@ export async function forkTurn(
       key: 'session',
       incarnationId: /* guard: fork-incarnation-new */ ids.id(),
     },
-    { seq: 1, at: now, type: SESSION_FORKED, key: '#fork', value: forkedFrom },
+    { seq: 1, at: now, type: SESSION_FORKED, key: FORK_KEY, value: forkedFrom },
   ];
   const ends = openRootsIn(copied).flatMap((root) => (root === turnId ? [] : [endOf(root, now)]));
   const newIds = newIdsOf([...rootsIn(copied)], origin.sessionId, sessionId);

@@ -49,6 +49,11 @@ export interface HostOptions {
    */
   readonly receiptKeys?: ReceiptKeys;
   /**
+   * Keeps the newest checkpoint of the log of receipts outside of the store.
+   * @default nothing is kept, so a log that was removed or made again is not noticed
+   */
+  readonly logWitness?: LogWitness;
+  /**
    * Returns the price of a model, for grants that limit what models cost.
    * @default no prices; such grants permit no model
    */
@@ -110,6 +115,14 @@ export interface ReceiptKeys {
   signer(role: KeyRole): Promise<NoteSigner>;
   /** Returns the public keys. */
   list(): Promise<KeysDocument>;
+}
+
+/** Keeps the newest checkpoint of the log of a store where who changes the store cannot change it. */
+export interface LogWitness {
+  /** Returns the newest checkpoint; undefined if none was made. */
+  read(): Promise<string | undefined>;
+  /** Keeps a checkpoint, unless one of a longer log is kept. */
+  write(note: string): Promise<void>;
 }
 
 /** Throws a TypeError if the build is not text of 1 to 200 characters. */

@@ -121,10 +121,10 @@ export class Host {
   /** The receipts of the store; undefined if the host has no keys for them. */
   get receipts(): ReceiptArchive | undefined {
     const { archive, turns, options } = this;
-    const { store, receiptKeys: keys } = options;
+    const { receiptKeys: keys, logWitness: witness } = options;
     if (keys === undefined || turns.sealing === undefined) return undefined;
     const close = (sessionId: string): Promise<SealedReceipt> => this.actions.closeSession(sessionId);
-    this.createdReceipts ??= new ReceiptArchive({ archive, store, keys, sealing: turns.sealing, close });
+    this.createdReceipts ??= new ReceiptArchive({ archive, keys, witness, sealing: turns.sealing, close });
     return this.createdReceipts;
   }
 

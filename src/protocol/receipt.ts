@@ -227,7 +227,23 @@ export interface VerdictCheck {
   readonly note?: string;
 }
 
-/** What the verification of a file of receipts found. */
+/** What a verdict is about. */
+export interface VerdictSubject {
+  /** How many sessions were verified. */
+  readonly sessions: number;
+  /** How many receipts were verified. */
+  readonly receipts: number;
+  /** How many receipts the log of the store has, of all its sessions: a file may have only some of them. */
+  readonly log?: number;
+  /** The file that was verified. */
+  readonly file?: string;
+  /** The session that was verified. */
+  readonly session?: string;
+  /** The turn that was named; its whole session was verified. */
+  readonly turn?: string;
+}
+
+/** What the verification of receipts found. */
 export interface ReceiptVerdict {
   readonly valid: boolean;
   /** True if nothing is missing, false if something is known to be missing. */
@@ -235,6 +251,7 @@ export interface ReceiptVerdict {
   readonly kind: 'rondo' | 'runx';
   /** Where the keys come from: a file that the verifier chose, or the store itself. */
   readonly trust: 'file' | 'store';
+  readonly subject: VerdictSubject;
   readonly checks: readonly VerdictCheck[];
   /** Stable codes of what is wrong or missing. */
   readonly reasons: readonly string[];

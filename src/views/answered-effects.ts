@@ -7,7 +7,7 @@ import { expandLeaves } from '../journal/leaf-entries.js';
 import { reopenedKeysOf } from '../journal/replay-tree.js';
 import type { Entry } from '../protocol/entry.js';
 import { isDescendantKey, parentKeyOf } from './conversation/open-calls.js';
-import { APPROVAL_SIGNAL_PREFIX, SESSION_FORKED } from './turns.js';
+import { APPROVAL_SIGNAL_PREFIX, forkedEntryOf } from './turns.js';
 
 /** Folds entries into the effects whose approval is answered, with what became of each. */
 export class AnsweredEffects {
@@ -66,7 +66,7 @@ export class AnsweredEffects {
 
 /** Returns the keys of the effects of a fork whose approval was answered in the original; empty if it is no fork. */
 export function approvedInOrigin(entries: readonly Entry[]): ReadonlySet<string> {
-  const forked = entries.find(({ type }) => type === SESSION_FORKED);
+  const forked = forkedEntryOf(entries);
   const copied = ownProperty(forked?.value, 'copied');
   const effects = new AnsweredEffects();
   if (forked === undefined) return effects.keys;

@@ -133,7 +133,11 @@ export class Budget {
     return found;
   }
 
-  private applyReserved(key: string, { turn, amounts, accounts = [GRANT_ACCOUNT], isOpen }: ReservedValue): void {
+  private applyReserved(
+    key: string,
+    { turn, amounts: stored, accounts = [GRANT_ACCOUNT], isOpen }: ReservedValue,
+  ): void {
+    const amounts = usedAmounts(stored);
     for (const account of accounts) this.add(account, amounts);
     if (isOpen === true) this.open.set(key, { accounts, amounts });
     const effect = key.slice(0, key.lastIndexOf('#'));
@@ -151,7 +155,8 @@ export class Budget {
     // What the use does not state, such as the number of rounds, stays charged.
     const change: { [counter: string]: number } = {};
     // guard: settled-counters-replaced
-    for (const counter in amounts) change[counter] = (amounts[counter] ?? 0) - (reservation?.amounts[counter] ?? 0);
+    for (const [counter, used] of Object.entries(usedAmounts(amounts)))
+      change[counter] = used - (reservation?.amounts[counter] ?? 0);
     for (const account of accounts ?? reservation?.accounts ?? [GRANT_ACCOUNT]) this.add(account, change);
   }
 
@@ -178,6 +183,16 @@ export class Budget {
     for (const [key, reservation] of open) this.open.set(key, reservation);
     for (const [turn, effects] of attempts) this.attempts.set(turn, new Map(effects));
   }
+}
+
+/** Returns stored amounts. One that is no use of anything, such as a negative one, counts as more than any limit. */
+function usedAmounts(stored: Amounts): Amounts {
+  const used = Object.entries(stored).map(([counter, amount]): [string, number] => [
+    counter,
+    // guard: use-is-not-negative
+    typeof amount === 'number' && amount >= 0 ? amount : Number.MAX_SAFE_INTEGER,
+  ]);
+  return Object.fromEntries(used);
 }
 
 interface ReservedValue {

@@ -50,8 +50,17 @@ export const TURN_REFUSED = 'rondo.turn.refused';
 /** The entry type of the origin of a fork, the second entry of its session. */
 export const SESSION_FORKED = 'rondo.session.forked';
 
+/** The key of that entry. A body cannot record under it, because keys of steps begin with the id of a turn. */
+export const FORK_KEY = '#fork';
+
 /** The type of the entry that holds a receipt. Its key is `#receipt` and the number of the receipt in its session. */
 export const RECEIPT_SEALED = 'rondo.receipt.sealed';
+
+/** Returns the entry that says where a fork comes from; undefined if the session is no fork. */
+export function forkedEntryOf(entries: readonly Entry[]): Entry | undefined {
+  // guard: origin-only-under-its-key
+  return entries.find(({ type, key }) => type === SESSION_FORKED && key === FORK_KEY);
+}
 
 /** Returns the grant of a turn: the last one that it was given; undefined if it has none. */
 export function grantOf(turnId: string, entries: readonly Entry[]): Grant | undefined {
@@ -98,7 +107,8 @@ export class Turns {
       this.applySignal(entry);
       return;
     }
-    if (type === RECEIPT_SEALED) {
+    // guard: facts-only-under-their-keys
+    if (type === RECEIPT_SEALED && key.startsWith('#')) {
       this.applyReceipt(entry);
       return;
     }

@@ -1,3 +1,4 @@
 /** Keys for receipts and checkpoints, from a directory or from the environment. */
+export { CheckpointFile } from './checkpoint-file.js';
 export { KeyDirectory } from './key-directory.js';
 export { type RunxSigner, signerFromEnv } from './signer-from-env.js';

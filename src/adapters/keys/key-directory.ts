@@ -3,8 +3,7 @@
  * verifier gets. Receipts and checkpoints have keys of their own. A key is created when it is first needed. All changes
  * are made under a lock, and a private key is written before it is listed.
  */
-import { constants } from 'node:fs';
-import { mkdir, open } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeBase64 } from '../../base/base64.js';
 import { newKeySeed, privateKeyOf } from '../../base/ed25519.js';
@@ -15,6 +14,7 @@ import { parseKeys, TrustedKeys } from '../../base/trusted-keys.js';
 import { parseStrictJson } from '../../json/strict-json.js';
 import type { KeyRole, KeysDocument, NoteSigner, TrustedKey } from '../../protocol/receipt.js';
 import { withKeyLock } from './key-lock.js';
+import { readOwnFile } from './own-file.js';
 import { readPrivateKey, writePrivateKey, writeWholeFile } from './private-key-file.js';
 
 const MAX_LIST_BYTES = 1024 * 1024;
@@ -35,7 +35,7 @@ export class KeyDirectory {
 
   /** Returns the public keys: the content of `keys.json`. */
   async list(): Promise<KeysDocument> {
-    const bytes = await readList(this.listPath);
+    const bytes = await readOwnFile(this.listPath, MAX_LIST_BYTES);
     return bytes === undefined ? { keys: [] } : parseList(bytes, this.listPath);
   }
 
@@ -134,22 +134,6 @@ export class KeyDirectory {
 /** Returns the key that signs for a role now: the last one that is neither replaced nor revoked. */
 function currentKey({ keys }: KeysDocument, role: KeyRole): TrustedKey | undefined {
   return keys.findLast((key) => key.role === role && key.until === undefined && key.revoked === undefined);
-}
-
-async function readList(path: string): Promise<Buffer | undefined> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-    try {
-      const { size } = await file.stat();
-      if (size > MAX_LIST_BYTES) throw unusable(`${path} is larger than ${MAX_LIST_BYTES} bytes`);
-      return await file.readFile();
-    } finally {
-      await file.close();
-    }
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw thrown instanceof Fault ? thrown : unusable(`${path} cannot be read`, thrown);
-  }
 }
 
 function parseList(bytes: Uint8Array, path: string): KeysDocument {

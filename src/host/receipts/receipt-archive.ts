@@ -5,7 +5,6 @@
 import { LoopError } from '../../base/errors.js';
 import { inclusionProofs, merkleRoot } from '../../base/merkle.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
-import type { Store } from '../../journal/store.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { BundledReceipt, ReceiptState, ReceiptVerdict } from '../../protocol/receipt.js';
 import { bundleBytes } from '../../views/receipt/bundle.js';
@@ -13,9 +12,11 @@ import { createCheckpoint } from '../../views/receipt/checkpoint.js';
 import { payloadOf } from '../../views/receipt/envelope.js';
 import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-receipts.js';
 import { parseStatement } from '../../views/receipt/statement.js';
-import { type LogContents, verifyStore } from '../../views/receipt/verify-store.js';
+import { continuesWitness, type LogContents, logOrigin } from '../../views/receipt/verify-log.js';
+import { verifyStore } from '../../views/receipt/verify-store.js';
 import type { Archive } from '../archive.js';
-import type { ReceiptKeys } from '../host-options.js';
+import type { LogWitness, ReceiptKeys } from '../host-options.js';
+import { logRewrittenFault } from './receipt-log.js';
 import { receiptId, type Sealing } from './sealing.js';
 
 /** A receipt in a list. */
@@ -33,11 +34,19 @@ export interface ReceiptListing {
   readonly effects: number;
 }
 
+/** Options of a verification. */
+export interface ReceiptVerification {
+  /** The keys that are trusted. @default those of the store */
+  readonly trusted?: TrustedKeys | undefined;
+  /** The recorded damage of the store that nobody has accepted. @default none */
+  readonly damage?: readonly string[] | undefined;
+}
+
 /** What the archive works with. */
 interface ReceiptArchiveDeps {
   readonly archive: Archive;
-  readonly store: Store;
   readonly keys: ReceiptKeys;
+  readonly witness: LogWitness | undefined;
   readonly sealing: Sealing;
   /** Writes the terminal receipt of a session. */
   close(sessionId: string): Promise<SealedReceipt>;
@@ -65,51 +74,59 @@ export class ReceiptArchive {
 
   /**
    * Returns the bundle of the receipts of sessions, with a new signed checkpoint, which is their list of contents. Throws
-   * RECEIPT_NOT_FOUND if there are none.
+   * RECEIPT_NOT_FOUND if there are none, and a Fault with the code LOG_REWRITTEN if the log was removed or replaced.
    */
   async export(sessionIds?: readonly string[]): Promise<Buffer> {
     const sessions = await this.readSessions(sessionIds ?? (await this.sessionIds()));
     const withReceipts = sessions.filter(({ receipts }) => receipts.length > 0);
     if (withReceipts.length === 0) throw new LoopError('RECEIPT_NOT_FOUND', 'There are no receipts to export.');
-    const log = await this.caughtUpLog(withReceipts);
-    const note = await this.checkpoint(log, withReceipts);
-    await this.deps.sealing.log.recordCheckpoint(note);
+    const log = await this.continuedLog(withReceipts);
+    const note = await this.makeCheckpoint(log, withReceipts);
     return bundleBytes({ format: 'rondo.receipts.v1', checkpoint: note, receipts: bundled(log, withReceipts) });
   }
 
-  /** Verifies the receipts of a session, or of all, against the journal and the log of the store. */
+  /** Verifies the receipts of sessions, or of all, against the journal and the log of the store. */
   async verify(
     sessionIds: readonly string[] | undefined,
-    keys: { readonly trusted?: TrustedKeys | undefined } = {},
+    { trusted, damage }: ReceiptVerification = {},
   ): Promise<ReceiptVerdict> {
-    const trusted = keys.trusted ?? new TrustedKeys((await this.deps.keys.list()).keys);
+    const keys = trusted ?? new TrustedKeys((await this.deps.keys.list()).keys);
+    // Read before the log: a process that makes a checkpoint meanwhile has added to the log before.
+    const witness = await this.deps.witness?.read();
     const sessions = await this.readSessions(sessionIds ?? (await this.sessionIds()));
-    const log = await this.caughtUpLog(sessions);
-    const trust = keys.trusted === undefined ? 'store' : 'file';
-    const stored = sessions
-      .filter(({ entries, receipts }) => entries === undefined || receipts.length > 0 || sessionIds !== undefined)
-      .map(({ id, entries }) => ({ id, entries }));
-    return verifyStore(stored, log, trusted, { trust, isWhole: sessionIds === undefined });
+    const log = await this.logFor(sessions, witness);
+    const trust = trusted === undefined ? 'store' : 'file';
+    const options = { trust, isWhole: sessionIds === undefined, witness, damage } as const;
+    return verifyStore(sessions, log, keys, options);
   }
 
   /**
-   * Closes a session with its terminal receipt, after which no turn runs in it, and returns the id of the receipt. Throws
-   * SESSION_SEALED if a turn has not ended, and TURN_NOT_FOUND for an unknown session.
+   * Closes a session with its terminal receipt, after which no turn runs in it, makes a checkpoint, and returns the id of
+   * the receipt. Throws SESSION_SEALED if a turn has not ended, TURN_NOT_FOUND for an unknown session, and a Fault with
+   * the code LOG_REWRITTEN if the log was removed or replaced.
    */
   async close(sessionId: string): Promise<string> {
-    return receiptId(await this.deps.close(sessionId));
+    await this.continuedLog([]);
+    const receipt = await this.deps.close(sessionId);
+    await this.makeCheckpoint(await this.continuedLog(await this.readSessions([sessionId])), []);
+    return receiptId(receipt);
   }
 
-  /** Returns the number of receipts in the log: the position of the next one. */
-  async logSize(): Promise<number> {
-    return (await this.caughtUpLog(await this.readSessions(await this.sessionIds()))).leaves.length;
+  /**
+   * Makes a checkpoint of the log, and returns the number of its receipts: the position of the next one. Throws a Fault
+   * with the code LOG_REWRITTEN if the log was removed or replaced.
+   */
+  async checkpoint(): Promise<number> {
+    const log = await this.continuedLog(await this.readSessions(await this.sessionIds()));
+    if (log.storeId !== '') await this.makeCheckpoint(log, []);
+    return log.leaves.length;
   }
 
   /** Records in the log that a session is removed, if it has receipts. Call it before the session is removed. */
   async recordRemoval(sessionId: string, by: string): Promise<void> {
     // A damaged session can be removed too: what the log has of it is enough to record that.
     const receipts = await this.receiptsOf(sessionId).catch(() => []);
-    const { leaves } = await this.caughtUpLog([{ id: sessionId, entries: [], receipts }]);
+    const { leaves } = await this.caughtUpLog([{ id: sessionId, entries: [], receipts }], await this.readLog());
     const count = leaves.filter(({ session }) => session === sessionId).length;
     if (count === 0) return;
     await this.deps.sealing.log.recordRemoval({ session: sessionId, count, head: receipts.at(-1)?.hash ?? '', by });
@@ -132,11 +149,30 @@ export class ReceiptArchive {
     return Promise.all([...ids].sort((a, b) => (a < b ? -1 : 1)).map(read));
   }
 
-  /** Reads the log, after receipts of these sessions that it lacks were added. */
-  private async caughtUpLog(sessions: readonly ReadSession[]): Promise<LogContents> {
-    const { log } = this.deps.sealing;
+  /** Reads the log that new things are signed about: one that continues the checkpoint outside of the store. */
+  private async continuedLog(sessions: readonly ReadSession[]): Promise<LogContents> {
+    const witness = await this.deps.witness?.read();
+    const known = await this.readLog();
+    // guard: rewritten-log-not-signed
+    if (witness !== undefined && !continuesWitness(known, witness)) throw logRewrittenFault();
+    return this.caughtUpLog(sessions, known);
+  }
+
+  /** Reads the log that is verified. Nothing is added to one that is missing, or that does not continue the witness. */
+  private async logFor(sessions: readonly ReadSession[], witness: string | undefined): Promise<LogContents> {
+    const known = await this.readLog();
+    const isSound = known.storeId !== '' && (witness === undefined || continuesWitness(known, witness));
+    return isSound ? this.caughtUpLog(sessions, known) : known;
+  }
+
+  private async readLog(): Promise<LogContents> {
     await this.deps.sealing.flush();
-    const known = await log.read();
+    return this.deps.sealing.log.read();
+  }
+
+  /** Adds the receipts of these sessions that the log lacks, and returns the log. */
+  private async caughtUpLog(sessions: readonly ReadSession[], known: LogContents): Promise<LogContents> {
+    const { log } = this.deps.sealing;
     const logged = new Set(known.leaves.map(({ session, sequence }) => `${session}#${sequence}`));
     const missing = sessions.flatMap(({ id, receipts }) =>
       receipts.filter(({ sequence }) => !logged.has(`${id}#${sequence}`)).map((receipt) => ({ id, receipt })),
@@ -147,14 +183,19 @@ export class ReceiptArchive {
     return log.read();
   }
 
-  private async checkpoint({ storeId, leaves }: LogContents, sessions: readonly ReadSession[]): Promise<string> {
-    const root = merkleRoot(leaves.map(({ leaf }) => leaf));
+  /** Signs the state of the log with a list of sessions, and keeps it in the log and outside of the store. */
+  private async makeCheckpoint(log: LogContents, sessions: readonly ReadSession[]): Promise<string> {
+    const root = merkleRoot(log.leaves.map(({ leaf }) => leaf));
     const listed = sessions.map(({ id, receipts }) => {
       const last = receipts.at(-1);
       return { id, count: receipts.length, head: last?.hash ?? '', isClosed: last?.state === 'closed' };
     });
     const signer = await this.deps.keys.signer('checkpoint');
-    return createCheckpoint({ origin: `rondo/${storeId}`, size: leaves.length, root, sessions: listed }, [signer]);
+    const state = { origin: logOrigin(log), size: log.leaves.length, root, sessions: listed };
+    const note = await createCheckpoint(state, [signer]);
+    await this.deps.sealing.log.recordCheckpoint(note);
+    await this.deps.witness?.write(note);
+    return note;
   }
 }
 

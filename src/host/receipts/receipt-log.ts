@@ -3,6 +3,7 @@
  * to which every process appends. A receipt is appended after it is durable; what a crash left out is added later, when
  * the log is read as a whole.
  */
+import { Fault } from '../../base/errors.js';
 import { ownText } from '../../base/own-property.js';
 import type { Clock, Ids } from '../../journal/clock.js';
 import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
@@ -11,7 +12,8 @@ import type { Store } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import { logLeafOf } from '../../views/receipt/envelope.js';
 import type { SealedReceipt } from '../../views/receipt/sealed-receipts.js';
-import type { LogContents, LogLeaf, RemovedSession } from '../../views/receipt/verify-store.js';
+import type { LogContents, LogLeaf, RemovedSession } from '../../views/receipt/verify-log.js';
+import type { LogWitness } from '../host-options.js';
 
 /** The session that holds the log. */
 export const LOG_SESSION = `${RESERVED_SESSION_PREFIX}receipts`;
@@ -24,10 +26,22 @@ const LOG_CHECKPOINT = 'rondo.log.checkpoint';
 /** How long a receipt waits for others that are appended with it, in milliseconds: each append is a commit. */
 const GROUP_MS = 10;
 
+/** Returns the Fault of a log that does not continue the checkpoint which is kept outside of the store. */
+export function logRewrittenFault(): Fault {
+  return new Fault(
+    'LOG_REWRITTEN',
+    'The log of receipts is not the one of its last checkpoint, which is kept beside the keys: receipts of this store ' +
+      'were removed or replaced. Restore the store from a backup. If they were removed on purpose, remove the file ' +
+      '*.checkpoint of the store in the directory of the keys, which begins a new log.',
+  );
+}
+
 interface LogDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: Ids;
+  /** The newest checkpoint outside of the store. */
+  readonly witness: LogWitness | undefined;
 }
 
 /** The state of the log that appending needs: whether it was opened. */
@@ -88,9 +102,8 @@ export class ReceiptLog {
     if (this.opening !== undefined) await (await this.opening).flush();
   }
 
-  /** Reads the whole log. */
+  /** Reads the whole log; one without an id if there is none. */
   async read(): Promise<LogContents> {
-    await this.stream();
     await this.flush();
     const leaves: LogLeaf[] = [];
     const removed: RemovedSession[] = [];
@@ -124,13 +137,19 @@ export class ReceiptLog {
   private async stream(): Promise<SharedStream<LogState>> {
     const known = await this.opening?.catch(() => undefined);
     if (known !== undefined && known.failure === undefined) return known;
-    this.opening = this.open();
-    return this.opening;
+    const opening = this.open();
+    this.opening = opening;
+    opening.catch(() => {
+      this.opening = undefined;
+    });
+    return opening;
   }
 
   private async open(): Promise<SharedStream<LogState>> {
-    const { store, clock, ids } = this.deps;
+    const { store, clock, ids, witness } = this.deps;
     const stream = await SharedStream.open({ store, clock, name: LOG_SESSION, create: (saved) => new LogState(saved) });
+    // guard: lost-log-not-begun-again
+    if (stream.state.storeId === '' && (await witness?.read()) !== undefined) throw logRewrittenFault();
     const value = { storeId: ids.id() };
     stream.update(({ storeId }) => (storeId === '' ? [{ type: LOG_OPENED, key: 'log', value }] : []));
     return stream;

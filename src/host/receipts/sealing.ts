@@ -9,10 +9,11 @@ import type { Entry } from '../../protocol/entry.js';
 import type { ReceiptAmounts, ReceiptPredicate, ReceiptSigner } from '../../protocol/receipt.js';
 import type { RunOutcome } from '../../protocol/session.js';
 import type { TurnResult } from '../../protocol/trace.js';
+import { parentKeyOf } from '../../views/conversation/open-calls.js';
 import { CONTEXT_LOADED, contextItemsOf } from '../../views/loaded-context.js';
 import { SALT_BYTES } from '../../views/receipt/leaf-hashes.js';
 import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-receipts.js';
-import { isKeyOfTurn, SESSION_FORKED, TURN_REFUSED } from '../../views/turns.js';
+import { forkedEntryOf, isKeyOfTurn, TURN_REFUSED } from '../../views/turns.js';
 import type { GovernedTurn } from '../budget/governed-turn.js';
 import type { HostOptions, ReceiptKeys } from '../host-options.js';
 import type { RunningTurn } from '../running-turn.js';
@@ -25,8 +26,8 @@ export class Sealing {
   private readonly sealer: Sealer;
 
   private constructor(options: HostOptions, keys: ReceiptKeys, isAlone: () => boolean) {
-    const { store, clock, ids } = options;
-    this.log = new ReceiptLog({ store, clock, ids });
+    const { store, clock, ids, logWitness: witness } = options;
+    this.log = new ReceiptLog({ store, clock, ids, witness });
     this.sealer = new Sealer({
       clock,
       newSalt: saltSource(),
@@ -128,14 +129,22 @@ function authorityOf(
   return { grant: { digest, id }, budget: { after: budget.totals(), before } };
 }
 
+/** The kinds of bodies that load context. A body in code may record an entry of the same type. */
+const CONTEXT_BODIES: ReadonlySet<string | undefined> = new Set(['prompt', 'agent']);
+
 function contextOf(turnId: string, entries: readonly Entry[]): NonNullable<ReceiptPredicate['context']> {
-  return entries
-    .filter(({ key, type }) => type === CONTEXT_LOADED && isKeyOfTurn(key, turnId))
+  const loaded = entries.filter(({ key, type }) => type === CONTEXT_LOADED && isKeyOfTurn(key, turnId));
+  if (loaded.length === 0) return [];
+  const calls = new Map(
+    entries.flatMap(({ key, type, bodyKind }) => (type === 'call.started' ? [[key, bodyKind]] : [])),
+  );
+  return loaded
+    .filter(({ key }) => CONTEXT_BODIES.has(calls.get(parentKeyOf(key))))
     .flatMap(({ value }) => contextItemsOf(value).map(({ name, sha256, bytes }) => ({ bytes, digest: sha256, name })));
 }
 
 function originOf(entries: readonly Entry[]): ReceiptPredicate['origin'] {
-  const forked = entries.find(({ type }) => type === SESSION_FORKED)?.value;
+  const forked = forkedEntryOf(entries)?.value;
   if (forked === undefined) return undefined;
   const { session, turn, at } = forked as unknown as NonNullable<ReceiptPredicate['origin']>;
   return { at, session, turn };

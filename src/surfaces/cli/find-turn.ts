@@ -20,7 +20,7 @@ export function assertSessionId(session: string | undefined): void {
 }
 
 /** The reference to the turn that started last. */
-const LAST_TURN = 'last';
+export const LAST_TURN = 'last';
 
 /**
  * Returns the turn with this id, the turns with this session id, or the turn whose id begins with the reference, of at

@@ -19,8 +19,8 @@ interface OpenHostOptions {
   readonly createIfMissing: boolean;
 }
 
-/** A host, and the function that closes its store. If this process owned the store, another one takes over. */
-type OpenHost = Pick<ComposedHost, 'host' | 'close'>;
+/** A host, its store, and the function that closes it. If this process owned the store, another one takes over. */
+type OpenHost = Pick<ComposedHost, 'host' | 'store' | 'maintenance' | 'close'>;
 
 /** Says that the keys of `.env` are not read, if there are any and its directory is not trusted. */
 export function warnUntrustedEnvFile({ envFile }: ProjectSettings, terminal: Terminal): void {

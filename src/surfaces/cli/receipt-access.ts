@@ -3,9 +3,10 @@ import { readFile, stat } from 'node:fs/promises';
 import { LoopError } from '../../base/errors.js';
 import type { Host } from '../../host/host.js';
 import type { ReceiptArchive } from '../../host/receipts/receipt-archive.js';
-import type { ReceiptVerdict } from '../../protocol/receipt.js';
+import type { ReceiptVerdict, VerdictSubject } from '../../protocol/receipt.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
+import { sanitizeText } from './terminal-text.js';
 import { exitCodes } from './verb.js';
 
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
@@ -33,15 +34,31 @@ export async function printVerdict(verdict: ReceiptVerdict, terminal: Terminal, 
   const isPassed = valid && complete !== false;
   if (json) await terminal.printJson(verdict);
   else {
-    const lines = checks.map(
-      ({ name, ok, note }) => `${ok ? 'ok    ' : 'FAILED'}  ${name}${note === undefined ? '' : `: ${note}`}`,
-    );
-    await terminal.print(`${[...lines, summaryOf(verdict)].join('\n')}\n`);
+    const lines = checks.map(({ name, ok, note }) => {
+      const isUnsure = ok && name === 'completeness' && complete === 'unknown';
+      const mark = isUnsure ? 'unsure' : ok ? 'ok    ' : 'FAILED';
+      return sanitizeText(`${mark}  ${name}${note === undefined ? '' : `: ${note.replace(/^unknown: /, '')}`}`);
+    });
+    await terminal.print(`${[...lines, subjectOf(verdict.subject), summaryOf(verdict)].join('\n')}\n`);
     if (reasons.length > 0) terminal.printToStderr(`Reasons: ${reasons.join(', ')}`);
     if (trust === 'store')
       terminal.printToStderr('The keys are those of the store itself. To choose whom to trust, pass --keys FILE.');
   }
   return isPassed ? exitCodes.ok : exitCodes.unverified;
+}
+
+/** Says what a verdict is about. */
+function subjectOf({ sessions, receipts, log, file, session, turn }: VerdictSubject): string {
+  const counted = `${receipts} ${receipts === 1 ? 'receipt' : 'receipts'} of ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`;
+  const place =
+    file !== undefined
+      ? `in the file ${file}`
+      : turn !== undefined
+        ? `in the store, for turn ${turn} of session ${session}`
+        : session !== undefined
+          ? `in the store, for session ${session}`
+          : 'in the store';
+  return sanitizeText(`Verified: ${counted} ${place}${log === undefined ? '' : `; the log has ${log}`}`);
 }
 
 function summaryOf({ valid, complete }: ReceiptVerdict): string {

@@ -1,6 +1,6 @@
 /** The store checks of `doctor`: full verification, recorded damage, and its acceptance by name. */
 import { isReservedSession } from '../../journal/reserved-sessions.js';
-import type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../compose.js';
+import type { ComposedHost, Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../compose.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
 import { formatDuration, formatInteger, sanitizeText } from './terminal-text.js';
@@ -40,6 +40,17 @@ export async function verifyStore(maintenance: Maintenance, terminal: Terminal):
   }
   terminal.showProgress(undefined);
   return { sessions, entries, damage, skippedStructure };
+}
+
+/** Returns the damage of an open store that nobody has accepted. A file with a broken structure cannot record its own. */
+export async function recordedDamage({
+  maintenance,
+  store,
+}: Pick<ComposedHost, 'maintenance' | 'store'>): Promise<readonly Damage[]> {
+  if (maintenance === undefined) return [];
+  const { report } = store as { readonly report?: { readonly damage: readonly Damage[] } };
+  const ofFile = (report?.damage ?? []).filter(({ kind }) => kind === 'file');
+  return [...ofFile, ...(await maintenance.readLog()).damage];
 }
 
 /**

@@ -1,11 +1,12 @@
 /** The keys of receipts: those in the data directory, or the signer that the environment of runx describes. */
 import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import type { RunxSigner } from '../../adapters/keys/index.js';
 import { encodeBase64 } from '../../base/base64.js';
 import { Fault } from '../../base/errors.js';
+import { sha256 } from '../../base/sha256.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
-import type { ReceiptKeys } from '../../host/host-options.js';
+import type { LogWitness, ReceiptKeys } from '../../host/host-options.js';
 import { parseStrictJson } from '../../json/strict-json.js';
 import type { KeyRole, KeysDocument, TrustedKey } from '../../protocol/receipt.js';
 import type { Settings } from '../settings.js';
@@ -16,6 +17,8 @@ type Environment = { readonly [name: string]: string | undefined };
 type KeySettings = Pick<Settings, 'dataDirectory' | 'env'>;
 
 const MAX_KEYS_BYTES = 1024 * 1024;
+/** The store that is used if none is chosen. */
+const DEFAULT_STORE = 'journal.db';
 const VERIFY_VARIABLES = ['RUNX_RECEIPT_VERIFY_KID', 'RUNX_RECEIPT_VERIFY_ED25519_PUBLIC_KEY_BASE64'] as const;
 
 /** The keys of a data directory, which can be changed. */
@@ -39,6 +42,18 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
     rotate: (role, logIndex) => directory.rotate(role, logIndex),
     revoke: (kid, at) => directory.revoke(kid, at),
   };
+}
+
+/**
+ * Returns where the newest checkpoint of the log of the store is kept: a file beside the keys, which several stores may
+ * share. It is named after the place of the store in the data directory, so that both can be moved together.
+ */
+export async function openLogWitness({ dataDirectory, store }: Settings): Promise<LogWitness | undefined> {
+  if (store.kind === 'memory') return undefined;
+  const { CheckpointFile } = await import('../../adapters/keys/index.js');
+  const place = relative(dataDirectory, store.path).split(sep).join('/');
+  const name = place === DEFAULT_STORE ? DEFAULT_STORE : sha256(place).toString('hex').slice(0, 16);
+  return new CheckpointFile(join(keysDirectoryOf(dataDirectory), `${name}.checkpoint`));
 }
 
 /** Returns the directory of the keys in a data directory. */

@@ -72,6 +72,12 @@ export function verifyCheckpoint(note: string, keys: TrustedKeys): CheckpointRes
   return { checkpoint };
 }
 
+/** Reads a signed note without verifying its signatures; undefined if it is none. */
+export function readCheckpoint(note: string): Checkpoint | undefined {
+  const end = note.lastIndexOf('\n\n');
+  return end === -1 ? undefined : parseText(note.slice(0, end + 1));
+}
+
 /** Parses the text of a checkpoint; undefined unless it is its only form. */
 function parseText(text: string): Checkpoint | undefined {
   const [origin = '', sizeText = '', rootText = '', ...rest] = text.split('\n');

@@ -1,6 +1,9 @@
 /** The reasons of a verdict: the one table of their codes. Codes are stable; programs may depend on them. */
 
-/** What each code says. The first group makes a bundle invalid, the second says that something is or may be missing. */
+/**
+ * What each code says. Those of the first group make the receipts invalid, those of the second say that something is
+ * missing, and those of the third why it is unknown whether something is.
+ */
 export const receiptReasons = {
   bundle_malformed: 'The file is not canonical JSON and a newline, or not a bundle of receipts.',
   bundle_empty: 'The bundle contains no receipt.',
@@ -37,13 +40,21 @@ export const receiptReasons = {
   journal_mismatch: 'The journal of the store differs from what a receipt says about it.',
   journal_unreadable: 'The journal of a session cannot be read.',
   log_mismatch: 'The log of the store has another receipt at a position than the session.',
-  log_rewritten: 'The log of the store does not begin with the log of an earlier checkpoint.',
+  log_rewritten: 'The log of the store is not the continuation of the log of an earlier checkpoint.',
+  store_damaged: 'The store has recorded damage that nobody has accepted; see rondo doctor.',
   session_not_listed: 'The checkpoint does not list a session of the bundle.',
   checkpoint_mismatch: 'A session has other receipts than the checkpoint says.',
   receipts_missing: 'Receipts are missing: there is a gap, the first one is absent, or the checkpoint lists more.',
   length_mismatch: 'The bundle does not have the expected number of receipts.',
   head_mismatch: 'The last receipt of the bundle is not the expected one.',
   terminal_missing: 'A session does not end with its terminal receipt, which was required.',
+  checkpoint_missing: 'The bundle has no checkpoint, so whole sessions could be missing.',
+  session_open: 'A session is not closed, so its last receipts could be missing.',
+  turn_unsealed: 'A turn did something that no receipt covers: it runs, waits for a signal, or was interrupted.',
+  entries_after_closed: 'A closed session has entries after its terminal receipt, which no receipt covers.',
+  session_removed: 'A session with receipts was removed, and the removal was recorded.',
+  log_missing: 'The store has receipts, and no log of them.',
+  log_uncovered: 'No checkpoint of a trusted key covers the whole log of the store.',
 } as const;
 
 /** A code of `receiptReasons`. */

@@ -48,14 +48,19 @@ export const receiptHeadView: View<ReceiptHead> = {
   },
 };
 
+const RECEIPT_ID_PREFIX = 'receipt/';
+
 /** Returns the id of the fact that holds a receipt. */
 export function receiptFactId(sequence: number): string {
-  return `receipt/${sequence}`;
+  return `${RECEIPT_ID_PREFIX}${sequence}`;
 }
 
-/** Returns the receipt in an entry; undefined for other entries. */
-export function receiptIn({ type, value }: Entry): SealedReceipt | undefined {
-  if (type !== RECEIPT_SEALED || !isObject(value) || !isObject(ownProperty(value, 'envelope'))) return undefined;
+/** Returns the receipt in an entry; undefined for other entries, also for those of this type that a body recorded. */
+export function receiptIn({ type, key, value }: Entry): SealedReceipt | undefined {
+  if (type !== RECEIPT_SEALED) return undefined;
+  // guard: receipt-only-under-its-key
+  if (!key.startsWith(`#${RECEIPT_ID_PREFIX}`)) return undefined;
+  if (!isObject(value) || !isObject(ownProperty(value, 'envelope'))) return undefined;
   return value as unknown as SealedReceipt;
 }
 

@@ -35,13 +35,18 @@ const MAX_REASON_CHARS = 4096;
 /** The facts about a turn that its receipts cover. */
 const TURN_FACTS: ReadonlySet<string> = new Set([TURN_OPENED, TURN_GRANTED, TURN_REFUSED]);
 
+/** True for the type of a fact about a turn that its receipts cover. */
+export function isTurnFact(type: string): boolean {
+  return TURN_FACTS.has(type);
+}
+
 /**
  * True for the entries that the receipts of a turn cover: its own, the one that opens it, the signals that are addressed
  * to it, and the answers to its approvals.
  */
 export function isEntryOfTurn({ key, type, name = '', turnId: addressee }: Entry, turnId: string): boolean {
   if (type === 'signal.received') return addressee === turnId || isAnswerFor(name, turnId);
-  return key.startsWith('#') ? key === `#${turnId}` && TURN_FACTS.has(type) : isKeyOfTurn(key, turnId);
+  return key.startsWith('#') ? key === `#${turnId}` && isTurnFact(type) : isKeyOfTurn(key, turnId);
 }
 
 /** True for the name of a signal that answers an approval of the turn. The id of an approval begins with its turn. */
@@ -101,7 +106,7 @@ export class TurnFold {
       else if (type === 'call.reopened') this.ended = undefined;
     } else if (type === TURN_OPENED && key === `#${this.turnId}`) {
       this.principal = ownText(entry.value, 'principal') || undefined;
-    } else if (type === TURN_REFUSED) this.refused = entry;
+    } else if (type === TURN_REFUSED && key === `#${this.turnId}`) this.refused = entry;
     else this.effects.apply(entry);
   }
 

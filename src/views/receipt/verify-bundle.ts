@@ -75,22 +75,26 @@ export function verifyBundle(bytes: Uint8Array, keys: TrustedKeys, options: Veri
   const parsed = parseBundle(bytes);
   if ('reason' in parsed) {
     findings.add('form', parsed.reason, parsed.note);
-    return conclude(findings, [], undefined, false, options);
+    return conclude(findings, [], undefined, 0, options);
   }
   const { bundle } = parsed;
+  findings.hasCheckpoint ||= bundle.checkpoint !== undefined;
   const checkpoint = checkpointOf(bundle, keys, findings);
   const context = { keys, checkpoint, hasCheckpoint: bundle.checkpoint !== undefined, findings, logIndexOf };
   const read = bundle.receipts.map((receipt, i) => verifyEnvelope(receipt, `receipt ${i}`, context));
   const receipts = read.filter((each) => each !== undefined);
   if (bundle.receipts.length === 0) findings.add('form', 'bundle_empty', 'it has no receipts');
-  const isWhole = verifySessions(receipts, checkpoint, findings);
+  const sessionCount = verifySessions(receipts, checkpoint, findings);
   for (const [i, { statement }] of receipts.entries()) {
     const problem = effectProblem(statement.predicate);
     if (problem !== undefined) findings.add('effects', problem, `receipt ${i}`);
   }
   verifyEntries(bundle.entries ?? [], read, findings);
-  checkExpectations(receipts, isWhole, options, findings);
-  return conclude(findings, receipts, checkpoint, isWhole, options);
+  checkExpectations(receipts, options, findings);
+  // guard: bundle-without-checkpoint-is-not-complete
+  if (!context.hasCheckpoint && logIndexOf === undefined)
+    findings.doubt('checkpoint_missing', 'there is no checkpoint');
+  return conclude(findings, receipts, checkpoint, sessionCount, options);
 }
 
 function checkpointOf(bundle: ReceiptBundle, keys: TrustedKeys, findings: Findings): Checkpoint | undefined {
@@ -123,7 +127,6 @@ function verifyEntries(
 
 function checkExpectations(
   receipts: readonly ReadReceipt[],
-  isWhole: boolean,
   { expectedLength, expectedHead, requireTerminal }: VerifyOptions,
   findings: Findings,
 ): void {
@@ -131,18 +134,23 @@ function checkExpectations(
     findings.add('completeness', 'length_mismatch', `${receipts.length} receipts; ${expectedLength} were expected`);
   if (expectedHead !== undefined && receipts.at(-1)?.hash !== expectedHead)
     findings.add('completeness', 'head_mismatch', `the last receipt is ${receipts.at(-1)?.hash ?? 'missing'}`);
-  if (requireTerminal === true && !isWhole) findings.add('completeness', 'terminal_missing', 'a session is not closed');
+  if (requireTerminal === true && findings.hasDoubt('session_open'))
+    findings.add('completeness', 'terminal_missing', 'a session is not closed');
 }
 
 function conclude(
   findings: Findings,
   receipts: readonly ReadReceipt[],
   checkpoint: Checkpoint | undefined,
-  isWhole: boolean,
+  sessionCount: number,
   { trust = 'file' }: VerifyOptions,
 ): BundleVerification {
-  const { isValid: valid, reasons } = findings;
-  const complete = findings.hasMissing ? false : valid && isWhole ? true : 'unknown';
-  const verdict: ReceiptVerdict = { valid, complete, kind: 'rondo', trust, checks: findings.checks(), reasons };
+  const { isValid: valid, completeness: complete, reasons } = findings;
+  const logged = checkpoint === undefined ? {} : { log: checkpoint.size };
+  const subject = { sessions: sessionCount, receipts: receipts.length, ...logged };
+  const verdict: ReceiptVerdict = {
+    ...{ valid, complete, kind: 'rondo', trust, subject },
+    ...{ checks: findings.checks(), reasons },
+  };
   return valid ? { verdict, receipts, checkpoint } : { verdict, receipts: [], checkpoint: undefined };
 }

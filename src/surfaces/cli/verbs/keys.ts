@@ -17,10 +17,10 @@ export const keys: VerbHandler = async ({ args, options, settingsInput, terminal
   const stored = await openReceiptKeys(settings);
   if (command === 'create') for (const role of ROLES) await stored.signer(role);
   else if (command === 'rotate')
-    await stored.rotate(roleOf(textOption(options.role)), await logSize(settings, terminal));
+    await stored.rotate(roleOf(textOption(options.role)), await checkpoint(settings, terminal));
   else if (command === 'revoke') {
     if (kid === undefined) throw new UsageError('Name the key to revoke: rondo keys revoke KEY');
-    await stored.revoke(kid, options.all === true ? true : await logSize(settings, terminal));
+    await stored.revoke(kid, options.all === true ? true : await checkpoint(settings, terminal));
   } else if (command !== 'show')
     throw new UsageError(`There is no command "keys ${command}"; there are show, create, rotate and revoke.`);
   const document = await stored.list();
@@ -39,11 +39,14 @@ function roleOf(role = 'receipt'): KeyRole {
   return known;
 }
 
-/** Returns the position of the next receipt in the log. */
-async function logSize(settings: ProjectSettings, terminal: Terminal): Promise<number> {
+/**
+ * Makes a checkpoint of the log, and returns the position of its next receipt: what a key may sign depends on it, so the
+ * log must not become shorter.
+ */
+async function checkpoint(settings: ProjectSettings, terminal: Terminal): Promise<number> {
   const { host, close } = await openHostForReading(settings, terminal);
   try {
-    return await receiptsOf(host).logSize();
+    return await receiptsOf(host).checkpoint();
   } finally {
     await close();
   }

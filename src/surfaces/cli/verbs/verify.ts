@@ -1,14 +1,17 @@
 /** `rondo verify`: verifies a file of receipts, the receipts of a turn, or all of the store. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { LoopError } from '../../../base/errors.js';
+import type { Host } from '../../../host/host.js';
 import type { ReceiptVerdict } from '../../../protocol/receipt.js';
 import { isRunxReceipt, verifyRunx } from '../../../views/receipt/runx/verify-runx.js';
 import { verifyBundle } from '../../../views/receipt/verify-bundle.js';
 import { loadSettings, loadVerifierKeys, type ProjectSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findTurns } from '../find-turn.js';
+import { findTurns, LAST_TURN } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
 import { printVerdict, readReceiptFile, receiptsOf } from '../receipt-access.js';
+import { describeDamage, recordedDamage } from '../store-check.js';
 import type { Terminal } from '../terminal.js';
 import { textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
@@ -19,12 +22,35 @@ export const verify: VerbHandler = async ({ args, options, settingsInput, termin
     throw new UsageError('Give either a file or a turn to verify, or --all.');
   const settings = await loadSettings(settingsInput);
   const file = reference === undefined ? undefined : resolve(settings.cwd, reference);
-  const verdict =
-    file !== undefined && existsSync(file)
-      ? await verifyFile(file, settings, options)
-      : await verifyStored(reference, settings, options, terminal);
-  return printVerdict(verdict, terminal, json);
+  const isFile = file !== undefined && existsSync(file);
+  if (isFile && (await isStored(String(reference), settings, terminal)))
+    throw new UsageError(
+      `"${reference}" is a file here, and a turn or session of the store. Write ./${reference} for the file, or verify the turn in another directory.`,
+    );
+  const verdict = isFile
+    ? await verifyFile(file, settings, options)
+    : await verifyStored(reference, settings, options, terminal);
+  const named = isFile ? { ...verdict, subject: { ...verdict.subject, file: String(reference) } } : verdict;
+  return printVerdict(named, terminal, json);
 };
+
+/** Names that can only be meant as files: a store is not opened for them. */
+const FILE_NAME = /[/\\]|\.json$/;
+
+/** True if a name refers to a turn or a session of the store. */
+async function isStored(reference: string, settings: ProjectSettings, terminal: Terminal): Promise<boolean> {
+  if (FILE_NAME.test(reference)) return false;
+  if (reference === LAST_TURN) return true;
+  const { host, close } = await openHostForReading(settings, terminal);
+  try {
+    return (await findTurns(host, reference)).length > 0;
+  } catch (thrown) {
+    // Several turns, or a session that cannot be read, are meant by the name as well.
+    return !(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND';
+  } finally {
+    await close();
+  }
+}
 
 /** Verifies a file. No store is opened, and no key is taken from the file. */
 async function verifyFile(file: string, settings: ProjectSettings, options: VerbOptions): Promise<ReceiptVerdict> {
@@ -47,13 +73,25 @@ async function verifyStored(
 ): Promise<ReceiptVerdict> {
   const keysFile = textOption(options.keys);
   const loaded = keysFile === undefined ? undefined : await loadVerifierKeys(resolve(settings.cwd, keysFile), settings);
-  const { host, close } = await openHostForReading(settings, terminal);
+  const { host, maintenance, store, close } = await openHostForReading(settings, terminal);
   try {
-    const archive = receiptsOf(host);
     const turns = reference === undefined ? undefined : await findTurns(host, reference);
-    const sessions = turns && [...new Set(turns.map(({ sessionId }) => sessionId))];
-    return await archive.verify(sessions, { trusted: loaded?.keys });
+    const unreadable = reference === LAST_TURN ? await unreadableSessions(host) : [];
+    const sessions = turns && [...new Set([...turns.map(({ sessionId }) => sessionId), ...unreadable])];
+    const damage = (await recordedDamage({ maintenance, store }))
+      .filter(({ session }) => session === undefined || sessions === undefined || sessions.includes(session))
+      .map(describeDamage);
+    const verdict = await receiptsOf(host).verify(sessions, { trusted: loaded?.keys, damage });
+    const [{ turnId, sessionId } = { turnId: '', sessionId: '' }] = turns ?? [];
+    const named = turns && { session: sessionId, ...(reference !== sessionId && { turn: turnId }) };
+    return { ...verdict, subject: { ...verdict.subject, ...named } };
   } finally {
     await close();
   }
+}
+
+/** Returns the sessions that cannot be read: the newest turn may be one of theirs, so they are verified with it. */
+async function unreadableSessions(host: Host): Promise<readonly string[]> {
+  const turns = await host.archive.turns();
+  return turns.flatMap(({ turnId, sessionId }) => (turnId === sessionId ? [sessionId] : []));
 }

@@ -73,7 +73,8 @@ export function verifyRunx(bytes: Uint8Array, keys: TrustedKeys, options: RunxVe
 
 function verdictOf(findings: readonly RunxFinding[], checks: readonly VerdictCheck[]): ReceiptVerdict {
   const valid = checks.every(({ ok }) => ok);
-  return { valid, complete: 'unknown', kind: 'runx', trust: 'file', checks, reasons: [...new Set(findings)] };
+  const subject = { sessions: 1, receipts: 1 };
+  return { valid, complete: 'unknown', kind: 'runx', trust: 'file', subject, checks, reasons: [...new Set(findings)] };
 }
 
 /** Returns the receipt, or why it cannot be read. */
@@ -190,7 +191,7 @@ function signatureFinding(
     return value === `sig:${digest}` ? undefined : 'signature_invalid';
   // guard: runx-issuer-checked
   if (ownText(issuer, 'type') !== 'hosted' && ownText(issuer, 'type') !== 'ci') return 'signature_unsupported_issuer';
-  const key = keys.forReceipt(ownText(issuer, 'kid'), undefined);
+  const key = keys.forUnlogged(ownText(issuer, 'kid'));
   if (typeof key === 'string') return 'signature_key_missing';
   if (ownText(issuer, 'public_key_sha256') !== runxKeyHash(key.bytes)) return 'signature_key_hash_mismatch';
   const encoded = value.startsWith('base64:') ? value.slice('base64:'.length) : '';

@@ -1,0 +1,170 @@
+// Checks of verdicts, of the log of a host and of the files beside the keys: each holds on the intact library and fails
+// when its guard is broken.
+
+import { deepStrictEqual, rejects, strictEqual } from 'node:assert';
+import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LogWitness } from '../../src/host/host-options.js';
+import type { Store } from '../../src/journal/store.js';
+import { bundleBytes } from '../../src/views/receipt/bundle.js';
+import { bundleOf, receiptSigner, sealSession, trustedKey, trustedKeys } from '../support/receipt-fixture.js';
+import { testKeys } from '../support/receipt-keys.js';
+import { type HostLibrary, hostParts, type LibraryParts } from './library.js';
+
+export const verdictParts: LibraryParts = [
+  ...hostParts,
+  'views/receipt/verify-bundle.js',
+  'views/receipt/sealed-receipts.js',
+  'views/turns.js',
+  'views/budget.js',
+  'adapters/keys/index.js',
+  'base/trusted-keys.js',
+];
+
+type VerdictLibrary = HostLibrary &
+  typeof import('../../src/views/receipt/verify-bundle.js') &
+  typeof import('../../src/views/receipt/sealed-receipts.js') &
+  typeof import('../../src/views/turns.js') &
+  typeof import('../../src/views/budget.js') &
+  typeof import('../../src/adapters/keys/index.js') &
+  typeof import('../../src/base/trusted-keys.js');
+
+type VerdictCheck = (library: VerdictLibrary) => Promise<void>;
+
+/** A witness in memory. */
+export function memoryWitness(): LogWitness {
+  let kept: string | undefined;
+  return {
+    read: async () => kept,
+    write: async (note) => {
+      kept = note;
+    },
+  };
+}
+
+/** Returns a host with receipts on a store. */
+function sealingHost(
+  { Host, Registry, ManualClock, seededIds, defineLoop }: VerdictLibrary,
+  store: Store,
+  logWitness: LogWitness,
+) {
+  const registry = new Registry();
+  registry.add(defineLoop({ id: 'pay', input: true, output: true, tool: () => 'paid' }));
+  const clock = new ManualClock(1_000_000);
+  return new Host({ store, clock, ids: seededIds(1), registry, receiptKeys: testKeys(), logWitness });
+}
+
+/** Runs a turn, closes its session, and removes the log, as one could who can change the store. */
+async function hostWithoutLog(library: VerdictLibrary) {
+  const [store, witness] = [library.memoryStore(), memoryWitness()];
+  const host = sealingHost(library, store, witness);
+  await host.run({ loop: 'pay', input: {}, sessionId: 'ada' });
+  await host.receipts?.close('ada');
+  await store.journal.remove('rondo:receipts');
+  return { store, host: sealingHost(library, store, witness) };
+}
+
+async function inDirectory(work: (directory: string) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'rondo-keys-'));
+  try {
+    await work(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+const noteOf = (size: number): string => `rondo/x\n${size}\nroot\n\n— k sig\n`;
+
+export const verdictChecks = {
+  'a bundle without a checkpoint is not complete': async ({ verifyBundle }) => {
+    const bundle = await bundleOf([await sealSession('a')], { hasCheckpoint: false });
+    const { valid, complete, reasons } = verifyBundle(bundleBytes(bundle), trustedKeys).verdict;
+    deepStrictEqual(
+      { valid, complete, reasons },
+      { valid: true, complete: 'unknown', reasons: ['checkpoint_missing'] },
+    );
+  },
+  'a document without a position in the log needs a current key': async ({ TrustedKeys }) => {
+    const keyOf = (limits: object): unknown =>
+      new TrustedKeys([trustedKey(receiptSigner, limits)]).forUnlogged(receiptSigner.kid);
+    for (const current of [{}, { from: 7 }, { role: 'receipt' }]) strictEqual(typeof keyOf(current), 'object');
+    for (const limits of [{ until: 7 }, { from: 1, until: 7 }, { revoked: 7 }])
+      strictEqual(keyOf(limits), 'key_needs_log_proof');
+    strictEqual(keyOf({ revoked: true }), 'key_revoked');
+    strictEqual(keyOf({ role: 'checkpoint' }), 'key_role');
+  },
+  'what a body records is no receipt': async ({ receiptsIn }) => {
+    const value = { turn: 't', sequence: 0, final: true, state: 'ok', hash: '', to: 9, envelope: {} };
+    const entry = { seq: 1, at: 1, type: 'rondo.receipt.sealed', value };
+    strictEqual(receiptsIn([{ ...entry, key: '#receipt/0' }]).length, 1);
+    strictEqual(receiptsIn([{ ...entry, key: 't/0' }]).length, 0);
+  },
+  'what a body records does not end its turn': async ({ Turns }) => {
+    const turns = new Turns();
+    const at = { at: 1 };
+    turns.apply({ ...at, seq: 0, type: 'rondo.turn.opened', key: '#t', value: { sealed: true } });
+    turns.apply({ ...at, seq: 1, type: 'call.started', key: 't', name: 'pay' });
+    turns.apply({ ...at, seq: 2, type: 'call.completed', key: 't', value: 1 });
+    const receipt = { ...at, type: 'rondo.receipt.sealed', value: { turn: 't', final: true } };
+    turns.apply({ ...receipt, seq: 3, key: 't/0' });
+    strictEqual(turns.get('t')?.endedEntry, undefined);
+    turns.apply({ ...receipt, seq: 4, key: '#receipt/0' });
+    strictEqual(turns.get('t')?.endedEntry?.seq, 2);
+  },
+  'what a body records is not the origin of its session': async ({ forkedEntryOf }) => {
+    const entry = { seq: 1, at: 1, type: 'rondo.session.forked', value: { session: 'prod', turn: 'prod.1', at: 3 } };
+    strictEqual(forkedEntryOf([{ ...entry, key: 't/0' }]), undefined);
+    strictEqual(forkedEntryOf([{ ...entry, key: '#fork' }])?.seq, 1);
+  },
+  'a negative use counts as more than any limit': async ({ Budget }) => {
+    for (const amount of [-1000, Number.NaN, '1', null]) {
+      const budget = new Budget();
+      const value = { turn: 't', amounts: { effects: amount } };
+      budget.apply({ type: 'rondo.budget.reserved', key: 't/0#0', value });
+      const accounts = [{ id: '', limits: { effects: 5 } }];
+      strictEqual(budget.exceededBy(accounts, { effects: 1 })?.limit, 5, `${amount}`);
+    }
+  },
+  'a list of keys that others can change is refused': (library) =>
+    inDirectory(async (directory) => {
+      const keys = new library.KeyDirectory(join(directory, 'keys'));
+      await keys.signer('receipt');
+      chmodSync(join(directory, 'keys', 'keys.json'), 0o666);
+      await rejects(keys.list(), /changed by others/);
+    }),
+  'a directory of keys that is a link is refused': (library) =>
+    inDirectory(async (directory) => {
+      const place = join(directory, 'keys');
+      await new library.KeyDirectory(place).signer('receipt');
+      renameSync(place, join(directory, 'elsewhere'));
+      symlinkSync(join(directory, 'elsewhere'), place);
+      await rejects(new library.KeyDirectory(place).list(), /a link to one/);
+    }),
+  'the kept checkpoint is not replaced by an older one': (library) =>
+    inDirectory(async (directory) => {
+      const file = new library.CheckpointFile(join(directory, 'keys', 'journal.db.checkpoint'));
+      strictEqual(await file.read(), undefined);
+      for (const size of [3, 10, 4]) await file.write(noteOf(size));
+      strictEqual(await file.read(), noteOf(10));
+    }),
+  'nothing is signed about a log that was removed': async (library) => {
+    const { host } = await hostWithoutLog(library);
+    const { receipts } = host;
+    if (receipts === undefined) throw new Error('no receipts');
+    const { valid, reasons } = await receipts.verify(undefined);
+    deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['log_rewritten'] });
+    const refused = { code: 'LOG_REWRITTEN' };
+    await rejects(receipts.export(), refused);
+    await rejects(receipts.close('ada'), refused);
+    await rejects(receipts.checkpoint(), refused);
+  },
+  'a log that was removed is not begun again': async (library) => {
+    const { host, store } = await hostWithoutLog(library);
+    strictEqual((await host.run({ loop: 'pay', input: {}, sessionId: 'bob' })).status, 'ok');
+    await host.receipts?.flush();
+    const log: unknown[] = [];
+    for await (const entries of store.journal.read('rondo:receipts', 0)) log.push(...entries);
+    deepStrictEqual(log, []);
+  },
+} as const satisfies Record<string, VerdictCheck>;

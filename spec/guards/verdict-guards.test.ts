@@ -1,0 +1,34 @@
+// Guards of verdicts, of the log of a host and of the files beside the keys.
+
+import { guardsOf, proveGuards } from './prove.js';
+import { verdictChecks, verdictParts } from './verdict-checks.js';
+
+const guard = guardsOf(verdictChecks);
+
+proveGuards(verdictParts, [
+  guard(
+    'receipt.complete',
+    'a bundle without a checkpoint is not complete',
+    'bundle-without-checkpoint-is-not-complete',
+    'never',
+  ),
+  guard('receipt.runx', 'a document without a position in the log needs a current key', 'unlogged-needs-current-key', {
+    value: 'true',
+  }),
+  guard('receipt.facts', 'what a body records is no receipt', 'receipt-only-under-its-key', 'never'),
+  guard('receipt.facts', 'what a body records does not end its turn', 'facts-only-under-their-keys', { take: 0 }),
+  guard('receipt.facts', 'what a body records is not the origin of its session', 'origin-only-under-its-key', {
+    rewrite: [/ && key === FORK_KEY/, ''],
+  }),
+  guard('grant.budget', 'a negative use counts as more than any limit', 'use-is-not-negative', 'always'),
+  guard('receipt.key-files', 'a list of keys that others can change is refused', 'writable-key-list-refused', 'never'),
+  guard('receipt.key-files', 'a directory of keys that is a link is refused', 'linked-key-directory-refused', 'never'),
+  guard(
+    'receipt.witness',
+    'the kept checkpoint is not replaced by an older one',
+    'witness-not-replaced-by-older',
+    'never',
+  ),
+  guard('receipt.witness', 'nothing is signed about a log that was removed', 'rewritten-log-not-signed', 'never'),
+  guard('receipt.witness', 'a log that was removed is not begun again', 'lost-log-not-begun-again', 'never'),
+]);

@@ -1,0 +1,11 @@
+// The requirements of verdicts about stores; see requirements.ts.
+
+/** The text of each requirement of verdicts, by id. */
+export const verdictRequirements = {
+  'receipt.whole':
+    'A store is complete only if every session is closed, every turn is sealed, nothing was removed and a checkpoint covers the log; otherwise the verdict says why that is unknown.',
+  'receipt.witness':
+    'A log that was removed, shortened or made again after a checkpoint is reported, and nothing is signed about it.',
+  'receipt.facts': 'What a body records never passes for a fact about its turn, its session or its receipts.',
+  'receipt.subject': 'A verdict names what it is about, and a reference that could mean two things is refused.',
+} as const satisfies Record<string, string>;

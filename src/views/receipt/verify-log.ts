@@ -1,0 +1,125 @@
+/**
+ * The verification of the log of a store: it has the receipts of the sessions, and it continues the logs of all
+ * checkpoints that were signed before, also of the one that is kept outside of the store.
+ */
+import { isMerkleHash, MerkleFrontier } from '../../base/merkle.js';
+import type { TrustedKeys } from '../../base/trusted-keys.js';
+import type { Checkpoint } from '../../protocol/receipt.js';
+import { readCheckpoint, verifyCheckpoint } from './checkpoint.js';
+import { envelopeHash, logLeafOf } from './envelope.js';
+import type { Findings } from './findings.js';
+import type { SealedReceipt } from './sealed-receipts.js';
+
+/** A leaf of the log. */
+export interface LogLeaf {
+  readonly session: string;
+  readonly sequence: number;
+  /** The hash of the leaf, in hexadecimal. */
+  readonly leaf: string;
+}
+
+/** A session with receipts that was removed. */
+export interface RemovedSession {
+  readonly session: string;
+  readonly count: number;
+  readonly head: string;
+  readonly by: string;
+}
+
+/** The whole log of a store. */
+export interface LogContents {
+  /** Empty if there is no log. */
+  readonly storeId: string;
+  readonly leaves: readonly LogLeaf[];
+  readonly removed: readonly RemovedSession[];
+  /** The signed checkpoints, oldest first. */
+  readonly checkpoints: readonly string[];
+}
+
+/** The receipts of a session. */
+export interface SessionReceipts {
+  readonly id: string;
+  readonly receipts: readonly SealedReceipt[];
+}
+
+/** Returns the name of a log in its checkpoints. */
+export function logOrigin({ storeId }: Pick<LogContents, 'storeId'>): string {
+  return `rondo/${storeId}`;
+}
+
+/** Compares receipts with the log. Returns the position of each in the log, by the hash of its envelope. */
+export function verifyLogLeaves(
+  sessions: readonly SessionReceipts[],
+  { leaves, removed }: LogContents,
+  isWhole: boolean,
+  findings: Findings,
+): ReadonlyMap<string, number> {
+  const byPlace = new Map(
+    sessions.flatMap(({ id, receipts }) => receipts.map((receipt) => [`${id}#${receipt.sequence}`, receipt] as const)),
+  );
+  const known = new Set(sessions.map(({ id }) => id));
+  const gone = new Set(removed.map(({ session }) => session));
+  const indexes = new Map<string, number>();
+  for (const [index, { session, sequence, leaf }] of leaves.entries()) {
+    const receipt = byPlace.get(`${session}#${sequence}`);
+    const name = `session "${session}", receipt ${sequence}`;
+    if (receipt === undefined) {
+      // guard: logged-receipt-expected
+      if (!gone.has(session) && (isWhole || known.has(session))) findings.add('completeness', 'receipts_missing', name);
+      continue;
+    }
+    // guard: logged-receipt-compared
+    if (logLeafOf(envelopeHash(receipt.envelope)) !== leaf) findings.add('log', 'log_mismatch', name);
+    indexes.set(receipt.hash, index);
+  }
+  return indexes;
+}
+
+/**
+ * Compares the log with the checkpoints that were signed before. `witness` is the checkpoint that is kept outside of the
+ * store, which counts whatever key signed it. Returns true if a checkpoint of a trusted key covers the whole log.
+ */
+export function verifyCheckpoints(
+  log: LogContents,
+  witness: string | undefined,
+  keys: TrustedKeys,
+  findings: Findings,
+): boolean {
+  // A checkpoint in the store of a key that this verifier does not trust says nothing.
+  const verified = [...log.checkpoints, ...(witness === undefined ? [] : [witness])].flatMap((note, index) => {
+    const result = verifyCheckpoint(note, keys);
+    return 'checkpoint' in result ? [{ name: `checkpoint ${index}`, checkpoint: result.checkpoint }] : [];
+  });
+  findings.hasCheckpoint = verified.length > 0;
+  for (const { name, checkpoint } of rewrittenSince(log, verified))
+    findings.add('log', 'log_rewritten', `${name} of ${checkpoint.size} receipts`);
+  // guard: log-compared-with-witness
+  if (witness !== undefined && !continuesWitness(log, witness))
+    findings.add('log', 'log_rewritten', 'the checkpoint that is kept beside the keys');
+  return verified.some(({ checkpoint: { size } }) => size === log.leaves.length);
+}
+
+/** True if a log continues that of the checkpoint which is kept outside of the store. */
+export function continuesWitness(log: LogContents, witness: string): boolean {
+  const checkpoint = readCheckpoint(witness);
+  return checkpoint !== undefined && rewrittenSince(log, [{ checkpoint }]).length === 0;
+}
+
+/** Stands for a leaf that is none. */
+const NO_HASH = '0'.repeat(64);
+
+/** Returns those checkpoints which the log does not continue. */
+function rewrittenSince<T extends { readonly checkpoint: Checkpoint }>(
+  log: LogContents,
+  checkpoints: readonly T[],
+): readonly T[] {
+  const sorted = [...checkpoints].sort((a, b) => a.checkpoint.size - b.checkpoint.size);
+  const tree = new MerkleFrontier();
+  return sorted.filter(({ checkpoint: { origin, size, root } }) => {
+    for (const { leaf } of log.leaves.slice(tree.size, size)) tree.append(isMerkleHash(leaf) ? leaf : NO_HASH);
+    // guard: log-compared-with-checkpoints
+    const isContinued = tree.size === size && tree.root() === root;
+    // guard: log-origin-compared
+    return !isContinued || origin !== logOrigin(log);
+  });
+}

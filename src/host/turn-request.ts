@@ -156,11 +156,13 @@ function isSameGrant(known: Grant | undefined, grant: Grant): boolean {
   return grantDigest(known) === grantDigest(isIdentified ? copy : { ...copy, id: known.id as string });
 }
 
-/** Throws GRANT_CONFLICT unless a turn waits for another grant: only then may it continue under another. */
-export function assertStoppedAtGrant({ identity: { turnId }, turn }: StoredTurn): void {
+/** Throws GRANT_CONFLICT unless a turn has stopped at its grant, or its grant has expired: only then it may get another. */
+export function assertNeedsGrant({ identity: { turnId }, turn, entries }: StoredTurn, now: number): void {
+  const { expiresAt } = grantOf(turnId, entries) ?? {};
+  const isExpired = turn.endedEntry === undefined && expiresAt !== undefined && now >= Date.parse(expiresAt);
   // guard: only-stopped-turn-gets-grant
-  if (turn.stoppedEntry !== undefined) return;
-  const message = `The turn ${turnId} has not stopped at its grant, so it cannot continue under another one.`;
+  if (turn.stoppedEntry !== undefined || isExpired) return;
+  const message = `The turn ${turnId} has neither stopped at its grant nor has the grant expired, so it cannot continue under another one.`;
   throw new LoopError('GRANT_CONFLICT', message, { turnId });
 }
 

@@ -54,13 +54,14 @@ function assertAnswer(answer: ApprovalAnswer): void {
 
 /** Returns the standing grant that an answer gives, as it is journaled. */
 export function standingGrantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
-  const { id, tool, definitionDigest, build, principal, target } = approval;
+  const { id, tool, definitionDigest, build, principal, grant, target } = approval;
   const limitedPaths = limitedArguments(standing, approval.arguments);
-  const grant = { tool, definition: definitionDigest, schema: standing, limitedPaths, by, approval: id, at };
+  const given = { tool, definition: definitionDigest, schema: standing, limitedPaths, by, approval: id, at };
   return {
-    ...grant,
+    ...given,
     ...(build !== undefined && { build }),
     ...(principal !== undefined && { principal }),
+    ...(grant !== undefined && { grant }),
     ...(target !== undefined && { target: { ...target } }),
   };
 }

@@ -79,7 +79,7 @@ export class GovernedTurn {
 
   /** Decides on an attempt at an effect; see `Admit`. */
   admit(effect: Effect, key: string): Effect {
-    if (isInternal(effect)) return effect;
+    if (isInternal(effect)) return effect.boundary === 'gate' ? this.admitGate(effect, key) : effect;
     assertAdmitted(this.grant, effect);
     const stop = this.expiry() ?? this.exceededNesting(key);
     if (stop !== undefined) {
@@ -120,6 +120,22 @@ export class GovernedTurn {
   /** Stops the timer. Call it when the turn does not run any more, however it ended. */
   close(): void {
     this.stopTimer?.abort();
+  }
+
+  /** Counts the call of a body at its gate, if the grant limits the calls of its loop. */
+  private admitGate(effect: Effect, key: string): Effect {
+    const counter = effectsOf(effect.name);
+    if (this.grant.limits[counter] === undefined) return effect;
+    const reservation = this.reserve({ perEffect: { [counter]: 1 }, perAttempt: NO_AMOUNTS }, key, false);
+    if ('counter' in reservation) {
+      this.deps.stop(stopOf(reservation));
+      return effect;
+    }
+    const perform: Effect['perform'] = async (input, context) => {
+      await this.assertReserved(reservation);
+      return effect.perform(input, context);
+    };
+    return { ...effect, perform };
   }
 
   private admitTool(effect: Effect, key: string, round: RoundReservation): Effect {

@@ -27,7 +27,7 @@ function payingHost(replies: readonly object[], clock = new ManualClock(1_000_00
 const run = (host: Host, given: Grant | undefined, approvers?: readonly string[]) =>
   host.run({
     ...{ loop: 'agent', input: { prompt: 'go' }, sessionId: 's' },
-    ...(given && { grant: given }),
+    ...(given !== undefined && { grant: given }),
     ...(approvers && { approvers }),
   });
 
@@ -137,5 +137,18 @@ verifies(
     const refused = await run(host, grant({ ...REVIEW, approvers: ['ada'] }), ['bob']);
     expect(refused).toMatchObject({ status: 'error', error: { code: 'GRANT_INVALID' } });
     expect(performed).toEqual([]);
+  },
+);
+
+verifies(
+  'grant.document',
+  'a grant that is no object and an answer without a name are refused with a reason',
+  async () => {
+    const { host } = payingHost(paying(1));
+    await expect(run(host, null as never)).rejects.toMatchObject({ code: 'GRANT_INVALID' });
+    const stopped = await run(host, grant({ limits: { effects: 0 } }));
+    const regranted = await host.resume(stopped.turnId, { grant: null as never });
+    expect(regranted).toMatchObject({ status: 'error', error: { code: 'GRANT_INVALID' } });
+    await expect(host.answer({ id: 's.x:1', approved: true, by: undefined as never })).rejects.toThrow(/needs an id/);
   },
 );

@@ -5,6 +5,7 @@
 import { compositeId, isWellFormed } from '../base/composite-id.js';
 import { LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
+import { isObject } from '../base/own-property.js';
 import { digestOfText } from '../journal/record.js';
 import { RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
@@ -190,7 +191,8 @@ export function unknownLoopError({ loop, version }: TurnRequest, registry: Regis
 export function assertTurnRequest(request: TurnRequest): void {
   assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
   const { sessionId, key } = request;
-  if (request.grant !== undefined) copyAsJson(request.grant, 'the grant');
+  if (request.grant !== undefined && !isObject(copyAsJson(request.grant, 'the grant')))
+    throw new LoopError('GRANT_INVALID', 'The grant is not valid: it must be an object.', { path: '' });
   if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
   if (sessionId?.startsWith(RESERVED_SESSION_PREFIX))

@@ -105,6 +105,8 @@ async function awaitToolReply(reply: unknown, { clock, name, limitMs }: ToolRepl
 }
 
 const MAX_DESCRIPTION_CHARS = 8000;
+/** How often the approval of one call is evaluated. */
+const MAX_REQUESTS = 1000;
 
 /**
  * Returns the layer of a rule. It refuses the effect unless the policy is `ask`. Under `ask`, the effect runs if a
@@ -116,7 +118,7 @@ export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
     // guard: unknown-policy-blocks
     if (rule.policy !== 'ask') throw blockedError(effect.name);
     const current = currentCode(effect, deps.gate);
-    for (let earlierRequests = 0; ; earlierRequests++) {
+    for (let earlierRequests = 0; earlierRequests < MAX_REQUESTS; earlierRequests++) {
       const admission = await admit(effect, scope, rule, deps, earlierRequests);
       const { code = current, target, authorityChange, isWaived } = admission;
       const change = authorityChange ?? codeChangeSince(code, current);
@@ -129,6 +131,7 @@ export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
         if (!isRequestedAgain(thrown)) throw thrown;
       }
     }
+    throw notAdmittedError(effect.name, `its code or the authority of its turn changed ${MAX_REQUESTS} times`);
   };
 }
 

@@ -47,3 +47,24 @@ verifies('grant.prices', 'an untrusted rondo.toml sets no price for a model that
   // The server does not exist: the call was admitted and failed afterwards.
   expect(JSON.parse((await run(project)).stdout)).toMatchObject({ error: { code: 'BACKEND_FAILED' } });
 });
+
+verifies('grant.document', 'a grant file is strict JSON with one object, and a turn has one', async () => {
+  const project = new Project({});
+  project.write('loops/ask.json', JSON.stringify(prompt({ id: 'mock', model: 'm' })));
+  project.write('good.json', '{"allowedTools": [], "limits": {}}');
+  const bad: readonly (readonly [text: string, says: RegExp])[] = [
+    ['{"allowedTools": [], "limits": {"turns": 0}, "limits": {}}', /grant\.json cannot be used: .*limits/],
+    ['null', /grant\.json cannot be used: it does not contain an object/],
+    ['[]', /grant\.json cannot be used: it does not contain an object/],
+    ['{"allowedTools": []} x', /grant\.json cannot be used/],
+  ];
+  for (const [text, says] of bad) {
+    project.write('grant.json', text);
+    const refused = await project.run(['run', 'ask', '--grant', 'grant.json']);
+    expect(refused.code, text).toBe(64);
+    expect(refused.stderr).toMatch(says);
+  }
+  const twice = await project.run(['run', 'ask', '--grant', 'good.json', '--grant', 'good.json']);
+  expect(twice.code).toBe(64);
+  expect(twice.stderr).toMatch(/--grant can be given once/);
+});

@@ -61,18 +61,20 @@ proveGuards(grantParts, [
   guard('grant.review', 'only an approver of the grant may answer', 'approvers-of-grant-apply', { value: 'undefined' }),
   guard('grant.budget', 'a turn is attached to under its own grant only', 'attached-turn-has-same-grant', 'always'),
   guard('grant.budget', 'only a turn that stopped gets another grant', 'only-stopped-turn-gets-grant', 'always'),
-  guard('grant.confined', 'a body in code that nothing confines does not run', 'unconfined-body-admitted', 'drop'),
+  guard('grant.confined', 'a body in code that nothing confines does not run', 'unconfined-body-admitted', {
+    value: 'false',
+  }),
   guard(
     'grant.tools',
     'a loop that a model chooses must be permitted, also one that is no tool',
     'chosen-loop-admitted',
-    { value: 'false' },
+    'never',
   ),
   guard(
     'grant.tools',
     'a loop that a model chooses must be permitted, also one that is no tool',
     'chosen-composite-admitted',
-    'drop',
+    { value: 'false' },
   ),
   guard('receipt.store', 'a closed session runs nothing', 'closed-session-runs-nothing', 'always'),
   guard(

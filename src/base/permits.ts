@@ -91,12 +91,13 @@ function matchesOrigin(entry: string, url: URL): boolean {
   return URL.canParse(text) && new URL(text).origin === url.origin;
 }
 
-/** True if a host entry, or `*.HOST` for the names below a host, matches a URL. */
+/** True if a host entry, or `*.HOST` or `*.HOST:PORT` for the names below a host, matches a URL. */
 export function matchesDestination(entry: string, url: URL): boolean {
   if (!entry.startsWith('*.')) return matchesOrigin(entry, url);
-  const isBelow = url.hostname.endsWith(entry.slice(1)) && url.hostname.length > entry.length - 1;
-  // The port and the scheme are those of the URL: `matchesOrigin` compares them with the entry's.
-  return isBelow && matchesOrigin(url.hostname, url);
+  const [, parent = '', port = ''] = /^\*(\.[^:]+)(:\d+)?$/.exec(entry.toLowerCase()) ?? [];
+  const isBelow = parent !== '' && url.hostname.endsWith(parent) && url.hostname.length > parent.length;
+  // The port must be that of the entry, or else the default one of the scheme.
+  return isBelow && matchesOrigin(`${url.hostname}${port}`, url);
 }
 
 /** Throws TOOL_NOT_ADMITTED if a grant lists destinations and this URL is none of them. */

@@ -7,9 +7,9 @@ import type { ApprovalGate, StandingGrantRef } from '../layers/approval.js';
 import type { RegisteredLoop } from '../loops/registry.js';
 import { rootKeyOf } from '../loops/services.js';
 import { splitImplementation, type ToolImplementation } from '../loops/tool-implementation.js';
-import type { ApprovalAuthority } from '../policy/approval-request.js';
+import { type ApprovalAuthority, definitionDigestOf } from '../policy/approval-request.js';
 import { type ApprovalRule, approvalRuleFor } from '../policy/approval-rule.js';
-import { reviewOf } from '../policy/grant-admission.js';
+import { reviewOfEffect } from '../policy/grant-admission.js';
 import type { RestrictionFlag } from '../policy/restrictions.js';
 import { stricterPolicy } from '../policy/restrictions.js';
 import { grantApplies } from '../policy/standing-grant.js';
@@ -85,8 +85,7 @@ export class HostApprovalGate implements ApprovalGate {
     const turn = this.deps.restrictionFlag.isSet ? this.deps.runningTurn(rootKeyOf(key)) : undefined;
     const rule = approvalRuleFor(effect, key, turn?.activeRestrictions);
     const grant = turn?.governed?.grant;
-    // Asking a person is not an action that needs an approval.
-    const review = grant === undefined || effect.kind === 'gate' ? undefined : reviewOf(grant, effect.name);
+    const review = grant && reviewOfEffect(grant, effect);
     // guard: review-of-grant-applies
     return review === undefined ? rule : withReview(rule, review, effect.mode);
   }
@@ -100,23 +99,39 @@ export class HostApprovalGate implements ApprovalGate {
   /** Returns the principals and the expiry that an approval requested now is bound to. */
   authorityFor(key: string): ApprovalAuthority {
     const turn = this.deps.runningTurn(rootKeyOf(key));
-    const { principals = {} } = turn?.agentState ?? {};
-    const granted = turn?.governed?.grant.approvers;
-    // guard: approvers-of-grant-apply
-    const approvers = granted && (principals.approvers?.filter((name) => granted.includes(name)) ?? granted);
-    return { ...principals, ...(approvers && { approvers }), expiresAt: this.deps.now() + this.deps.approvalMs };
+    const grant = turn?.governed?.grant.id;
+    const expiresAt = this.deps.now() + this.deps.approvalMs;
+    return { ...(turn && principalsUnderGrant(turn)), ...(grant !== undefined && { grant }), expiresAt };
   }
 
   /** Returns the standing grants that cover a call. Their targets are not compared; the caller does that. */
-  grantsFor(tool: string, definitionDigest: string, input: Json, key: string): readonly StandingGrantRef[] {
-    const { approvals, principals } = this.deps.runningTurn(rootKeyOf(key))?.agentState ?? {};
-    const call = { tool, definitionDigest, build: this.build, input, ...principals };
-    return (approvals?.standingGrants() ?? []).filter((grant) => grantApplies(grant, call));
+  grantsFor(effect: Effect, key: string): readonly StandingGrantRef[] {
+    const turn = this.deps.runningTurn(rootKeyOf(key));
+    if (turn === undefined) return [];
+    const grant = turn.governed?.grant;
+    const call = {
+      ...principalsUnderGrant(turn),
+      tool: effect.name,
+      definitionDigest: definitionDigestOf(effect),
+      build: this.build,
+      input: effect.input as Json,
+      reviewedUnder: grant && reviewOfEffect(grant, effect) !== undefined ? (grant.id ?? '') : undefined,
+    };
+    return turn.agentState.approvals.standingGrants().filter((standing) => grantApplies(standing, call));
   }
+}
+
+/** Returns the principals of a turn. Those who may answer are the approvers of the turn that its grant names too. */
+function principalsUnderGrant(turn: RunningTurn): Pick<ApprovalAuthority, 'principal' | 'approvers'> {
+  const { principals } = turn.agentState;
+  const granted = turn.governed?.grant.approvers;
+  // guard: approvers-of-grant-apply
+  const approvers = granted && (principals.approvers?.filter((name) => granted.includes(name)) ?? granted);
+  return { ...principals, ...(approvers && { approvers }) };
 }
 
 /** Returns the rule with the review that a grant demands. */
 function withReview(rule: ApprovalRule | undefined, review: 'ask' | 'blocked', mode: string | undefined): ApprovalRule {
   const { policy = 'always_allow', modes = [mode] } = rule ?? {};
-  return { ...rule, policy: stricterPolicy(policy, review), modes };
+  return { ...rule, policy: stricterPolicy(policy, review), modes, isReviewed: true };
 }

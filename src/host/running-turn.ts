@@ -6,8 +6,8 @@
 import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
 import { Watchdog } from '../loops/agent/watchdog.js';
-import type { ModelRef, TurnContext } from '../loops/services.js';
-import { assertBodyAdmitted } from '../policy/grant-admission.js';
+import type { AdmittedBody, ModelRef, TurnContext } from '../loops/services.js';
+import { assertBodyAdmitted, needsGate } from '../policy/grant-admission.js';
 import { type RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Grant } from '../protocol/grant.js';
@@ -52,7 +52,8 @@ export function authorityOf({
   };
 }
 
-function principalsIn({ value }: Entry): TurnPrincipals {
+/** Returns the principals that the opening of a turn records. */
+export function principalsIn({ value }: Entry): TurnPrincipals {
   const { principal, approvers } = (value ?? {}) as TurnPrincipals;
   return { ...(principal !== undefined && { principal }), ...(approvers !== undefined && { approvers }) };
 }
@@ -142,13 +143,16 @@ export class RunningTurn implements TurnContext {
   }
 
   /**
-   * Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop at this key: one that a model
-   * chose as a tool must be in `allowedTools`, and nothing confines one in code.
+   * Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop. Returns true if the body must
+   * pass a gate.
    */
-  assertBodyAdmitted(loopId: string, key: string, isCode: boolean): void {
-    if (this.governed === undefined) return;
-    const isChosen = this.activeRestrictions?.activeToolCall(key)?.loopId === loopId;
-    assertBodyAdmitted(this.governed.grant, loopId, { isChosen, isCode });
+  admitBody({ name, input, key, isCode }: AdmittedBody): boolean {
+    if (this.governed === undefined) return false;
+    const { grant } = this.governed;
+    const isChosen = this.activeRestrictions?.activeToolCall(key)?.loopId === name;
+    const call = { name, input, isChosen, isCode, isRoot: key === this.turnId };
+    assertBodyAdmitted(grant, call);
+    return needsGate(grant, call);
   }
 
   /** The restrictions of the turn; undefined until `agentState` is first used. */

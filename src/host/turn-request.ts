@@ -5,6 +5,7 @@
 import { compositeId, isWellFormed } from '../base/composite-id.js';
 import { LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
+import { isObject } from '../base/own-property.js';
 import { digestOfText } from '../journal/record.js';
 import { isReservedSession, RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
@@ -156,11 +157,13 @@ function isSameGrant(known: Grant | undefined, grant: Grant): boolean {
   return grantDigest(known) === grantDigest(isIdentified ? copy : { ...copy, id: known.id as string });
 }
 
-/** Throws GRANT_CONFLICT unless a turn waits for another grant: only then may it continue under another. */
-export function assertStoppedAtGrant({ identity: { turnId }, turn }: StoredTurn): void {
+/** Throws GRANT_CONFLICT unless a turn has stopped at its grant, or its grant has expired: only then it may get another. */
+export function assertNeedsGrant({ identity: { turnId }, turn, entries }: StoredTurn, now: number): void {
+  const { expiresAt } = grantOf(turnId, entries) ?? {};
+  const isExpired = turn.endedEntry === undefined && expiresAt !== undefined && now >= Date.parse(expiresAt);
   // guard: only-stopped-turn-gets-grant
-  if (turn.stoppedEntry !== undefined) return;
-  const message = `The turn ${turnId} has not stopped at its grant, so it cannot continue under another one.`;
+  if (turn.stoppedEntry !== undefined || isExpired) return;
+  const message = `The turn ${turnId} has neither stopped at its grant nor has the grant expired, so it cannot continue under another one.`;
   throw new LoopError('GRANT_CONFLICT', message, { turnId });
 }
 
@@ -188,7 +191,8 @@ export function unknownLoopError({ loop, version }: TurnRequest, registry: Regis
 export function assertTurnRequest(request: TurnRequest): void {
   assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
   const { sessionId, key } = request;
-  if (request.grant !== undefined) copyAsJson(request.grant, 'the grant');
+  if (request.grant !== undefined && !isObject(copyAsJson(request.grant, 'the grant')))
+    throw new LoopError('GRANT_INVALID', 'The grant is not valid: it must be an object.', { path: '' });
   if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
   if (sessionId !== undefined && isReservedSession(sessionId))

@@ -46,7 +46,7 @@ export interface ApprovalGate {
   /** Returns who may approve the call at `key`, and until when. */
   authorityFor(key: string): ApprovalAuthority;
   /** Returns the standing grants that cover the call, apart from its target. */
-  grantsFor(tool: string, definition: string, input: Json, key: string): readonly StandingGrantRef[] | undefined;
+  grantsFor(effect: Effect, key: string): readonly StandingGrantRef[] | undefined;
 }
 
 /** A standing grant: the id of the approval whose answer gave it, and the target of the call that was approved. */
@@ -65,6 +65,10 @@ type ApprovalVerdict =
 interface Admission {
   readonly target: ApprovalTarget | undefined;
   readonly code: ApprovedCode | undefined;
+  /** What has changed in the authority of the turn, so that the admission does not hold any more. */
+  readonly authorityChange?: string | undefined;
+  /** True if the tool required no approval, so that the call is bound to nothing. */
+  readonly isWaived?: boolean;
 }
 
 /** Dependencies of the approval layer. */
@@ -101,6 +105,8 @@ async function awaitToolReply(reply: unknown, { clock, name, limitMs }: ToolRepl
 }
 
 const MAX_DESCRIPTION_CHARS = 8000;
+/** How often the approval of one call is evaluated. */
+const MAX_REQUESTS = 1000;
 
 /**
  * Returns the layer of a rule. It refuses the effect unless the policy is `ask`. Under `ask`, the effect runs if a
@@ -112,12 +118,12 @@ export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
     // guard: unknown-policy-blocks
     if (rule.policy !== 'ask') throw blockedError(effect.name);
     const current = currentCode(effect, deps.gate);
-    for (let earlierRequests = 0; ; earlierRequests++) {
+    for (let earlierRequests = 0; earlierRequests < MAX_REQUESTS; earlierRequests++) {
       const admission = await admit(effect, scope, rule, deps, earlierRequests);
-      if (admission === undefined) return next();
-      const { code = current, target } = admission;
-      const change = codeChangeSince(code, current);
+      const { code = current, target, authorityChange, isWaived } = admission;
+      const change = authorityChange ?? codeChangeSince(code, current);
       if (isEvaluatedAgain(scope, change)) continue;
+      if (isWaived === true && change === undefined) return next();
       const admitted = change === undefined ? bindToTarget(effect, target) : refusing(effect, change);
       try {
         return await next(/* guard: approved-target-handed-on */ admitted);
@@ -125,6 +131,7 @@ export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
         if (!isRequestedAgain(thrown)) throw thrown;
       }
     }
+    throw notAdmittedError(effect.name, `its code or the authority of its turn changed ${MAX_REQUESTS} times`);
   };
 }
 
@@ -135,14 +142,14 @@ function currentCode(effect: Effect, { build }: ApprovalGate): ApprovedCode {
 }
 
 /**
- * True if the approval of a call is evaluated again: because it was, in the record, or because the code has changed and
- * the effect has not started.
+ * True if the approval of a call is evaluated again: because it was, in the record, or because the code or the authority
+ * has changed and the effect has not started.
  */
 function isEvaluatedAgain({ nextRecordedEntry }: LayerScope, change: string | undefined): boolean {
   return nextRecordedEntry === undefined ? change !== undefined : nextRecordedEntry.kind === 'gate';
 }
 
-/** Returns the effect with attempts that fail, because its code has changed since it started. */
+/** Returns the effect with attempts that fail, because its code or authority has changed since it started. */
 function refusing(effect: Effect, change: string): Effect {
   const perform = (): never => {
     throw outdatedApprovalError(effect.name, change);
@@ -150,34 +157,42 @@ function refusing(effect: Effect, change: string): Effect {
   return { ...effect, perform };
 }
 
-/**
- * Waits until the call may run; undefined if it needs no approval. Throws if it is denied, or if the answer came too
- * late.
- */
+/** Waits until the call may run. Throws if it is denied, or if the answer came too late. */
 async function admit(
   effect: Effect,
   scope: LayerScope,
   rule: ApprovalRule,
   deps: ApprovalDeps,
   earlierRequests: number,
-): Promise<Admission | undefined> {
+): Promise<Admission> {
   const { gate } = deps;
   const verdict = await evaluateApproval(effect, scope, rule, deps);
-  if (verdict.verdict === 'waived') return undefined;
+  if (verdict.verdict === 'waived') {
+    // guard: waiver-without-review-only
+    const authorityChange = rule.isReviewed === true ? 'the review that its grant demands' : undefined;
+    return { target: undefined, code: undefined, isWaived: true, authorityChange };
+  }
   if (verdict.verdict === 'granted') {
     const { definition, build } = verdict;
     const code = definition === undefined ? undefined : { definition, ...(build !== undefined && { build }) };
-    return { target: verdict.target, code };
+    const isStillGranted = gate.grantsFor(effect, scope.key)?.some(({ approvalId }) => approvalId === verdict.grant);
+    // guard: standing-grant-applies-to-regranted-turn
+    const authorityChange = rule.isReviewed === true && isStillGranted !== true ? CHANGED_APPROVERS : undefined;
+    return { target: verdict.target, code, authorityChange };
   }
   const details = { ...verdict, build: gate.build, earlierRequests };
   const request = (await scope.record(
     APPROVAL_REQUESTED,
     () => approvalRequestOf(effect, scope.key, details, gate.authorityFor(scope.key)) as never,
   )) as ApprovalRequest;
-  const answer = (await scope.wait(`approval ${request.id}`)) as unknown;
-  assertApproved(effect, request, answer as ApprovalAnswerPayload);
-  return { target: request.target, code: request };
+  const answer = (await scope.wait(`approval ${request.id}`)) as unknown as ApprovalAnswerPayload;
+  assertApproved(effect, request, answer);
+  // guard: answerer-is-approver-of-regranted-turn
+  const isApprover = gate.authorityFor(scope.key).approvers?.includes(answer.by) !== false;
+  return { target: request.target, code: request, authorityChange: isApprover ? undefined : CHANGED_APPROVERS };
 }
+
+const CHANGED_APPROVERS = 'who may approve it';
 
 /**
  * Returns the effect restricted to the approved target; unchanged if the tool resolves no target. The target is
@@ -198,29 +213,25 @@ async function evaluateApproval(
   { gate, clock }: ApprovalDeps,
 ): Promise<ApprovalVerdict> {
   const { name } = effect;
-  const input = effect.input as Json;
   const timeout = { clock, name, limitMs: rule.toolTimeoutMs ?? DEFAULT_TOOL_REPLY_TIMEOUT_MS };
   const perform = async (): Promise<ApprovalVerdict> => {
-    const grants = gate.grantsFor(name, definitionDigestOf(effect), input, scope.key) ?? [];
+    const grants = gate.grantsFor(effect, scope.key) ?? [];
     const target = grants.length > 0 ? await resolveTarget(effect, timeout) : undefined;
     const grant = grants.find((candidate) => /* guard: grant-covers-target */ coversTarget(candidate.target, target));
     if (grant !== undefined)
       return { verdict: 'granted', grant: grant.approvalId, ...withTarget(target), ...currentCode(effect, gate) };
-    return askOrWaive(effect, rule.modes?.length ? rule.modes : [undefined], timeout);
+    return askOrWaive(effect, rule, timeout);
   };
   return scope.effect({ kind: 'gate', name, input: null, safety: 'pure', perform });
 }
 
 /**
- * Returns the verdict `ask` if the tool requires approval in any of the modes, and `waived` otherwise. Throws if the
- * target changes meanwhile.
+ * Returns the verdict `ask` if the tool requires approval in any of the modes or a grant demands it, and `waived`
+ * otherwise. Throws if the target changes meanwhile.
  */
-async function askOrWaive(
-  effect: Effect,
-  modes: readonly (string | undefined)[],
-  timeout: ToolReplyTimeout,
-): Promise<ApprovalVerdict> {
-  const first = await describeForModes(effect, modes, timeout);
+async function askOrWaive(effect: Effect, rule: ApprovalRule, timeout: ToolReplyTimeout): Promise<ApprovalVerdict> {
+  const modes = rule.modes?.length ? rule.modes : [undefined];
+  const first = (await describeForModes(effect, modes, timeout)) ?? (await describeReview(effect, rule, timeout));
   if (first === undefined) return { verdict: 'waived' };
   const target = await resolveTarget(effect, timeout);
   if (target === undefined) return { verdict: 'ask', description: first };
@@ -230,6 +241,17 @@ async function askOrWaive(
   const difference = targetDifference(target, await resolveTarget(effect, timeout));
   if (difference === undefined) return { verdict: 'ask', description, target };
   throw notAdmittedError(effect.name, `${difference}, while its approval was requested`);
+}
+
+/** Returns what the approver of a call reads that no mode asks for; undefined unless a grant demands its review. */
+async function describeReview(
+  effect: Effect,
+  { isReviewed }: ApprovalRule,
+  timeout: ToolReplyTimeout,
+): Promise<string | undefined> {
+  // guard: reviewed-call-always-asked
+  if (isReviewed !== true) return undefined;
+  return (await describeForModes(effect, [undefined], timeout)) ?? `Run ${effect.name}?`;
 }
 
 /** Returns the text that the approver reads, over all modes; undefined if no mode requires approval. */

@@ -1,11 +1,12 @@
 /**
- * Applies the approval policies of enclosing agents to loops that are not tools. A body in code, a prompt or an agent
- * is approved as a whole before it starts, because its actions cannot be inspected in advance. A composite of steps
- * needs no gate: it has no effects of its own, and the loops it calls are gated.
+ * Applies the approval policies of enclosing agents and the grant of the turn to loops that are not tools. A body in
+ * code, a prompt or an agent is approved as a whole before it starts, because its actions cannot be inspected in advance.
+ * A composite of steps has a gate only if a grant names it: it has no effects of its own, and the loops it calls are gated.
  */
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { LoopServices, turnIdOf } from './services.js';
+import type { LayerScope } from '../protocol/session.js';
+import { LoopServices, type TurnContext, turnIdOf } from './services.js';
 
 type LoopBody<I, O> = (input: I, scope: Scope) => Promise<O> | O;
 
@@ -20,41 +21,72 @@ interface ApprovalGateOptions {
 }
 
 /**
- * Returns a body that waits for approval if an enclosing agent requires it, and then runs `body`. It fails without
+ * Returns a body that waits for approval if an enclosing agent or the grant requires it, and then runs `body`. It fails without
  * running `body` if the approval is denied or the policy is `blocked`. Outside of a host, nothing requires an approval.
  */
 export function withApprovalGate<I, O>(
   { name, definitionFingerprint, exactNameOnly, isCode = false }: ApprovalGateOptions,
   body: LoopBody<I, O>,
 ): LoopBody<I, O> {
-  // An effect that does nothing: the approval layer requests the approval before it performs the effect.
-  const perform = (): Json => ({ output: null });
   return (input, scope) => {
     const services = scope.context;
     if (!(services instanceof LoopServices) || !services.restrictionFlag.isSet) return body(input, scope);
     const turnContext = services.turnContext(turnIdOf(scope));
     // guard: unconfined-body-admitted
-    turnContext.assertBodyAdmitted(name, scope.key, isCode);
+    const isDemanded = isGateDemanded(name, { turnContext, input, scope, isCode });
     const restrictions = turnContext.activeRestrictions;
     const policy = exactNameOnly
       ? restrictions?.approvalPolicyByName(scope.key, name)
       : restrictions?.approvalPolicy(scope.key, name);
     // guard: policy-applies-to-code
-    if (policy === undefined || policy === 'always_allow') return body(input, scope);
-    const definition = definitionFingerprint;
-    const effect: Effect = { kind: 'tool', name, input, safety: 'pure', boundary: 'gate', definition, perform };
-    return scope.effect(effect).then(() => body(input, scope));
+    if ((policy === undefined || policy === 'always_allow') && !isDemanded) return body(input, scope);
+    return passGate(scope, name, definitionFingerprint, input).then(() => body(input, scope));
   };
 }
 
-/** Returns a body that runs only if the grant of its turn permits it. For bodies without an approval gate. */
-export function withAdmission<I, O>(name: string, body: LoopBody<I, O>): LoopBody<I, O> {
+/**
+ * Returns a body that runs only if the grant of its turn permits it, after the gate that the grant demands. For composites,
+ * to which the policies of enclosing agents do not apply.
+ */
+export function withAdmission<I, O>(
+  { name, definitionFingerprint }: Pick<ApprovalGateOptions, 'name' | 'definitionFingerprint'>,
+  body: LoopBody<I, O>,
+): LoopBody<I, O> {
   return (input, scope) => {
     const services = scope.context;
-    if (services instanceof LoopServices && services.restrictionFlag.isSet) {
-      // guard: chosen-composite-admitted
-      services.turnContext(turnIdOf(scope)).assertBodyAdmitted(name, scope.key, false);
-    }
-    return body(input, scope);
+    if (!(services instanceof LoopServices) || !services.restrictionFlag.isSet) return body(input, scope);
+    const turnContext = services.turnContext(turnIdOf(scope));
+    // guard: chosen-composite-admitted
+    const isDemanded = isGateDemanded(name, { turnContext, input, scope, isCode: false });
+    if (!isDemanded) return body(input, scope);
+    return passGate(scope, name, definitionFingerprint, input).then(() => body(input, scope));
   };
 }
+
+/**
+ * Returns true if the grant of the turn demands a gate before a body. Throws TOOL_NOT_ADMITTED if it does not permit the
+ * body. A body that has begun repeats what it began with, because its turn may have another grant since, or none in a replay.
+ */
+function isGateDemanded(
+  name: string,
+  call: {
+    readonly turnContext: TurnContext;
+    readonly input: unknown;
+    readonly scope: Scope;
+    readonly isCode: boolean;
+  },
+): boolean {
+  const { turnContext, input, scope, isCode } = call;
+  const isDemanded = turnContext.admitBody({ name, input, key: scope.key, isCode });
+  const recorded = (scope as Partial<LayerScope>).nextRecordedEntry;
+  return recorded === undefined ? isDemanded : recorded.boundary === GATE && recorded.name === name;
+}
+
+/** Passes the gate of a body: an effect that does nothing, before which a person is asked and the call is counted. */
+function passGate(scope: Scope, name: string, definition: string, input: unknown): Promise<unknown> {
+  const perform = (): Json => ({ output: null });
+  const effect: Effect = { kind: 'tool', name, input, safety: 'pure', boundary: GATE, definition, perform };
+  return scope.effect(effect);
+}
+
+const GATE = 'gate';

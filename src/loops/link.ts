@@ -142,11 +142,14 @@ function createBody(
   }
   if (composite.plan !== undefined)
     return withAdmission(
-      id,
+      { name: id, definitionFingerprint: digest },
       withCallTimeout(id, policy?.timeoutMs, createPlanBody(registered, composite.plan, unresolved)),
     );
   if (composite.agent === undefined)
-    return withAdmission(id, withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved)));
+    return withAdmission(
+      { name: id, definitionFingerprint: digest },
+      withCallTimeout(id, policy?.timeoutMs, createStepsBody(id, composite, unresolved)),
+    );
   const tools = createTools(composite.agent, definedLoop, unresolved);
   const options = {
     id,

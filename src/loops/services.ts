@@ -5,6 +5,7 @@
 
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
+import type { BodyCall } from '../policy/grant-admission.js';
 import { RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
 import type { Loop, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
@@ -18,6 +19,9 @@ import type { DefinedLoop } from './defined-loop.js';
 import type { ModelProvider } from './model.js';
 import type { ToolImplementation } from './tool-implementation.js';
 
+/** The call of a body, for its admission. */
+export type AdmittedBody = Pick<BodyCall, 'name' | 'input' | 'isCode'> & { readonly key: string };
+
 /** State of a running turn that bodies can read. */
 export interface TurnContext {
   /** Returns how many replies of a model are recorded in the turn, or in all turns of its session. */
@@ -30,8 +34,11 @@ export interface TurnContext {
   inboxCounts(): { readonly steer: number; readonly queue: number };
   /** Receives deltas, which are not journaled; undefined without a subscriber. */
   readonly onLiveDelta: ((delta: LiveDelta) => void) | undefined;
-  /** Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop at this key. */
-  assertBodyAdmitted(loopId: string, key: string, isCode: boolean): void;
+  /**
+   * Throws TOOL_NOT_ADMITTED if the grant of the turn does not permit the body of a loop. Returns true if the body must
+   * pass a gate, at which a person is asked or the call is counted.
+   */
+  admitBody(call: AdmittedBody): boolean;
   /** The restrictions of the agents of the turn. Created on first access. */
   readonly restrictions: RestrictionTable;
   /** The restrictions if they have been created; undefined otherwise. Reading this property does not create them. */
@@ -47,7 +54,7 @@ const EMPTY_TURN_CONTEXT: TurnContext = {
   callTimes: () => undefined,
   inboxCounts: () => ({ steer: 0, queue: 0 }),
   onLiveDelta: undefined,
-  assertBodyAdmitted: () => {},
+  admitBody: () => false,
   get restrictions() {
     return new RestrictionTable(new RestrictionFlag());
   },

@@ -46,21 +46,26 @@ function assertAnswer(answer: ApprovalAnswer): void {
   const texts = [id, by, ...[answer.reason, answer.sessionId, answer.callId, answer.tool, answer.argumentsDigest]];
   if (texts.some((text) => text !== undefined && (typeof text !== 'string' || text.length > MAX_ANSWER_FIELD_CHARS)))
     throw new TypeError(`The fields of an answer are strings of at most ${MAX_ANSWER_FIELD_CHARS} characters.`);
-  if (id === '' || by.trim() === '' || typeof approved !== 'boolean')
+  if (!isNonBlank(id) || !isNonBlank(by) || typeof approved !== 'boolean')
     throw new TypeError(
       'An answer needs an id, `approved` (true or false) and `by`, the name of the person who answers.',
     );
 }
 
+function isNonBlank(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '';
+}
+
 /** Returns the standing grant that an answer gives, as it is journaled. */
 export function standingGrantOf(approval: Approval, { by, standing = null }: ApprovalAnswer, at: number): Json {
-  const { id, tool, definitionDigest, build, principal, target } = approval;
+  const { id, tool, definitionDigest, build, principal, grant, target } = approval;
   const limitedPaths = limitedArguments(standing, approval.arguments);
-  const grant = { tool, definition: definitionDigest, schema: standing, limitedPaths, by, approval: id, at };
+  const given = { tool, definition: definitionDigest, schema: standing, limitedPaths, by, approval: id, at };
   return {
-    ...grant,
+    ...given,
     ...(build !== undefined && { build }),
     ...(principal !== undefined && { principal }),
+    ...(grant !== undefined && { grant }),
     ...(target !== undefined && { target: { ...target } }),
   };
 }

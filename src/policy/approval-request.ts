@@ -18,6 +18,8 @@ export const APPROVAL_REQUESTED = 'rondo.approval.requested';
 export interface ApprovalAuthority {
   readonly principal?: string;
   readonly approvers?: readonly string[];
+  /** The id of the grant of the turn, if it has one. */
+  readonly grant?: string;
   /** In milliseconds since the epoch. */
   readonly expiresAt: number;
 }

@@ -11,6 +11,8 @@ export interface ApprovalRule {
    * mode.
    */
   readonly modes?: readonly (string | undefined)[] | undefined;
+  /** True if the grant of the turn demands the review `ask`: then neither the tool nor a mode can waive it. */
+  readonly isReviewed?: boolean | undefined;
   /** The earliest deadline of the enclosing agents, by the monotonic clock of the process. */
   readonly deadlineAt?: number | undefined;
   /**

@@ -28,7 +28,7 @@ function refusal(grant: Partial<Grant>, effect: Partial<Effect>): string | undef
 }
 
 /** A body in code that no model chose. */
-const CODE = { isChosen: false, isCode: true };
+const CODE = { name: 'act', input: {}, isChosen: false, isCode: true, isRoot: false };
 
 verifies('grant.tools', 'a tool is admitted by exactly its name, however the name is written', () => {
   expect(refusal({}, { name: 'act' })).toBeUndefined();
@@ -104,10 +104,10 @@ verifies(
       for (const boundary of ['code', 'mcp', 'command', 'Toolbox', undefined])
         expect(refusal(limited, boundary === undefined ? {} : { boundary }), boundary).toMatch(/nothing confines it/);
       expect(refusal({ ...limited, unconfined: ['act'] }, { boundary: 'mcp' })).toBeUndefined();
-      expect(() => assertBodyAdmitted(parse(limited), 'act', CODE)).toThrow(LoopError);
-      expect(() => assertBodyAdmitted(parse({ ...limited, unconfined: ['act'] }), 'act', CODE)).not.toThrow();
+      expect(() => assertBodyAdmitted(parse(limited), CODE)).toThrow(LoopError);
+      expect(() => assertBodyAdmitted(parse({ ...limited, unconfined: ['act'] }), CODE)).not.toThrow();
     }
-    expect(() => assertBodyAdmitted(parse({}), 'act', CODE)).not.toThrow();
+    expect(() => assertBodyAdmitted(parse({}), CODE)).not.toThrow();
   },
 );
 

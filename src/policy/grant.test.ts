@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { randomGrant } from '../../spec/support/random-grants.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
+import { matchesDestination } from '../base/permits.js';
 import { grantDigest, parseGrant } from './grant.js';
 
 const parse = (grant: unknown, isOperators = false) => parseGrant(grant, { isOperators });
@@ -57,6 +58,16 @@ const refused: readonly [path: string, document: unknown][] = [
   ['/id', { ...base, id: '../x' }],
   ['/scopes/0', { ...base, scopes: ['repo:*:x'] }],
   ['/arguments/act', { ...base, arguments: { act: { type: 'nothing' } } }],
+  ['/arguments/act', { ...base, arguments: { act: { propertys: { path: { const: '/srv' } } } } }],
+  ['/arguments/act', { ...base, arguments: { act: { anyOf: [{ items: { maxLenght: 3 } }] } } }],
+  ['/arguments/act@1.0.0', { ...base, arguments: { 'act@1.0.0': true } }],
+  ['/review/act@1.0.0', { ...base, review: { 'act@1.0.0': 'blocked' } }],
+  ['/limits/effects/act@1.0.0', { ...base, limits: { effects: { 'act@1.0.0': 0 } } }],
+  ['/limits/effects/*', { ...base, limits: { effects: { '*': 0 } } }],
+  ['/limits/effects/an act', { ...base, limits: { effects: { 'an act': 0 } } }],
+  ['/expiresAt', { ...base, expiresAt: '2026-02-30T00:00:00Z' }],
+  ['/expiresAt', { ...base, expiresAt: '2026-02-28T24:00:00Z' }],
+  ['/destinations/0', { ...base, destinations: ['*.http://example.com'] }],
   ['/arguments/a*', { ...base, arguments: { 'a*': true } }],
   ['/arguments', { ...base, arguments: [] }],
   ['/review/act', { ...base, review: { act: 'always_allow' } }],
@@ -100,4 +111,30 @@ verifies('grant.document', 'the digest of a grant depends on its content and not
   const grant = { allowedTools: ['a'], limits: { turns: 1, depth: 2 } };
   expect(grantDigest({ limits: { depth: 2, turns: 1 }, allowedTools: ['a'] })).toBe(grantDigest(grant));
   expect(grantDigest({ ...grant, limits: { turns: 2, depth: 2 } })).not.toBe(grantDigest(grant));
+});
+
+verifies('grant.document', 'a schema of arguments may have all keywords of JSON Schema', () => {
+  const schema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $comment: 'any',
+    title: 'a path',
+    $defs: { path: { type: 'string', format: 'uri', pattern: '^/', default: '/' } },
+    properties: { path: { $ref: '#/$defs/path' }, pattern: { enum: [1] }, unknown: true },
+    required: ['path'],
+    dependentRequired: { path: ['pattern'] },
+    if: { minProperties: 1 },
+    else: { additionalProperties: false },
+    prefixItems: [{ const: { anything: 1 } }],
+    unevaluatedProperties: false,
+  };
+  expect(refusedAt({ ...base, arguments: { act: schema } })).toBe('accepted');
+});
+
+verifies('grant.confined', 'a destination below a host matches its port', () => {
+  const matches = (entry: string, url: string) => matchesDestination(entry, new URL(url));
+  expect(matches('*.example.com:8443', 'https://a.example.com:8443/')).toBe(true);
+  expect(matches('*.Example.com', 'https://a.b.example.com/')).toBe(true);
+  for (const url of ['https://a.example.com/', 'https://example.com:8443/', 'https://badexample.com:8443/'])
+    expect(matches('*.example.com:8443', url), url).toBe(false);
+  expect(matches('*.example.com', 'https://a.example.com:8443/')).toBe(false);
 });

@@ -3,15 +3,18 @@
  * Unknown members are refused, so that a misspelled limit never means "unlimited".
  */
 
+import { isCalendarDay } from '../base/calendar-day.js';
 import { LoopError } from '../base/errors.js';
 import { wholeNumbers } from '../base/number-range.js';
 import { isObject } from '../base/own-property.js';
 import { findHostProblem } from '../base/permits.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
+import { findUnknownKeyword } from '../json/schema/unknown-keyword.js';
 import { compileSchema, type Validator } from '../json/schema.js';
 import type { Grant, GrantLimits, GrantReview } from '../protocol/grant.js';
 import type { Json, JsonObject } from '../protocol/json.js';
+import type { JsonSchema } from '../protocol/loop.js';
 import { isPattern } from './grant-pattern.js';
 
 /** The limits of a grant by counter: the names of `GrantLimits`, and `effects:TOOL` for a limit of one tool. */
@@ -71,6 +74,8 @@ const LIMIT_MEMBERS = {
 const LIMIT_RANGE = wholeNumbers(0);
 const GRANT_ID = /^[A-Za-z0-9_@-][A-Za-z0-9_@.:-]{0,99}$/;
 const ABSOLUTE_PATH = /^\/(?:[^/\0]+(?:\/[^/\0]+)*)?$/;
+/** An id followed by `@` and a version, which is the id of no tool. */
+const VERSIONED_ID = /@\d+\.\d+\.\d+(?:[-+].*)?$/;
 const MAX_ITEMS = 1000;
 
 /** Returns the digest of a grant document, which identifies its content. */
@@ -98,7 +103,7 @@ export function parseGrant(grant: unknown, { isOperators }: { readonly isOperato
     roots: optional(document.roots, (roots) => listAt(roots, '/roots', findRootProblem)),
     destinations: optional(document.destinations, (hosts) => listAt(hosts, '/destinations', findDestinationProblem)),
     unconfined: listAt(document.unconfined ?? [], '/unconfined', (name) =>
-      isPattern(name, false) && !name.endsWith('*') ? undefined : 'must be the id of a tool or loop',
+      isToolPattern(name) && !name.endsWith('*') ? undefined : 'must be the id of a tool or loop',
     ),
     approvers: optional(document.approvers, (names) => listAt(names, '/approvers', findPrincipalProblem)),
     expiresAt: optional(expiresAt, timeAt),
@@ -142,12 +147,22 @@ function patternsAt(value: unknown, path: string, mayBeAny: boolean): readonly s
   });
 }
 
+/** Returns true for a pattern that can match the id of a tool. One with a version would match none, without a word. */
+function isToolPattern(text: string): boolean {
+  // guard: versioned-tool-name-refused
+  return isPattern(text, true) && !VERSIONED_ID.test(text);
+}
+
 function argumentRulesAt(value: unknown): readonly ArgumentRule[] {
   return Object.entries(objectAt(value, '/arguments', undefined)).map(([pattern, schema]) => {
     const path = `/arguments/${pattern}`;
-    if (!isPattern(pattern, true)) throw invalid(path, 'must be the name or the pattern of a tool');
+    if (!isToolPattern(pattern)) throw invalid(path, 'must be the name or the pattern of a tool, without a version');
     try {
-      return { pattern, validator: compileSchema(schema, 'the schema') };
+      const validator = compileSchema(schema, 'the schema');
+      const keyword = findUnknownKeyword(schema as JsonSchema);
+      // guard: unknown-keyword-of-arguments-refused
+      if (keyword !== undefined) throw new Error(`there is no keyword "${keyword}"`);
+      return { pattern, validator };
     } catch (thrown) {
       throw invalid(path, `is not a usable JSON Schema: ${thrown instanceof Error ? thrown.message : ''}`);
     }
@@ -157,7 +172,8 @@ function argumentRulesAt(value: unknown): readonly ArgumentRule[] {
 function reviewAt(value: unknown): ReadonlyMap<string, GrantReview> {
   return new Map(
     Object.entries(objectAt(value, '/review', undefined)).map(([pattern, review]) => {
-      if (!isPattern(pattern, true)) throw invalid(`/review/${pattern}`, 'must be the name or the pattern of a tool');
+      if (!isToolPattern(pattern))
+        throw invalid(`/review/${pattern}`, 'must be the name or the pattern of a tool, without a version');
       if (review !== 'ask' && review !== 'blocked') throw invalid(`/review/${pattern}`, 'must be "ask" or "blocked"');
       return [pattern, review];
     }),
@@ -176,7 +192,8 @@ function limitsAt(value: unknown): CounterLimits {
   if (isObject(effects)) {
     for (const [tool, limit] of Object.entries(effects)) {
       const path = `/limits/effects/${tool}`;
-      if (!isPattern(tool, false) || tool.endsWith('*')) throw invalid(path, 'must be the id of a tool');
+      if (!isToolPattern(tool) || tool.endsWith('*'))
+        throw invalid(path, 'must be the id of a tool, without a version');
       set(effectsOf(tool), path, limit);
     }
   } else if (effects !== undefined) set('effects', '/limits/effects', effects);
@@ -194,7 +211,11 @@ function findRootProblem(root: string): string | undefined {
 }
 
 function findDestinationProblem(host: string): string | undefined {
-  return findHostProblem(host.startsWith('*.') ? host.slice(2) : host);
+  if (!host.startsWith('*.')) return findHostProblem(host);
+  // A name below a host has no scheme in front of the asterisk and is no address.
+  return /^[^:[]+(?::\d+)?$/.test(host.slice(2))
+    ? findHostProblem(host.slice(2))
+    : 'must be *.HOST or *.HOST:PORT, without a scheme or an address';
 }
 
 function findPrincipalProblem(name: string): string | undefined {
@@ -204,7 +225,10 @@ function findPrincipalProblem(name: string): string | undefined {
 function timeAt(value: unknown): number {
   const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
   const isIso =
-    typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(value);
-  if (!isIso || Number.isNaN(time)) throw invalid('/expiresAt', 'must be an ISO time such as 2030-01-31T12:00:00Z');
+    typeof value === 'string' &&
+    /^\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(value);
+  // guard: grant-expires-on-an-existing-day
+  if (!isIso || Number.isNaN(time) || !isCalendarDay(value.slice(0, 10)))
+    throw invalid('/expiresAt', 'must be an ISO time that exists, such as 2030-01-31T12:00:00Z');
   return time;
 }

@@ -13,6 +13,8 @@ interface GrantableCall {
   readonly input: Json;
   readonly principal?: string;
   readonly approvers?: readonly string[];
+  /** The id of the grant of the turn, if that demands a review of the call. */
+  readonly reviewedUnder?: string | undefined;
 }
 
 /** True if a grant covers a call, apart from its target. A grant applies only if its author could approve this call. */
@@ -27,6 +29,9 @@ export function grantApplies(grant: StandingGrant, call: GrantableCall): boolean
     grant.principal === call.principal &&
     // guard: grant-giver-may-answer
     call.approvers?.includes(grant.by) !== false &&
+    // A grant that demands a review is not satisfied by what a person decided under another one.
+    // guard: standing-bound-to-reviewing-grant
+    (call.reviewedUnder === undefined || grant.grant === call.reviewedUnder) &&
     // guard: grant-predicate-holds
     grantCovers(grant, call.input)
   );

@@ -57,6 +57,8 @@ export interface Approval {
    * @default anyone except the agent itself
    */
   readonly approvers?: readonly string[];
+  /** The id of the grant of the turn. Absent if the turn has none. */
+  readonly grant?: string;
   /** The question for the person, escaped and bounded in length. */
   readonly description: string;
   /** When the approval was requested: ISO 8601, UTC. */
@@ -137,6 +139,8 @@ export interface StandingGrant {
   readonly by: string;
   /** The principal of the turn in which the grant was given. */
   readonly principal?: string | undefined;
+  /** The id of the grant of that turn. */
+  readonly grant?: string | undefined;
   /** The id of the approval whose answer gave the grant. */
   readonly approvalId: string;
   /** When the grant was given, in milliseconds since the epoch. */

@@ -18,7 +18,10 @@ export interface GrantLimits {
   readonly outputTokens?: number;
   /** How much models may cost, in millionths of a currency unit. */
   readonly costMicros?: number;
-  /** How many effects other than model calls may be performed: all together, or of each tool that is named. */
+  /**
+   * How many effects other than model calls may be performed: all together, or of each tool that is named. Of a loop that
+   * is no effect itself, such as a composite, its calls are counted by name. Attempts at one effect count once.
+   */
   readonly effects?: number | { readonly [tool: string]: number };
   /** How long turns may run, in milliseconds of wall-clock time, pauses excluded. */
   readonly wallMs?: number;
@@ -44,12 +47,15 @@ export interface Grant {
   readonly scopes?: readonly string[];
   /** JSON Schemas that the arguments of tools must satisfy, by pattern. @default none */
   readonly arguments?: { readonly [tool: string]: JsonSchema };
-  /** Tools that need an approval or are blocked, by pattern; `*` stands for all. @default none */
+  /**
+   * Tools that need an approval or are blocked, by pattern; `*` stands for all tools and loops in code.
+   * @default none
+   */
   readonly review?: { readonly [tool: string]: GrantReview };
   readonly limits: GrantLimits;
   /** The directories that tools may use. @default every directory that the tools themselves allow */
   readonly roots?: readonly string[];
-  /** The hosts that tools may reach: `HOST`, `HOST:PORT` or `*.HOST`. @default every host that the tools allow */
+  /** The hosts that tools may reach: `HOST`, `HOST:PORT`, `*.HOST` or `*.HOST:PORT`. @default every host that the tools allow */
   readonly destinations?: readonly string[];
   /**
    * The tools and loops in code that may run under `roots` or `destinations` although nothing confines them, by id.

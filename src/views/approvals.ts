@@ -110,6 +110,7 @@ export class Approvals {
       target: parseTarget(ownProperty(value, 'target')),
       by: ownText(value, 'by'),
       principal: ownText(value, 'principal') || undefined,
+      grant: ownText(value, 'grant') || undefined,
       approvalId: ownText(value, 'approval'),
       givenAt: typeof givenAt === 'number' ? givenAt : at,
     });

@@ -356,6 +356,7 @@ export function assertPathApproved(path: string, approved: ApprovalTarget | unde
 }
 
 function outsideRootsError(path: string, roots: readonly string[]): LoopError {
+  if (roots.length === 0) return toolError(`${quotePath(path)} cannot be used: no directory may be used.`);
   return toolError(`${quotePath(path)} is outside of the directories that may be used: ${roots.join(', ')}.`);
 }
 

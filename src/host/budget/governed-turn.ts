@@ -76,7 +76,7 @@ export class GovernedTurn {
 
   /** Decides on an attempt at an effect; see `Admit`. */
   admit(effect: Effect, key: string): Effect {
-    if (isInternal(effect)) return effect;
+    if (isInternal(effect)) return effect.boundary === 'gate' ? this.admitGate(effect, key) : effect;
     assertAdmitted(this.grant, effect);
     const stop = this.expiry() ?? this.timeStop() ?? this.exceededNesting(key);
     if (stop !== undefined) {
@@ -119,6 +119,24 @@ export class GovernedTurn {
     // guard: calls-of-failed-turn-released
     for (const call of this.unperformed) void this.modelBudget.release(call);
     this.unperformed.clear();
+  }
+
+  /** Counts the call of a body at its gate, if the grant limits the calls of its loop. */
+  private admitGate(effect: Effect, key: string): Effect {
+    const counter = effectsOf(effect.name);
+    if (this.grant.limits[counter] === undefined) return effect;
+    // The effects inside count as the tool round.
+    const charged = { ...this.chargedEffect(key, false), round: undefined };
+    const reservation = this.ledger.reserve(charged, { perEffect: { [counter]: 1 }, perAttempt: NO_AMOUNTS });
+    if ('counter' in reservation) {
+      this.deps.stop(stopOf(reservation));
+      return effect;
+    }
+    const perform: Effect['perform'] = async (input, context) => {
+      await this.assertReserved(reservation);
+      return effect.perform(input, context);
+    };
+    return { ...effect, perform };
   }
 
   private admitTool(effect: Effect, key: string): Effect {

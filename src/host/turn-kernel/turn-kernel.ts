@@ -16,7 +16,7 @@ import type { PinnedTurns } from '../pinned-turns.js';
 import { RemoteTurn } from '../remote-turn.js';
 import type { SessionQueues } from '../session-queues.js';
 import {
-  assertStoppedAtGrant,
+  assertNeedsGrant,
   assertTurnRequest,
   attachConflict,
   recordedIdentity,
@@ -27,6 +27,7 @@ import {
 import { faultWithTurn, sessionIdOf, type TurnIdentity, turnResultOf } from '../turn-result.js';
 import { retryKeysOf } from '../turn-retry.js';
 import type { TurnRunner } from '../turn-runner.js';
+import { recordedApprovers, unanswerableGrant } from '../unanswerable-grant.js';
 import { unknownModelIn } from '../unknown-model.js';
 import { startRefusalOf } from './start-refusal.js';
 
@@ -103,7 +104,11 @@ export class TurnKernel {
   async continueTurn(stored: StoredTurn, options: TurnOptions): Promise<TurnResult> {
     const { archive, pinned: pinnedTurns, turns } = this.deps;
     const { identity, turn, entries: earlierEntries } = stored;
-    if (options.grant !== undefined) assertStoppedAtGrant(stored);
+    if (options.grant !== undefined) {
+      assertNeedsGrant(stored, this.deps.options.clock.now());
+      const unanswerable = unanswerableGrant(options.grant, recordedApprovers(identity.turnId, earlierEntries));
+      if (unanswerable !== undefined) throw unanswerable;
+    }
     const startedWith = await archive.pinnedText(stored);
     const pinned = pinnedTurns.link(stored, startedWith);
     const changed = await changedContextResult(stored, pinned, this.deps.options);
@@ -131,7 +136,7 @@ export class TurnKernel {
     const { archive, turns } = this.deps;
     const { registry, providers, build } = this.deps.options;
     const linked = linkLoop(registry, registered);
-    const refusal = startRefusalOf(linked, registry, providers);
+    const refusal = startRefusalOf(linked, registry, providers) ?? unanswerableGrant(request.grant, request.approvers);
     if (refusal !== undefined) return this.refusedResult(identity, refusal);
     const pinned = pin(linked, build);
     // A session that is created here has no earlier entries.

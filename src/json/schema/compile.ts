@@ -33,7 +33,7 @@ import {
 const MAX_NODES = 200_000;
 
 /** The compilers of all keywords, in the order of evaluation: keywords that are cheap and fail often come first. */
-const keywordCompilers: { readonly [keyword: string]: KeywordCompiler } = {
+export const keywordCompilers: { readonly [keyword: string]: KeywordCompiler } = {
   ...assertionKeywords,
   ...objectKeywords,
   ...arrayKeywords,

@@ -40,7 +40,7 @@ export class MalformedSchemaError extends Error {
 }
 
 /** The keywords with subschemas, and whether their value is one schema, a list or a map of schemas. */
-const subschemaKeywords: { readonly [keyword: string]: 'one' | 'list' | 'map' } = {
+export const subschemaKeywords: { readonly [keyword: string]: 'one' | 'list' | 'map' } = {
   ...forKeywords('map', '$defs definitions properties patternProperties dependentSchemas dependencies'),
   ...forKeywords('list', 'allOf anyOf oneOf prefixItems'),
   ...forKeywords('one', 'items contains additionalProperties propertyNames if then else not'),

@@ -1,18 +1,27 @@
 /** Reads the grant file of the operator. Relative roots in it start at the directory of the file. */
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { isObject } from '../../base/own-property.js';
+import { parseStrictJson } from '../../json/strict-json.js';
 import type { Grant } from '../../protocol/grant.js';
+import type { JsonObject } from '../../protocol/json.js';
 import { UsageError } from '../settings.js';
+import type { VerbOptions } from './verb.js';
 
 const MAX_GRANT_BYTES = 1024 * 1024;
 
-/** Returns an object with the grant of a file; an empty one without a file. Throws a UsageError if it is not JSON. */
-export async function readGrant(file: string | undefined): Promise<{ readonly grant?: Grant }> {
+/**
+ * Returns an object with the grant of the file in `--grant`; an empty one without it. Throws a UsageError if the file is
+ * not strict JSON with an object, or if there are two files.
+ */
+export async function readGrant({ grant: files }: VerbOptions): Promise<{ readonly grant?: Grant }> {
+  if (!Array.isArray(files)) return {};
+  const [file, ...others] = files.map(String);
   if (file === undefined) return {};
+  if (others.length > 0) throw new UsageError('--grant can be given once: a turn has one grant.');
   const document = await parseFile(file);
-  if (typeof document !== 'object' || document === null || !('roots' in document)) return { grant: document as Grant };
   const { roots } = document;
-  if (!Array.isArray(roots)) return { grant: document as Grant };
+  if (!Array.isArray(roots)) return { grant: document as unknown as Grant };
   const directory = dirname(resolve(file));
   const absolute = await Promise.all(
     roots.map((root: unknown) => (typeof root === 'string' ? realRoot(resolve(directory, root)) : root)),
@@ -20,14 +29,16 @@ export async function readGrant(file: string | undefined): Promise<{ readonly gr
   return { grant: { ...document, roots: absolute } as unknown as Grant };
 }
 
-async function parseFile(file: string): Promise<unknown> {
+async function parseFile(file: string): Promise<JsonObject> {
   try {
     const { size } = await stat(file);
     if (size > MAX_GRANT_BYTES) throw new Error(`it has more than ${MAX_GRANT_BYTES} bytes`);
-    return JSON.parse(await readFile(file, 'utf8'));
+    const document = parseStrictJson(await readFile(file), { maxBytes: MAX_GRANT_BYTES });
+    if (!isObject(document)) throw new Error('it does not contain an object');
+    return document;
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new UsageError(`--grant ${file} cannot be used: ${reason}.`);
+    throw new UsageError(`--grant ${file} cannot be used: ${reason.replace(/\.$/, '')}.`);
   }
 }
 

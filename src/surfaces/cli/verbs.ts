@@ -9,7 +9,7 @@ const MODEL_FLAG = [
   'the model of all prompts of workflows, and of prompts that name none: PROVIDER:MODEL',
 ] as const;
 
-const GRANT_FLAG = ['--grant <file>', 'a JSON file with what the turn may do and use'] as const;
+const GRANT_FLAG = ['--grant <file>', 'a JSON file with what the turn may do and use', 'repeats'] as const;
 
 const FULL_FLAG = ['--full', 'do not shorten long values'] as const;
 
@@ -146,7 +146,7 @@ export const verbs: readonly Verb[] = [
     description: 'Resume a turn that is paused or interrupted, or all such turns.',
     options: [
       ['--all', 'resume every turn that is paused or interrupted'],
-      ['--grant <file>', 'another grant for a turn that stopped at its grant'],
+      ['--grant <file>', 'another grant for a turn that stopped at its grant, or whose grant expired', 'repeats'],
       WATCH_FLAG,
       JSON_FLAG,
     ],

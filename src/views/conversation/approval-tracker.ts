@@ -182,6 +182,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, args: Json, { at, value }
     root = call;
   }
   const principal = ownProperty(value, 'principal');
+  const grant = ownProperty(value, 'grant');
   const build = ownText(value, 'build');
   const approvers = ownProperty(value, 'approvers');
   const expiresAt = ownProperty(value, 'expiresAt');
@@ -198,6 +199,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, args: Json, { at, value }
     ...(build !== '' && { build }),
     ...(target !== undefined && { target }),
     ...(typeof principal === 'string' && { principal }),
+    ...(typeof grant === 'string' && { grant }),
     ...(Array.isArray(approvers) && { approvers: approvers.filter((one) => typeof one === 'string') }),
     description: ownText(value, 'description'),
     requestedAt: isoTime(at),

@@ -32,7 +32,7 @@ export const resume: VerbHandler = async ({ args, options, settingsInput, termin
   }
   if (options.grant !== undefined && options.all === true)
     throw new UsageError('--grant continues one turn: name it, without --all.');
-  const grant = await readGrant(textOption(options.grant));
+  const grant = await readGrant(options);
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {

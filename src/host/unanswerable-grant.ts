@@ -1,0 +1,29 @@
+/** Refuses a grant under which nobody could answer an approval: its approvers and those of the turn have no one in common. */
+import { LoopError } from '../base/errors.js';
+import type { Entry } from '../protocol/entry.js';
+import type { Grant } from '../protocol/grant.js';
+import { TURN_OPENED } from '../views/turns.js';
+import { principalsIn } from './running-turn.js';
+
+/** Returns the error of a grant that excludes every approver of its turn; undefined if someone can answer. */
+export function unanswerableGrant(
+  grant: Grant | undefined,
+  approvers: readonly string[] | undefined,
+): LoopError | undefined {
+  const granted: unknown = grant?.approvers;
+  // Whoever gives an empty list wants that nobody answers. A list that is none is refused with the grant.
+  if (!Array.isArray(granted) || granted.length === 0 || approvers === undefined || approvers.length === 0)
+    return undefined;
+  // guard: someone-can-answer
+  if (approvers.some((name) => granted.includes(name))) return undefined;
+  const message =
+    'Nobody could answer an approval: no approver of the turn is an approver of the grant. ' +
+    'Name at least one principal in both lists, or leave one of them out.';
+  return new LoopError('GRANT_INVALID', message, { path: '/approvers' });
+}
+
+/** Returns the approvers that a turn was opened with; undefined if it names none. */
+export function recordedApprovers(turnId: string, entries: readonly Entry[]): readonly string[] | undefined {
+  const opened = entries.find(({ type, key }) => type === TURN_OPENED && key === `#${turnId}`);
+  return opened && principalsIn(opened).approvers;
+}

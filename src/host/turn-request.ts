@@ -157,6 +157,12 @@ function isSameGrant(known: Grant | undefined, grant: Grant): boolean {
   return grantDigest(known) === grantDigest(isIdentified ? copy : { ...copy, id: known.id as string });
 }
 
+/** Throws GRANT_INVALID if a grant is no object, and VALUE_INVALID if it is not JSON. */
+export function assertGrantObject(grant: Grant): void {
+  if (isObject(copyAsJson(grant, 'the grant'))) return;
+  throw new LoopError('GRANT_INVALID', 'The grant is not valid: it must be an object.', { path: '' });
+}
+
 /** Throws GRANT_CONFLICT unless a turn has stopped at its grant, or its grant has expired: only then it may get another. */
 export function assertNeedsGrant({ identity: { turnId }, turn, entries }: StoredTurn, now: number): void {
   const { expiresAt } = grantOf(turnId, entries) ?? {};
@@ -191,8 +197,7 @@ export function unknownLoopError({ loop, version }: TurnRequest, registry: Regis
 export function assertTurnRequest(request: TurnRequest): void {
   assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
   const { sessionId, key } = request;
-  if (request.grant !== undefined && !isObject(copyAsJson(request.grant, 'the grant')))
-    throw new LoopError('GRANT_INVALID', 'The grant is not valid: it must be an object.', { path: '' });
+  if (request.grant !== undefined) assertGrantObject(request.grant);
   if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
     throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
   if (sessionId !== undefined && isReservedSession(sessionId))

@@ -207,12 +207,10 @@ export class TurnRunner {
     const { earlierEntries } = start;
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw hostClosedFault();
-    const given = options.grant === undefined ? start.request.grant : options.grant;
-    const newGrant = identifiedGrant(turnId, given);
+    const newGrant = identifiedGrant(turnId, options.grant ?? start.request.grant);
     // Nothing of a turn that has ended runs again, so its grant is not asked and counts no turn.
     // guard: ended-turn-not-counted
-    const grant =
-      start.hasEnded === true ? undefined : newGrant === undefined ? grantOf(turnId, earlierEntries) : newGrant;
+    const grant = start.hasEnded === true ? undefined : (newGrant ?? grantOf(turnId, earlierEntries));
     const opened = grant === undefined ? undefined : await this.governance.open(turnId, grant);
     if (opened?.refusal !== undefined) return this.refuse(identity, opened.refusal, earlierEntries);
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);

@@ -11,7 +11,7 @@ export function unanswerableGrant(
   approvers: readonly string[] | undefined,
 ): LoopError | undefined {
   const granted: unknown = grant?.approvers;
-  // A person who gives an empty list wants that nobody answers. A list that is none is refused with the grant.
+  // An empty list means on purpose that nobody answers. A list that is none is refused with the grant.
   if (!Array.isArray(granted) || granted.length === 0 || approvers === undefined || approvers.length === 0)
     return undefined;
   // guard: someone-can-answer

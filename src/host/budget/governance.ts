@@ -4,7 +4,6 @@
  */
 
 import { LoopError } from '../../base/errors.js';
-import { isObject } from '../../base/own-property.js';
 import type { Clock } from '../../journal/clock.js';
 import { digestOfText } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
@@ -115,8 +114,7 @@ export class Governance {
 
 /** Returns a grant with an id. One without an id gets one for its turn, which forks of the turn share. */
 export function identifiedGrant(turnId: string, grant: Grant | undefined): Grant | undefined {
-  // What is no object is refused when it is opened.
-  if (!isObject(grant) || grant.id !== undefined) return grant;
+  if (grant === undefined || grant.id !== undefined) return grant;
   return {
     ...grant,
     id: `${TURN_GRANT_PREFIX}${digestOfText(turnId).slice(0, 22)}@${grantDigest(grant).slice(0, 16)}`,

@@ -16,6 +16,7 @@ import type { PinnedTurns } from '../pinned-turns.js';
 import { RemoteTurn } from '../remote-turn.js';
 import type { SessionQueues } from '../session-queues.js';
 import {
+  assertGrantObject,
   assertNeedsGrant,
   assertTurnRequest,
   attachConflict,
@@ -105,6 +106,7 @@ export class TurnKernel {
     const { archive, pinned: pinnedTurns, turns } = this.deps;
     const { identity, turn, entries: earlierEntries } = stored;
     if (options.grant !== undefined) {
+      assertGrantObject(options.grant);
       assertNeedsGrant(stored, this.deps.options.clock.now());
       const unanswerable = unanswerableGrant(options.grant, recordedApprovers(identity.turnId, earlierEntries));
       if (unanswerable !== undefined) throw unanswerable;

@@ -1,6 +1,6 @@
 /**
- * Files of a directory of keys that others may read, and only their owner may change. Whoever can change the list of
- * public keys decides whom a verifier trusts, so a file or a directory that others can change is refused.
+ * Files of a directory of keys that others may read, and only their owner may change. The list of public keys decides
+ * whom a verifier trusts, so a file or a directory that others can change is refused.
  */
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';

@@ -1,0 +1,138 @@
+// Verdicts on the command line: what they are about, when they are complete, and what an edited store leads to.
+
+import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { expect } from 'vitest';
+import { openDriver } from '../../src/adapters/sqlite/index.js';
+import type { ReceiptVerdict } from '../../src/protocol/receipt.js';
+import { Project, tool } from '../support/cli-project.js';
+import { verifies } from '../verifies.js';
+
+const DB = '.rondo/journal.db';
+const WITNESS = '.rondo/keys/journal.db.checkpoint';
+
+/** Creates a project with one turn in each of these sessions. */
+async function projectWith(...sessions: readonly string[]): Promise<Project> {
+  const project = new Project({ echo: tool('echo', 'echo') });
+  for (const session of sessions) await project.run(['run', 'echo', '--session', session, '--input', '{"n":1}']);
+  return project;
+}
+
+async function verdictOf(project: Project, ...args: readonly string[]): Promise<ReceiptVerdict & { code: number }> {
+  const { code, stdout } = await project.run(['verify', ...args, '--json']);
+  return { ...(JSON.parse(stdout) as ReceiptVerdict), code: code ?? -1 };
+}
+
+/** Deletes sessions from the database, bypassing the store. */
+function deleteSessions(project: Project, ...names: readonly string[]): void {
+  const raw = openDriver(project.path(DB));
+  for (const name of names) {
+    const sid = `(SELECT sid FROM sessions WHERE name = '${name}')`;
+    raw.exec(`DELETE FROM records WHERE id >= ${sid} << 26 AND id < (${sid} + 1) << 26`);
+    raw.exec(`DELETE FROM sessions WHERE name = '${name}'`);
+  }
+  raw.close();
+}
+
+verifies(
+  'receipt.whole',
+  'a store is complete once all sessions are closed, and says why it is not before',
+  async () => {
+    const project = await projectWith('a', 'b');
+    expect(await verdictOf(project, '--all')).toMatchObject({
+      ...{ code: 0, valid: true, complete: 'unknown', reasons: ['log_uncovered', 'session_open'] },
+      subject: { sessions: 2, receipts: 2, log: 2 },
+    });
+    for (const session of ['a', 'b']) expect((await project.run(['close', session])).code).toBe(0);
+    expect(await verdictOf(project, '--all')).toMatchObject({ code: 0, complete: true, reasons: [] });
+    expect((await project.run(['verify', '--all'])).stdout).toContain(
+      'Verified: 4 receipts of 2 sessions in the store; the log has 4\nvalid and complete',
+    );
+    expect(await verdictOf(project, 'a')).toMatchObject({
+      complete: true,
+      subject: { sessions: 1, receipts: 2, log: 4, session: 'a' },
+    });
+    await project.run(['remove', 'a', '--yes', '--as', 'eve']);
+    const removed = await verdictOf(project, '--all');
+    expect(removed).toMatchObject({ code: 0, valid: true, complete: 'unknown', reasons: ['session_removed'] });
+    expect(removed.checks.at(-1)?.note).toBe('unknown: session "a" was removed by eve');
+  },
+);
+
+verifies('receipt.witness', 'a log that was made again is reported, and nothing is signed about it', async () => {
+  const project = await projectWith('a', 'b');
+  await project.run(['close', 'b']);
+  expect(readFileSync(project.path(WITNESS), 'utf8').split('\n')[1]).toBe('3');
+  deleteSessions(project, 'a', 'rondo:receipts');
+  rmSync(project.path(`${DB}.anchor`));
+  expect(await verdictOf(project, '--all')).toMatchObject({
+    ...{ code: 3, valid: false },
+    reasons: ['store_damaged', 'log_rewritten'],
+  });
+  expect((await project.run(['doctor', '--accept', '@anchor', '--as', 'ada'])).code).toBe(0);
+  expect((await project.run(['run', 'echo', '--input', '{}'])).code).toBe(0);
+  expect(await verdictOf(project, '--all')).toMatchObject({ code: 3, valid: false, reasons: ['log_rewritten'] });
+  for (const args of [['export'], ['close', 'b'], ['keys', 'rotate']]) {
+    const { code, stderr } = await project.run(args);
+    expect(code, args.join(' ')).toBe(70);
+    expect(stderr).toContain('Restore the store from a backup');
+  }
+  rmSync(project.path(WITNESS));
+  expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
+});
+
+verifies('receipt.witness', 'a rotation keeps a checkpoint, and each store has its own', async () => {
+  const project = await projectWith('a');
+  const other = ['--store', 'sqlite:other.db'];
+  expect((await project.run([...other, 'run', 'echo', '--session', 'x', '--input', '{}'])).code).toBe(0);
+  expect((await project.run([...other, 'close', 'x'])).code).toBe(0);
+  expect(existsSync(project.path(WITNESS))).toBe(false);
+  expect((await project.run(['keys', 'rotate'])).code).toBe(0);
+  expect(readFileSync(project.path(WITNESS), 'utf8').split('\n')[1]).toBe('1');
+  expect(await verdictOf(project, 'a')).toMatchObject({ valid: true });
+  const { stdout } = await project.run([...other, 'verify', '--all', '--json']);
+  expect(JSON.parse(stdout)).toMatchObject({ valid: true, complete: true });
+});
+
+verifies('receipt.runx', 'a runx document counts under the keys of its store after a rotation', async () => {
+  const project = await projectWith('a');
+  expect((await project.run(['keys', 'rotate'])).code).toBe(0);
+  expect((await project.run(['export', '--turn', 'a', '--as', 'runx', '--out', 'rx.json'])).code).toBe(0);
+  writeFileSync(project.path('keys.json'), (await project.run(['keys', '--json'])).stdout);
+  expect(await verdictOf(project, 'rx.json', '--keys', 'keys.json')).toMatchObject({ code: 0, valid: true });
+});
+
+verifies('receipt.subject', 'a file that is named like a turn is refused, and a verdict names its file', async () => {
+  const project = await projectWith('a');
+  await project.run(['export', '--out', 'e.json']);
+  for (const name of ['last', 'a']) {
+    copyFileSync(project.path('e.json'), project.path(name));
+    const { code, stderr } = await project.run(['verify', name]);
+    expect(code, name).toBe(64);
+    expect(stderr).toContain(`./${name}`);
+    expect(await verdictOf(project, `./${name}`)).toMatchObject({ valid: true, subject: { file: `./${name}` } });
+    rmSync(project.path(name));
+  }
+  copyFileSync(project.path('e.json'), project.path('bundle'));
+  expect(await verdictOf(project, 'bundle')).toMatchObject({ subject: { file: 'bundle', sessions: 1, receipts: 1 } });
+});
+
+verifies('receipt.subject', 'the newest turn is not another one because its session is damaged', async () => {
+  const project = await projectWith('a');
+  await project.run(['close', 'a']);
+  expect(await verdictOf(project, 'last')).toMatchObject({ valid: true, complete: true, subject: { session: 'a' } });
+  await project.run(['run', 'echo', '--session', 'b', '--input', '{"in":"b"}']);
+  const raw = openDriver(project.path(DB));
+  raw.exec(`UPDATE records SET body = replace(body, '{"in":"b"}', '{"in":"c"}')`);
+  raw.close();
+  const { code, valid, reasons } = await verdictOf(project, 'last');
+  expect({ code, valid }).toEqual({ code: 3, valid: false });
+  expect(reasons).toContain('journal_unreadable');
+});
+
+verifies('receipt.key-files', 'a list of keys that others can change is not used', async () => {
+  const project = await projectWith('a');
+  chmodSync(project.path('.rondo/keys/keys.json'), 0o666);
+  const { code, stderr } = await project.run(['verify', '--all']);
+  expect(code).toBe(70);
+  expect(stderr).toContain('chmod 644');
+});

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { decodeBase64, encodeBase64 } from '../../base/base64.js';
 import { listOf, members, nonEmptyText, oneOf, type Shape, text } from '../../base/document-shape.js';
 import { merkleLeaf } from '../../base/merkle.js';
-import type { ReceiptEnvelope, ReceiptSigner } from '../../protocol/receipt.js';
+import type { EnvelopeSignature, ReceiptEnvelope, ReceiptSigner } from '../../protocol/receipt.js';
 
 /** The type of the payload of every receipt. */
 export const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
@@ -55,11 +55,12 @@ export async function createEnvelope(
   if (signers.length === 0 || signers.length > MAX_SIGNATURES || payload.length > MAX_PAYLOAD_BYTES)
     throw new TypeError(`A receipt has 1 to ${MAX_SIGNATURES} signers and at most ${MAX_PAYLOAD_BYTES} bytes.`);
   const bytes = signedBytesOf(payload);
-  const signatures = signers.map(async (signer) => ({
-    keyid: signer.kid,
-    sig: encodeBase64((isAlone && signer.signSync?.(bytes)) || (await signer.sign(bytes))),
-  }));
-  return { payload: encodeBase64(payload), payloadType: PAYLOAD_TYPE, signatures: await Promise.all(signatures) };
+  const signatures: EnvelopeSignature[] = [];
+  for (const signer of signers) {
+    const signature = isAlone ? signer.signSync?.(bytes) : undefined;
+    signatures.push({ keyid: signer.kid, sig: encodeBase64(signature ?? (await signer.sign(bytes))) });
+  }
+  return { payload: encodeBase64(payload), payloadType: PAYLOAD_TYPE, signatures };
 }
 
 /** Returns the payload of an envelope; undefined if it is not canonical base64. */

@@ -15,7 +15,7 @@ import type { RegisteredLoop, Registry } from '../loops/registry.js';
 import { grantDigest } from '../policy/grant.js';
 import type { Grant } from '../protocol/grant.js';
 import type { MessageMode } from '../views/message-inbox.js';
-import { grantOf } from '../views/turns.js';
+import { grantOf, isKeyOfTurn } from '../views/turns.js';
 import type { Archive, StoredTurn } from './archive.js';
 import type { TurnIdentity } from './turn-result.js';
 
@@ -163,12 +163,16 @@ export function assertGrantObject(grant: Grant): void {
   throw new LoopError('GRANT_INVALID', 'The grant is not valid: it must be an object.', { path: '' });
 }
 
-/** Throws GRANT_CONFLICT unless a turn has stopped at its grant, or its grant has expired: only then it may get another. */
+/**
+ * Throws GRANT_CONFLICT unless a turn may get another grant: because it has stopped at its grant, because that has
+ * expired, or because it was reopened by a retry and has not run since.
+ */
 export function assertNeedsGrant({ identity: { turnId }, turn, entries }: StoredTurn, now: number): void {
   const { expiresAt } = grantOf(turnId, entries) ?? {};
   const isExpired = turn.endedEntry === undefined && expiresAt !== undefined && now >= Date.parse(expiresAt);
+  const isRefusedRetry = entries.findLast(({ key }) => isKeyOfTurn(key, turnId))?.type === 'call.reopened';
   // guard: only-stopped-turn-gets-grant
-  if (turn.stoppedEntry !== undefined || isExpired) return;
+  if (turn.stoppedEntry !== undefined || isExpired || isRefusedRetry) return;
   const message = `The turn ${turnId} has neither stopped at its grant nor has the grant expired, so it cannot continue under another one.`;
   throw new LoopError('GRANT_CONFLICT', message, { turnId });
 }

@@ -135,3 +135,27 @@ verifies('grant.budget', 'tokens and money are never exceeded, and a model witho
   expect((await run({ costMicros: 10_000 }, two)).result).toMatchObject({ status: 'ok' });
   expect((await run({ costMicros: 20 }, two)).result).toMatchObject({ status: 'stopped' });
 });
+
+verifies(
+  'grant.budget',
+  'a turn whose retry was refused at the limit of turns continues under another grant',
+  async () => {
+    let attempts = 0;
+    const act = (): string => {
+      attempts += 1;
+      if (attempts === 1) throw new Error('not yet');
+      return 'done';
+    };
+    const host = hostOf([tool('act', 'builtin:act')], { tools: { act } });
+    const grant = { id: 'one', allowedTools: ['act'], limits: { turns: 1 } };
+    const failed = await host.run({ loop: 'act', input: {}, grant });
+    expect(failed).toMatchObject({ status: 'error' });
+    expect(await host.retry(failed.turnId)).toMatchObject({
+      status: 'stopped',
+      reason: expect.stringMatching(/^turns/),
+    });
+    const another = { ...grant, id: 'two' };
+    expect(await host.resume(failed.turnId, { grant: another })).toMatchObject({ status: 'ok' });
+    await expect(host.resume(failed.turnId, { grant: another })).rejects.toMatchObject({ code: 'GRANT_CONFLICT' });
+  },
+);

@@ -49,18 +49,29 @@ export function withApprovalGate<I, O>(
  * to which the policies of enclosing agents do not apply.
  */
 export function withAdmission<I, O>(
-  { name, definitionFingerprint }: Pick<ApprovalGateOptions, 'name' | 'definitionFingerprint'>,
+  options: Pick<ApprovalGateOptions, 'name' | 'definitionFingerprint'>,
   body: LoopBody<I, O>,
 ): LoopBody<I, O> {
-  return (input, scope) => {
-    const services = scope.context;
-    if (!(services instanceof LoopServices) || !services.restrictionFlag.isSet) return body(input, scope);
-    const turnContext = services.turnContext(turnIdOf(scope));
-    // guard: chosen-composite-admitted
-    const isDemanded = isGateDemanded(name, { turnContext, input, scope, isCode: false });
-    if (!isDemanded) return body(input, scope);
-    return passGate(scope, name, definitionFingerprint, input).then(() => body(input, scope));
-  };
+  // A short function: composites are nested thousands of levels deep, and each level is a frame on the stack.
+  return (input, scope) => (isRestricted(scope) ? runAdmitted(options, body, input, scope) : body(input, scope));
+}
+
+/** True if a grant or a policy may apply to the bodies of a host. */
+function isRestricted({ context }: Scope): boolean {
+  return context instanceof LoopServices && context.restrictionFlag.isSet;
+}
+
+function runAdmitted<I, O>(
+  { name, definitionFingerprint }: Pick<ApprovalGateOptions, 'name' | 'definitionFingerprint'>,
+  body: LoopBody<I, O>,
+  input: I,
+  scope: Scope,
+): Promise<O> | O {
+  const turnContext = (scope.context as LoopServices).turnContext(turnIdOf(scope));
+  // guard: chosen-composite-admitted
+  const isDemanded = isGateDemanded(name, { turnContext, input, scope, isCode: false });
+  if (!isDemanded) return body(input, scope);
+  return passGate(scope, name, definitionFingerprint, input).then(() => body(input, scope));
 }
 
 /**

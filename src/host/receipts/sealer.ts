@@ -93,12 +93,8 @@ export class Sealer {
   private async record(session: Session, part: ReceiptPart, salt?: string): Promise<SealedReceipt> {
     const { clock, signer, isAlone } = this.deps;
     const { count: sequence, hash: previous } = session.state(receiptHeadView);
-    const predicate: Mutable<ReceiptPredicate> = {
-      ...part,
-      session: session.name,
-      sequence,
-      at: isoTime(clock.now()),
-    };
+    const at = isoTime(clock.now());
+    const predicate: Mutable<ReceiptPredicate> = { ...part, session: session.name, sequence, at };
     if (sequence > 0) predicate.previous = previous;
     const envelope = await createEnvelope(statementBytes(predicate), [await signer()], isAlone());
     const { turn, final, state, journal } = predicate;

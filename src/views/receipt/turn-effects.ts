@@ -45,17 +45,23 @@ export interface TurnEffect {
 /** Returns the name of the person who gave the standing grant with this approval id. */
 export type GrantedBy = (approvalId: string) => string | undefined;
 
-/** Folds the expanded entries of one turn into its effects. */
+/** The effects with layers of a turn. */
+class LayeredEffects {
+  /** The open ones, by key. */
+  readonly open = new Map<string, TurnEffect>();
+  /** The effect that an attempt or a gate belongs to, by the key of the attempt or the gate. */
+  readonly attempts = new Map<string, TurnEffect>();
+  readonly gates = new Map<string, TurnEffect>();
+  /** The requested approval of an effect, and the wait for its answer. */
+  readonly requests = new Map<TurnEffect, { readonly id: string; readonly tool: string }>();
+  readonly waits = new Map<string, TurnEffect>();
+}
+
+/** Folds the entries of one turn into its effects. */
 export class TurnEffects {
   private readonly effects = new Map<string, TurnEffect>();
-  /** The open effects with layers, by key. */
-  private readonly layered = new Map<string, TurnEffect>();
-  /** The effect with layers that an attempt or a gate belongs to, by the key of the attempt or the gate. */
-  private readonly attempts = new Map<string, TurnEffect>();
-  private readonly gates = new Map<string, TurnEffect>();
-  /** The requested approval of an effect, and the wait for its answer. */
-  private readonly requests = new Map<TurnEffect, { readonly id: string; readonly tool: string }>();
-  private readonly waits = new Map<string, TurnEffect>();
+  /** Created with the first effect with layers: most turns have none. */
+  private layers: LayeredEffects | undefined;
   private readonly grantedBy: GrantedBy;
 
   constructor(grantedBy: GrantedBy) {
@@ -81,7 +87,7 @@ export class TurnEffects {
     else if (type === 'effect.requested') this.start(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.end(entry);
     else if (type === 'step.refused') this.refuse(entry);
-    else if (this.layered.size === 0) return;
+    else if (this.layers === undefined || this.layers.open.size === 0) return;
     else if (type === 'effect.settled') this.settle(entry);
     else if (type === 'rondo.approval.requested') this.request(entry);
     else if (type === 'wait.opened') this.openWait(entry);
@@ -92,18 +98,19 @@ export class TurnEffects {
     const known = this.effects.get(entry.key);
     const effect = known ?? newEffect(entry.key, entry, entry);
     this.effects.set(entry.key, effect);
-    this.layered.set(entry.key, effect);
+    this.layers ??= new LayeredEffects();
+    this.layers.open.set(entry.key, effect);
   }
 
   private start(entry: Entry, entryKey = entry.key, name = entry.name): void {
     const key = withoutRetrySuffix(entryKey);
     const outer = this.layeredAbove(key);
     if (outer !== undefined && entry.kind === 'gate') {
-      this.gates.set(key, outer);
+      this.layers?.gates.set(key, outer);
       return;
     }
     const effect = outer ?? this.effects.get(key) ?? newEffect(key, entry, undefined, name);
-    if (outer !== undefined) this.attempts.set(key, outer);
+    if (outer !== undefined) this.layers?.attempts.set(key, outer);
     else this.effects.set(key, effect);
     effect.attempts += 1;
     effect.state = 'unknown';
@@ -127,9 +134,9 @@ export class TurnEffects {
 
   /** Returns the open effect with layers that a key is below. */
   private layeredAbove(key: string): TurnEffect | undefined {
-    if (this.layered.size === 0) return undefined;
+    if (this.layers === undefined || this.layers.open.size === 0) return undefined;
     for (let above = parentKeyOf(key); above !== ''; above = parentKeyOf(above)) {
-      const effect = this.layered.get(above);
+      const effect = this.layers.open.get(above);
       if (effect !== undefined) return effect;
     }
     return undefined;
@@ -137,12 +144,12 @@ export class TurnEffects {
 
   private end(entry: Entry, key = entry.key): void {
     const { value } = entry;
-    const gated = this.gates.get(key);
+    const gated = this.layers?.gates.get(key);
     if (gated !== undefined) {
       if (ownProperty(value, 'verdict') === 'granted') this.grant(gated, ownText(value, 'grant'), entry.seq);
       return;
     }
-    const effect = this.attempts.get(key) ?? this.effects.get(key);
+    const effect = this.layers?.attempts.get(key) ?? this.effects.get(key);
     if (effect !== undefined) endEffect(effect, entry);
   }
 
@@ -153,8 +160,8 @@ export class TurnEffects {
   }
 
   private settle(entry: Entry): void {
-    const effect = this.layered.get(entry.key);
-    this.layered.delete(entry.key);
+    const effect = this.layers?.open.get(entry.key);
+    this.layers?.open.delete(entry.key);
     if (effect === undefined) return;
     // A result without an attempt comes from a cache: nothing happened. An error without one is a refusal.
     if (effect.attempts > 0) endEffect(effect, entry);
@@ -166,20 +173,20 @@ export class TurnEffects {
   }
 
   private request({ key, value }: Entry): void {
-    const effect = this.layered.get(parentKeyOf(key));
+    const effect = this.layers?.open.get(parentKeyOf(key));
     const id = ownText(value, 'id');
-    if (effect !== undefined && id !== '') this.requests.set(effect, { id, tool: ownText(value, 'tool') });
+    if (effect !== undefined && id !== '') this.layers?.requests.set(effect, { id, tool: ownText(value, 'tool') });
   }
 
   private openWait({ key, name = '' }: Entry): void {
     const effect = this.layeredAbove(key);
-    const request = effect && this.requests.get(effect);
-    if (effect !== undefined && name === `${APPROVAL_SIGNAL_PREFIX}${request?.id}`) this.waits.set(key, effect);
+    const request = effect && this.layers?.requests.get(effect);
+    if (effect !== undefined && name === `${APPROVAL_SIGNAL_PREFIX}${request?.id}`) this.layers?.waits.set(key, effect);
   }
 
   private answer({ key, value, seq }: Entry): void {
-    const effect = this.waits.get(key);
-    const request = effect && this.requests.get(effect);
+    const effect = this.layers?.waits.get(key);
+    const request = effect && this.layers?.requests.get(effect);
     if (effect === undefined || request === undefined) return;
     const approved = ownProperty(value, 'approved') === true;
     effect.approval = { ...request, by: ownText(value, 'by'), approved };

@@ -1,4 +1,4 @@
-/** Refuses a grant under which nobody could answer an approval: its approvers and those of the turn have no one in common. */
+/** Refuses a grant under which no approval could be answered: its approvers and those of the turn have no one in common. */
 import { LoopError } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Grant } from '../protocol/grant.js';
@@ -11,13 +11,13 @@ export function unanswerableGrant(
   approvers: readonly string[] | undefined,
 ): LoopError | undefined {
   const granted: unknown = grant?.approvers;
-  // An empty list means on purpose that nobody answers. A list that is none is refused with the grant.
+  // An empty list permits no answers, deliberately. A value that is no list is refused with the grant.
   if (!Array.isArray(granted) || granted.length === 0 || approvers === undefined || approvers.length === 0)
     return undefined;
   // guard: someone-can-answer
   if (approvers.some((name) => granted.includes(name))) return undefined;
   const message =
-    'Nobody could answer an approval: no approver of the turn is an approver of the grant. ' +
+    'No approval could be answered: no approver of the turn is an approver of the grant. ' +
     'Name at least one principal in both lists, or leave one of them out.';
   return new LoopError('GRANT_INVALID', message, { path: '/approvers' });
 }

@@ -214,7 +214,7 @@ export class Session {
 
   /**
    * Appends an entry like `recordFact`, without waiting: it becomes durable with the entries after it. With its `size` in
-   * bytes, the value is not copied: it must be plain JSON that nobody changes.
+   * bytes, the value is not copied: it must be plain JSON that does not change afterwards.
    */
   addFact(type: string, id: string, value: Json, size?: number): void {
     this.assertUsable();

@@ -38,7 +38,7 @@ export interface ReceiptListing {
 export interface ReceiptVerification {
   /** The keys that are trusted. @default those of the store */
   readonly trusted?: TrustedKeys | undefined;
-  /** The recorded damage of the store that nobody has accepted. @default none */
+  /** The recorded damage of the store that has not been accepted. @default none */
   readonly damage?: readonly string[] | undefined;
 }
 

@@ -42,7 +42,7 @@ export async function verifyStore(maintenance: Maintenance, terminal: Terminal):
   return { sessions, entries, damage, skippedStructure };
 }
 
-/** Returns the damage of an open store that nobody has accepted. A file with a broken structure cannot record its own. */
+/** Returns the damage of an open store that has not been accepted. A file with a broken structure cannot record its own. */
 export async function recordedDamage({
   maintenance,
   store,

@@ -28,7 +28,7 @@ export interface StoreVerification {
   readonly isWhole: boolean;
   /** The newest checkpoint, as it is kept outside of the store; undefined if there is none. */
   readonly witness?: string | undefined;
-  /** The recorded damage of the store that nobody has accepted. */
+  /** The recorded damage of the store that has not been accepted. */
   readonly damage?: readonly string[] | undefined;
 }
 

@@ -1,8 +1,8 @@
 /**
  * Records: the stored form of one append to one session. The hash of a record covers its position, the fence of its
  * writer, its bytes and the hash of the previous record. It detects changed bytes, and records that were reordered,
- * moved to another session, or removed before the last one. It does not detect that the last records are missing; a
- * store must check that by other means.
+ * moved to another session, or removed before the last one; with a key, also when the hashes are made anew. It does not
+ * detect that the last records are missing; a store must check that by other means.
  */
 import { hash } from 'node:crypto';
 import { Fault } from '../base/errors.js';
@@ -36,8 +36,38 @@ export function genesisHash(session: string, sid: number): string {
   return digestOfText(`rondo.session.v1\n${sid}\n${session}`);
 }
 
-function recordHash(prevHash: string, firstSeq: number, count: number, fence: number, body: string): string {
-  return digestOfText(`${prevHash}\n${firstSeq}\n${count}\n${fence}\n${body}`);
+/**
+ * Makes the hashes of a store. Without a key they detect damage. With one, a process without the key cannot make them,
+ * so they detect changes on purpose as well.
+ */
+export class RecordHasher {
+  private readonly key: string | undefined;
+
+  /** `key` is a secret of at least 256 bits, as text. */
+  constructor(key?: string) {
+    this.key = key;
+  }
+
+  /** True if the hashes depend on a key. */
+  get isKeyed(): boolean {
+    return this.key !== undefined;
+  }
+
+  /** Returns the hash of a record of the session with the number `sid`. */
+  hashOfRecord(sid: number, { prevHash, firstSeq, count, fence, body }: Omit<JournalRecord, 'hash'>): string {
+    const text = `${prevHash}\n${firstSeq}\n${count}\n${fence}\n${body}`;
+    return this.key === undefined ? digestOfText(text) : keyedDigest(this.key, `record ${sid}\n${text}`);
+  }
+
+  /** Returns the checksum of something else that the store keeps, or that of `plain` if there is no key. */
+  checksumOf(kind: 'row' | 'snapshot' | 'key', text: string, plain: (text: string) => string): string {
+    return this.key === undefined ? plain(text) : keyedDigest(this.key, `${kind} ${text}`).slice(0, 22);
+  }
+}
+
+/** The second digest prevents that a text is continued without the key. */
+function keyedDigest(key: string, text: string): string {
+  return digestOfText(`${key}\n${digestOfText(`${key}\n${text}`)}`);
 }
 
 /** Returns an entry in its stored form: without its value if the value is stored as a blob. */
@@ -71,21 +101,36 @@ export function recordDraftOf({ session, fence, firstSeq, entries, due }: Batch)
   }
 }
 
-/** Creates the record that follows the record with this hash. */
-export function createRecord(prevHash: string, { firstSeq, count, fence, body }: RecordDraft): JournalRecord {
-  return { firstSeq, count, fence, prevHash, hash: recordHash(prevHash, firstSeq, count, fence, body), body };
+/** Creates the record that follows the record with this hash, in the session with the number `sid`. */
+export function createRecord(
+  hasher: RecordHasher,
+  sid: number,
+  prevHash: string,
+  { firstSeq, count, fence, body }: RecordDraft,
+): JournalRecord {
+  const hash = hasher.hashOfRecord(sid, { firstSeq, count, fence, prevHash, body });
+  return { firstSeq, count, fence, prevHash, hash, body };
 }
 
-/**
- * Returns why a record cannot be the one that was written after the record with the hash `prevHash`, at `firstSeq`;
- * undefined if it fits.
- */
-export function findRecordProblem(record: JournalRecord, prevHash: string, firstSeq: number): string | undefined {
+/** The place in which a record must fit. */
+export interface RecordPlace {
+  /** The number of the session. */
+  readonly sid: number;
+  /** The hash of the record before. */
+  readonly prevHash: string;
+  readonly firstSeq: number;
+}
+
+/** Returns why a record cannot be the one that was written at this place; undefined if it fits. */
+export function findRecordProblem(
+  hasher: RecordHasher,
+  record: JournalRecord,
+  { sid, prevHash, firstSeq }: RecordPlace,
+): string | undefined {
   if (record.firstSeq !== firstSeq)
     return `expected entry ${firstSeq}, found a record that starts at ${record.firstSeq}`;
   if (record.prevHash !== prevHash) return 'it does not follow the record before it';
-  const { count, fence, body } = record;
   // guard: record-hash-verified
-  if (recordHash(prevHash, firstSeq, count, fence, body) !== record.hash) return 'its bytes do not match its hash';
+  if (hasher.hashOfRecord(sid, record) !== record.hash) return 'its bytes do not match its hash';
   return undefined;
 }

@@ -63,6 +63,12 @@ export function storeFilesOf(path: string): readonly string[] {
   return STORE_FILE_SUFFIXES.map((suffix) => `${path}${suffix}`);
 }
 
+/** Returns the usual path of the key of a database: in the directory `keys` beside it. */
+export function storeKeyFileOf(path: string): string {
+  const [, directory = '', name = ''] = /^(.*[\\/])?([^\\/]*)$/s.exec(path) ?? [];
+  return `${directory}keys/${name}.store-key`;
+}
+
 /**
  * Returns the path without the suffix of a companion file; undefined for a path without such a suffix. Only the path is
  * checked: neither file need exist.

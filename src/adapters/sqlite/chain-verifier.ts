@@ -1,16 +1,18 @@
 /** Verification of one session's hash chain, record by record. Each record contains the hash of the one before it. */
-import { findRecordProblem, genesisHash } from '../../journal/record.js';
+import { findRecordProblem, genesisHash, type RecordHasher } from '../../journal/record.js';
 import type { StoredRecord } from './record-table.js';
 import type { SessionHead } from './session-heads.js';
 
 /** Verifies a chain of records up to a head. */
 export class ChainVerifier {
+  private readonly hasher: RecordHasher;
   private readonly head: SessionHead;
   private tailHash: string;
   private expectedSeq: number;
 
   /** Starts at the first record, or at one in the middle of the chain, whose `prevHash` is then trusted. */
-  constructor(head: SessionHead, start?: Pick<StoredRecord, 'firstSeq' | 'prevHash'>) {
+  constructor(hasher: RecordHasher, head: SessionHead, start?: Pick<StoredRecord, 'firstSeq' | 'prevHash'>) {
+    this.hasher = hasher;
     this.head = head;
     const first = start?.firstSeq ?? 0;
     this.expectedSeq = first;
@@ -29,7 +31,8 @@ export class ChainVerifier {
 
   /** Advances over the next record. If it does not match, stays where it is and returns the reason. */
   advance(record: StoredRecord): string | undefined {
-    const flaw = findRecordProblem(record, this.tailHash, this.expectedSeq);
+    const place = { sid: this.head.sid, prevHash: this.tailHash, firstSeq: this.expectedSeq };
+    const flaw = findRecordProblem(this.hasher, record, place);
     if (flaw !== undefined) return flaw;
     if (record.count < 1) return 'it holds no entry';
     this.expectedSeq += record.count;

@@ -3,6 +3,7 @@
  * blob, and records without a session. Unreadable data counts as damaged. The check reports the first finding of each
  * session and continues with the next one.
  */
+import type { RecordHasher } from '../../journal/record.js';
 import type { Entry } from '../../protocol/entry.js';
 import { BlobTable } from './blob-table.js';
 import { ChainVerifier } from './chain-verifier.js';
@@ -61,15 +62,15 @@ export class FullCheck {
   private readonly blobs: BlobTable;
   private readonly path: string;
 
-  constructor(driver: Driver, path: string) {
-    this.records = new RecordTable(driver);
+  constructor(driver: Driver, path: string, hasher: RecordHasher) {
+    this.records = new RecordTable(driver, hasher);
     this.blobs = new BlobTable(driver);
     this.path = path;
   }
 
   /** Returns the first damage in the chain or blobs of a session; undefined if the session is intact. Never throws. */
   checkSession(head: SessionHead): ChainBreak | undefined {
-    const chain = new ChainVerifier(head);
+    const chain = new ChainVerifier(this.records.hasher, head);
     let since: number | undefined;
     const breakAt = (note: string, seq = chain.nextSeq): ChainBreak =>
       since === undefined ? { seq, note } : { seq, note, since };

@@ -4,6 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';
+import type { RecordHasher } from '../../journal/record.js';
 import type { CommitQueue } from './commit-queue.js';
 import { type Driver, integerColumn, readInteger } from './driver.js';
 import { markBroken } from './full-check.js';
@@ -32,6 +33,7 @@ interface LocalMaintenanceDeps {
   readonly commitQueue: CommitQueue;
   readonly writer: TransactionWriter;
   readonly heads: SessionHeads;
+  readonly hasher: RecordHasher;
   /** Refused sessions and the read-only state. The object is shared with the store and updated here. */
   readonly health: StoreHealth;
 }
@@ -51,8 +53,8 @@ export class LocalMaintenance implements Maintenance {
   }
 
   private get verifier(): StoreVerifier {
-    const { driver, path } = this.deps;
-    this.cachedVerifier ??= new StoreVerifier(driver, path);
+    const { driver, path, hasher } = this.deps;
+    this.cachedVerifier ??= new StoreVerifier(driver, path, hasher);
     return this.cachedVerifier;
   }
 

@@ -5,7 +5,7 @@
  */
 import { Fault } from '../../base/errors.js';
 import type { DueTurns } from '../../journal/due-turns.js';
-import { digestOfText, type RecordDraft, recordDraftOf } from '../../journal/record.js';
+import { digestOfText, type RecordDraft, type RecordHasher, recordDraftOf } from '../../journal/record.js';
 import type { Blobs, Journal, SessionListing, Snapshots } from '../../journal/store.js';
 import type { AnchorFile } from './anchor-file.js';
 import { BlobTable } from './blob-table.js';
@@ -31,6 +31,7 @@ interface LocalStoreDeps {
   readonly path: string;
   readonly anchor: AnchorFile;
   readonly health: StoreHealth;
+  readonly hasher: RecordHasher;
   readonly now: () => number;
   /** The number of this ownership, higher than that of every earlier owner; 0 if the file is read-only. */
   readonly epoch: number;
@@ -83,14 +84,14 @@ export class LocalStore {
   private readonly commitQueue: CommitQueue;
   private closing: Promise<void> | undefined;
 
-  constructor({ driver, path, anchor, health, now, epoch }: LocalStoreDeps) {
+  constructor({ driver, path, anchor, health, hasher, now, epoch }: LocalStoreDeps) {
     const { lastCommitNumber, highestSid } = health.anchorState;
     this.path = path;
     this.driver = driver;
     this.anchor = anchor;
     this.health = health;
     this.report = health.report;
-    this.records = new RecordTable(driver);
+    this.records = new RecordTable(driver, hasher);
     this.sessionHeads = new SessionHeads(driver, this.records);
     const dueTurns = new DueTurnTable(driver);
     this.writer = new TransactionWriter({
@@ -120,11 +121,12 @@ export class LocalStore {
       commitQueue: this.commitQueue,
       writer,
       heads: this.sessionHeads,
+      hasher,
       health,
     });
     this.journal = this.createJournal();
     this.blobs = this.createBlobs(new BlobTable(driver));
-    this.snapshots = this.createSnapshots(new SnapshotTable(driver));
+    this.snapshots = this.createSnapshots(new SnapshotTable(driver, hasher));
     this.dueTurns = this.createDueTurns(dueTurns);
   }
 
@@ -342,7 +344,7 @@ export class LocalStore {
       this.assertRunning();
       before = after;
       this.withReadFaults(() => {
-        const rows = statement.all(before).map(parseSessionRow);
+        const rows = statement.all(before).map((row) => parseSessionRow(this.records.hasher, row));
         after = Math.max(before, ...rows.map(({ sessionRow }) => sessionRow.sid));
         const lastRecords = this.records.readLastRecords(before, after);
         for (const { sessionRow, isIntact } of rows) {

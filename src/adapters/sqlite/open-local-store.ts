@@ -6,6 +6,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Fault } from '../../base/errors.js';
+import type { RecordHasher } from '../../journal/record.js';
 import { AnchorFile, readAnchorFile } from './anchor-file.js';
 import { hasOtherLivingClient } from './client-rows.js';
 import { assertWalMode, closeConnection, type Durability, openConnection } from './connection.js';
@@ -18,6 +19,7 @@ import { recordIncidents } from './record-incidents.js';
 import { migrate } from './schema.js';
 import { toFault, toReadFault } from './sqlite-faults.js';
 import { type CheckLevel, inspectStore, type StoreHealth } from './store-inspection.js';
+import { openRecordHasher } from './store-key.js';
 
 /** Options of `openSqlite`. */
 export interface SqliteOptions {
@@ -42,6 +44,14 @@ export interface SqliteOptions {
    */
   readonly accept?: 'loss';
   /**
+   * The file with the key of the store: a secret, without which nobody can change what the store has recorded and stay
+   * unnoticed. It is created with the store. Keep it where only trusted processes can read it. A store that was created
+   * without a key has none.
+   *
+   * @default `keys/NAME.store-key` beside the database, if that file exists
+   */
+  readonly keyFile?: string;
+  /**
    * Opens the connection to a database file.
    *
    * @default openDriver
@@ -63,10 +73,11 @@ export interface SqliteOptions {
 const MAX_DEFAULT_FULL_CHECK_BYTES = 16 << 20;
 
 /** The allowed values of each option. */
-const OPTION_VALUES: Readonly<Record<string, readonly string[] | 'function'>> = {
+const OPTION_VALUES: Readonly<Record<string, readonly string[] | 'function' | 'string'>> = {
   durability: ['fsync', 'os'],
   check: ['heads', 'full'],
   accept: ['loss'],
+  keyFile: 'string',
   driver: 'function',
   now: 'function',
   notify: 'function',
@@ -77,7 +88,7 @@ export function assertOptions(options: SqliteOptions): void {
   for (const [key, value] of Object.entries(options)) {
     const allowed = OPTION_VALUES[key];
     if (value === undefined && allowed !== undefined) continue;
-    if (allowed === 'function' ? typeof value === 'function' : allowed?.includes(String(value))) continue;
+    if (typeof allowed === 'string' ? typeof value === allowed : allowed?.includes(String(value))) continue;
     const problem =
       allowed === undefined
         ? `has no option "${key}"; the options are ${Object.keys(OPTION_VALUES).join(', ')}`
@@ -137,11 +148,17 @@ export function resolveDatabasePath(path: string): string {
 }
 
 /** Migrates and checks an open database, and empties its WAL unless the structure of the file is broken. */
-function migrateAndInspect(driver: Driver, path: string, options: SqliteOptions, now: number): StoreHealth {
+function migrateAndInspect(
+  driver: Driver,
+  path: string,
+  options: SqliteOptions,
+  now: number,
+): { readonly findings: StoreHealth; readonly hasher: RecordHasher } {
   try {
     assertWalMode(driver, path);
     migrate(driver, path, now);
     restoreDueTurns(driver);
+    const hasher = openRecordHasher(driver, path, options.keyFile);
     const size = fileSizeBytes(path) + fileSizeBytes(`${path}-wal`);
     const wasBroken = isMarkedBroken(driver);
     const defaultCheck = size <= MAX_DEFAULT_FULL_CHECK_BYTES && !hasOtherLivingClient(driver) ? 'full' : 'heads';
@@ -150,12 +167,13 @@ function migrateAndInspect(driver: Driver, path: string, options: SqliteOptions,
       check,
       accept: options.accept === 'loss',
       now,
+      hasher,
     });
     const isBroken = findings.writeFault !== undefined;
     if (isBroken !== wasBroken && check === 'full') markBroken(driver, isBroken);
     // Moves the checked records to the database, so that a damaged WAL can no longer lose them.
     if (findings.writeFault === undefined) driver.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-    return findings;
+    return { findings, hasher };
   } catch (error) {
     throw toReadFault(error, path);
   }
@@ -192,7 +210,7 @@ export function openLocalStore(database: string, options: SqliteOptions): LocalS
   ensureFile(database);
   const driver = openConnection(database, durability, open);
   try {
-    const findings = migrateAndInspect(driver, database, options, now());
+    const { findings, hasher } = migrateAndInspect(driver, database, options, now());
     const epoch = findings.writeFault === undefined ? advanceEpoch(driver, now()) : 0;
     // Logged before the new anchor is written, which no longer shows the flaws of the previous one.
     const acceptLoss = options.accept === 'loss';
@@ -201,7 +219,7 @@ export function openLocalStore(database: string, options: SqliteOptions): LocalS
     const isWritable = health.writeFault === undefined;
     const anchor = new AnchorFile(`${database}.anchor`, health.anchorState, isWritable ? 'replace' : 'keep');
     if (isWritable) driver.exec('DELETE FROM removals');
-    return new LocalStore({ driver, path: database, anchor, health, now, epoch });
+    return new LocalStore({ driver, path: database, anchor, health, hasher, now, epoch });
   } catch (error) {
     closeIgnoringErrors(driver);
     throw toFault(error, 'Opening', database);

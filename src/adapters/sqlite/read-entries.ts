@@ -95,7 +95,7 @@ export async function* readEntries(
     const head = withReadFaults(context, session, () => context.heads.find(session));
     if (head === undefined) return;
     if (head.next === 0) {
-      const flaw = new ChainVerifier(head).findEndFlaw();
+      const flaw = new ChainVerifier(context.records.hasher, head).findEndFlaw();
       if (flaw !== undefined) throw damagedSessionFault(session, 0, flaw);
       return;
     }
@@ -103,7 +103,7 @@ export async function* readEntries(
     const start = Math.max(0, Math.min(from, head.next - 1));
     const first = withReadFaults(context, session, () => context.records.findAtOrBefore(head.sid, start)?.first ?? 0);
     let page = withReadFaults(context, session, () => readRecordPage(context, head, first));
-    const chain = new ChainVerifier(head, page[0]);
+    const chain = new ChainVerifier(context.records.hasher, head, page[0]);
     for (;;) {
       const entries = verifiedEntriesOf(head, chain, page, from);
       if (entries.length > 0) yield entries;

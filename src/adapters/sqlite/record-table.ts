@@ -3,7 +3,7 @@
  * `MAX_ENTRIES_PER_SESSION` plus the sequence number of its first entry, so each session is one range of ids.
  */
 import { Fault } from '../../base/errors.js';
-import { findRecordProblem, type JournalRecord } from '../../journal/record.js';
+import { findRecordProblem, type JournalRecord, type RecordHasher } from '../../journal/record.js';
 import { type Driver, integerColumn, type Row, readInteger, readText, type Statement, textColumn } from './driver.js';
 
 /** Maximum number of entries of a session. */
@@ -65,6 +65,7 @@ function parseLastRecord({ id, count, hash, commit_no }: Row): LastRecord {
 
 /** Prepared queries of the `records` table. */
 export class RecordTable {
+  readonly hasher: RecordHasher;
   private readonly selectPage: Statement;
   private readonly selectAtOrBefore: Statement;
   private readonly selectFirstFrom: Statement;
@@ -72,7 +73,8 @@ export class RecordTable {
   private readonly selectLastRecord: Statement;
   private readonly selectLastRecords: Statement;
 
-  constructor(driver: Driver) {
+  constructor(driver: Driver, hasher: RecordHasher) {
+    this.hasher = hasher;
     const integers = ['count', 'fence', 'at'].map(integerColumn).join(', ');
     const columns = `id, ${integers}, ${textColumn('prev')}, ${textColumn('hash')}, ${textColumn('body')}`;
     this.selectPage = driver.prepare(
@@ -131,7 +133,7 @@ export class RecordTable {
     const [record] = this.readPage(sid, first, first + 1);
     if (record === undefined || record.count !== count || record.hash !== hash)
       return 'its row changed while it was read';
-    return findRecordProblem(record, record.prevHash, first);
+    return findRecordProblem(this.hasher, record, { sid, prevHash: record.prevHash, firstSeq: first });
   }
 
   /**

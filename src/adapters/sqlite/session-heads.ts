@@ -5,7 +5,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { Fault } from '../../base/errors.js';
-import { genesisHash } from '../../journal/record.js';
+import { genesisHash, type RecordHasher } from '../../journal/record.js';
 import { type Driver, integerColumn, type Row, readInteger, readText, type Statement, textColumn } from './driver.js';
 import { damagedSessionFault, type LastRecord, type RecordTable } from './record-table.js';
 
@@ -40,20 +40,23 @@ export const SESSION_COLUMNS: string = [
 
 const MAX_CACHED_HEADS = 10_000;
 
-/** Returns the checksum of a row. It detects damage, not tampering, so a CRC is enough. */
-export function sessionRowChecksum({ sid, name, fence, commitNumber }: SessionRow): string {
-  return crc32(`${sid} ${fence} ${commitNumber} ${name}`).toString(36);
+/** Returns the checksum of a row. Without a key it detects damage only, for which a CRC is enough. */
+export function sessionRowChecksum(hasher: RecordHasher, { sid, name, fence, commitNumber }: SessionRow): string {
+  return hasher.checksumOf('row', `${sid} ${fence} ${commitNumber} ${name}`, (text) => crc32(text).toString(36));
 }
 
 /** Parses a row of `SESSION_COLUMNS`. `isIntact` is true if its checksum matches. */
-export function parseSessionRow(row: Row): { readonly sessionRow: SessionRow; readonly isIntact: boolean } {
+export function parseSessionRow(
+  hasher: RecordHasher,
+  row: Row,
+): { readonly sessionRow: SessionRow; readonly isIntact: boolean } {
   const sessionRow: SessionRow = {
     sid: readInteger(row.sid),
     name: readText(row.name),
     fence: readInteger(row.fence),
     commitNumber: readInteger(row.commit_no),
   };
-  return { sessionRow, isIntact: sessionRowChecksum(sessionRow) === readText(row.checksum) };
+  return { sessionRow, isIntact: sessionRowChecksum(hasher, sessionRow) === readText(row.checksum) };
 }
 
 /** Returns the head of a session from its row and its last record, without verifying them. */
@@ -105,7 +108,7 @@ export class SessionHeads {
   private load(name: string): SessionHead | undefined {
     const [row] = this.selectSession.all(name);
     if (row === undefined) return undefined;
-    const { sessionRow, isIntact } = parseSessionRow(row);
+    const { sessionRow, isIntact } = parseSessionRow(this.records.hasher, row);
     if (!isIntact || sessionRow.name !== name) {
       const message = `The row of session "${name}" is damaged: its checksum does not match. Restore the store from a backup.`;
       throw new Fault('STORE_DAMAGED', message, { session: name, seq: 0 });

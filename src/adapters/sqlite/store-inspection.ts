@@ -5,6 +5,7 @@
  * because continuing from an earlier entry could repeat effects. The anchored head of a refused session stays anchored.
  */
 import { Fault } from '../../base/errors.js';
+import type { RecordHasher } from '../../journal/record.js';
 import { type AnchoredHead, type AnchorState, hashPrefixOf } from './anchor-file.js';
 import { type Driver, integerColumn, readInteger } from './driver.js';
 import { FullCheck, readFileFlaws } from './full-check.js';
@@ -67,6 +68,16 @@ export function isSessionRefused({ kind, session }: Damage): boolean {
   return session !== undefined && ADVICE_BY_DAMAGE_KIND[kind] !== undefined;
 }
 
+/** Options of `inspectStore`. */
+interface InspectOptions {
+  readonly check: CheckLevel;
+  /** True if losses are accepted. */
+  readonly accept: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly hasher: RecordHasher;
+}
+
 /** One inspection of an open store. */
 class StoreInspection {
   readonly damage: Damage[] = [];
@@ -89,12 +100,12 @@ class StoreInspection {
     driver: Driver,
     path: string,
     anchorState: AnchorState | undefined,
-    acceptsLoss: boolean,
+    { accept, hasher }: InspectOptions,
     fullCheck: FullCheck | undefined,
   ) {
     this.path = path;
     this.driver = driver;
-    this.records = new RecordTable(driver);
+    this.records = new RecordTable(driver, hasher);
     this.hasAnchor = anchorState !== undefined;
     this.anchorState = anchorState ?? {
       heads: new Map(),
@@ -103,7 +114,7 @@ class StoreInspection {
       highestSid: 0,
       flaws: [],
     };
-    this.acceptsLoss = acceptsLoss;
+    this.acceptsLoss = accept;
     this.fullCheck = fullCheck;
   }
 
@@ -117,7 +128,7 @@ class StoreInspection {
     let after = 0;
     for (let before = -1; after !== before; ) {
       before = after;
-      const page = statement.all(after).map(parseSessionRow);
+      const page = statement.all(after).map((row) => parseSessionRow(this.records.hasher, row));
       after = Math.max(after, ...page.map(({ sessionRow }) => sessionRow.sid));
       this.lastRecords = this.readLastRecords(before, after);
       for (const { sessionRow, isIntact } of page)
@@ -344,7 +355,7 @@ export function inspectStore(
   driver: Driver,
   path: string,
   anchorState: AnchorState | undefined,
-  options: { readonly check: CheckLevel; readonly accept: boolean; readonly now: number },
+  options: InspectOptions,
 ): StoreHealth {
   const isFull = options.check === 'full';
   const flaws = isFull ? readFileFlaws(driver) : [];
@@ -352,8 +363,8 @@ export function inspectStore(
     driver,
     path,
     anchorState,
-    options.accept,
-    isFull ? new FullCheck(driver, path) : undefined,
+    options,
+    isFull ? new FullCheck(driver, path, options.hasher) : undefined,
   );
   const newAnchorState = inspection.run(options.now);
   const { damage, refusals } = inspection;

@@ -4,6 +4,7 @@
  * other requests. A step changes nothing and may be repeated. Sessions may be written meanwhile; each is verified up to
  * the head that it has at its last step.
  */
+import type { RecordHasher } from '../../journal/record.js';
 import type { Entry } from '../../protocol/entry.js';
 import { BlobTable } from './blob-table.js';
 import { ChainVerifier } from './chain-verifier.js';
@@ -79,10 +80,10 @@ export class StoreVerifier {
   private readonly selectSession: Statement;
   private readonly countSessions: Statement;
 
-  constructor(driver: Driver, path: string) {
+  constructor(driver: Driver, path: string, hasher: RecordHasher) {
     this.driver = driver;
     this.path = path;
-    this.records = new RecordTable(driver);
+    this.records = new RecordTable(driver, hasher);
     this.blobs = new BlobTable(driver);
     this.selectNextSession = driver.prepare(
       `SELECT ${SESSION_COLUMNS} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT 1`,
@@ -125,7 +126,9 @@ export class StoreVerifier {
     if (phase === 'orphans') return this.checkNextOrphan(sid, findings);
     if (at !== undefined) return this.advanceSession(cursor, at, findings);
     const [row] = this.selectNextSession.all(sid);
-    return row === undefined ? { phase: 'orphans', sid: 0 } : sessionStartCursor(parseSessionRow(row).sessionRow.sid);
+    return row === undefined
+      ? { phase: 'orphans', sid: 0 }
+      : sessionStartCursor(parseSessionRow(this.records.hasher, row).sessionRow.sid);
   }
 
   private checkStructure(isExclusive: boolean, findings: StepFindings): VerifyCursor {
@@ -154,7 +157,7 @@ export class StoreVerifier {
     const [row] = this.selectSession.all(sid);
     // The session was removed meanwhile.
     if (row === undefined) return { phase: 'sessions', sid };
-    const { sessionRow, isIntact } = parseSessionRow(row);
+    const { sessionRow, isIntact } = parseSessionRow(this.records.hasher, row);
     try {
       const damage = isIntact ? undefined : sessionDamage(sessionRow, 0, 'the checksum of its row does not match');
       const step =
@@ -180,7 +183,7 @@ export class StoreVerifier {
       const position = { ...rest, bad: [...at.bad, ...bad], ...(last !== undefined && { blob: last }) };
       return { phase: 'sessions', sid, at: position };
     }
-    const chain = new ChainVerifier(head, { firstSeq: at.next, prevHash: at.prev });
+    const chain = new ChainVerifier(this.records.hasher, head, { firstSeq: at.next, prevHash: at.prev });
     for (const record of this.records.readPage(sid, at.next, head.next)) {
       const first = chain.nextSeq;
       const flaw = chain.advance(record);

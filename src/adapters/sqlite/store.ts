@@ -4,11 +4,13 @@
  * an operation whose answer was lost with a connection is repeated, because every operation may safely be repeated. The
  * exception is a request to the holder of a lease: it is reported as lost (shared-leases.ts).
  */
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Fault } from '../../base/errors.js';
 import type { DueTurn, DueTurns } from '../../journal/due-turns.js';
 import { recordDraftOf } from '../../journal/record.js';
 import type { Claim, Journal, Leases, SessionListing, Snapshot, Store } from '../../journal/store.js';
-import { protectStore } from '../../journal/store-files.js';
+import { protectStore, storeKeyFileOf } from '../../journal/store-files.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { CommitStats } from './commit-queue.js';
 import type { Incident, RemovedSession } from './incidents.js';
@@ -69,12 +71,19 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   const { database, release } = await waitUntilUnexposed(path, options);
   try {
     protectStore(database);
+    protectStore(options.keyFile === undefined ? storeKeyFileOf(database) : canonicalPath(options.keyFile));
     const store = new SharedStore(database, options);
     await store.join();
     return store;
   } finally {
     release();
   }
+}
+
+/** Returns the absolute path of a file that need not exist, without symlinks of its directory. */
+function canonicalPath(path: string): string {
+  const directory = dirname(resolve(path));
+  return join(existsSync(directory) ? realpathSync(directory) : directory, basename(path));
 }
 
 class SharedStore implements SqliteStore {

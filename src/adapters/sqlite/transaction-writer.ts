@@ -171,7 +171,7 @@ export class TransactionWriter {
     if (head === undefined) return this.createSession(name);
     const next: SessionHead = { ...head, fence: head.fence + 1, commitNumber: this.commitNumber };
     const { claimSession } = this.statements;
-    const changed = claimSession.run(next.fence, next.commitNumber, sessionRowChecksum(next), head.sid, head.fence);
+    const changed = claimSession.run(next.fence, next.commitNumber, this.checksumOf(next), head.sid, head.fence);
     if (changed !== 1) throw this.unchangedRowFault(name);
     this.setHead(next, 0);
     return { fence: next.fence, nextSeq: next.next };
@@ -209,7 +209,7 @@ export class TransactionWriter {
         `Session "${session}" has ${firstSeq} entries; the maximum is ${MAX_ENTRIES_PER_SESSION}. Start a new session.`,
       );
     }
-    const record = createRecord(head.hash, draft);
+    const record = createRecord(this.records.hasher, head.sid, head.hash, draft);
     // The insert checks the fence in the row again, in case the session was claimed since its head was read.
     if (!this.insertRecord(session, head.sid, record)) throw this.staleHeadFault(draft);
     const { sid, name } = head;
@@ -294,7 +294,8 @@ export class TransactionWriter {
     const head = this.findHead(name);
     if (head === undefined) return;
     const body = JSON.stringify(state);
-    const checksum = snapshotChecksum(head.sid, nextSeq, tailDigest, body);
+    const saved = { next: nextSeq, tail: tailDigest, state: body };
+    const checksum = snapshotChecksum(this.records.hasher, head.sid, saved);
     if (this.statements.saveSnapshot.run(head.sid, nextSeq, tailDigest, body, checksum) !== 1)
       throw this.unchangedRowFault(name);
     this.walPages += 2 + Math.ceil(body.length / 4000);
@@ -317,13 +318,17 @@ export class TransactionWriter {
     this.walPages += 1 + Math.floor(chars / 4000);
   }
 
+  private checksumOf(row: SessionRow): string {
+    return sessionRowChecksum(this.records.hasher, row);
+  }
+
   private createSession(name: string): Claim {
     if (this.highestSid >= MAX_SID)
       throw new Fault('STORE_FULL', `The store has reached its limit of ${MAX_SID} sessions. Use a new store.`);
     const sid = ++this.highestSid;
     const row: SessionRow = { sid, name, fence: this.highestRemovedFence + 1, commitNumber: this.commitNumber };
     const { insertSession } = this.statements;
-    const changed = insertSession.run(sid, name, row.fence, row.commitNumber, sessionRowChecksum(row));
+    const changed = insertSession.run(sid, name, row.fence, row.commitNumber, this.checksumOf(row));
     if (changed !== 1) throw this.unchangedRowFault(name);
     const head = sessionHeadOf(row, undefined);
     this.setHead(head, 0);

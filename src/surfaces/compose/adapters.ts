@@ -8,6 +8,7 @@ import type { Maintenance } from '../../adapters/sqlite/index.js';
 import { LoopError } from '../../base/errors.js';
 import { type Permits, permitsOf, sendRefusal } from '../../base/permits.js';
 import type { HostOptions } from '../../host/host.js';
+import { storeKeyFileOf } from '../../journal/store-files.js';
 import type { ModelProvider } from '../../loops/model.js';
 import { builtInProviderIds } from '../../loops/model-ref.js';
 import type { ToolImplementation } from '../../loops/tool-implementation.js';
@@ -156,7 +157,7 @@ export async function openStore(
     return { store: memoryStore(), isDurable: false, maintenance: undefined };
   }
   const { openSqlite } = await import('../../adapters/sqlite/index.js');
-  const opened = await openSqlite(store.path, { now, ...(notify && { notify }) });
+  const opened = await openSqlite(store.path, { now, keyFile: storeKeyFileOf(store.path), ...(notify && { notify }) });
   return { store: opened, isDurable: true, maintenance: opened.maintenance };
 }
 

@@ -1,0 +1,99 @@
+/**
+ * The key of a store: a secret in a file outside of the database. The hashes of its records, session rows and snapshots
+ * depend on it, so who can change the database, but not read the key, can remove records and not add or change any. A
+ * store has a key from its beginning, or none at all: a key that came later would vouch for what it did not see.
+ */
+import { randomBytes } from 'node:crypto';
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { decodeBase64, encodeBase64 } from '../../base/base64.js';
+import { Fault } from '../../base/errors.js';
+import { RecordHasher } from '../../journal/record.js';
+import { storeKeyFileOf } from '../../journal/store-files.js';
+import { type Driver, readText, textColumn } from './driver.js';
+import { isOwnedByThisUser, makeDataDirectory, writeNewFile } from './files.js';
+
+/** The SQL that creates the table. Its row says which key the store has. */
+export const CREATE_PROTECTION =
+  'CREATE TABLE protection (id INTEGER PRIMARY KEY CHECK (id = 1), key_id TEXT NOT NULL);';
+
+const KEY_BYTES = 32;
+const MAX_FILE_BYTES = 100;
+const OTHERS = 0o077;
+
+/**
+ * Returns the hasher of an open database. A new store gets a key if `keyFile` is given or the default file exists.
+ * Throws KEYS_UNUSABLE if the store has a key and the file is not it, and STORE_DAMAGED if a store that had a key has
+ * none any more.
+ */
+export function openRecordHasher(driver: Driver, database: string, keyFile: string | undefined): RecordHasher {
+  const file = keyFile ?? storeKeyFileOf(database);
+  const keyId = readKeyId(driver);
+  if (keyId === undefined) return existsSync(file) ? new RecordHasher(readKey(file)) : new RecordHasher();
+  if (keyId !== '') return existingHasher(database, file, keyId);
+  const isNew = hasNoSessions(driver);
+  if (!existsSync(file) && (keyFile === undefined || !isNew)) return new RecordHasher();
+  // guard: removed-protection-refused
+  if (!isNew) {
+    const message = `${database} was written without its key, which is in ${file}. Restore it from a backup. If you removed the key of another store of this name on purpose, remove this file.`;
+    throw new Fault('STORE_DAMAGED', message, { path: database });
+  }
+  const hasher = new RecordHasher(existsSync(file) ? readKey(file) : createKey(file));
+  driver.prepare('INSERT OR REPLACE INTO protection (id, key_id) VALUES (1, ?)').run(keyIdOf(hasher));
+  return hasher;
+}
+
+function existingHasher(database: string, file: string, keyId: string): RecordHasher {
+  if (!existsSync(file)) {
+    const message = `${database} has a key, and ${file} is missing. Restore the file, or open the store with the option keyFile.`;
+    throw new Fault('KEYS_UNUSABLE', message, { path: file });
+  }
+  const hasher = new RecordHasher(readKey(file));
+  // guard: key-of-another-store-refused
+  if (keyIdOf(hasher) === keyId) return hasher;
+  throw new Fault('KEYS_UNUSABLE', `${file} is not the key of ${database}. Restore the one that it was created with.`, {
+    path: file,
+  });
+}
+
+/** Returns a text that identifies the key of a hasher and does not disclose it. */
+function keyIdOf(hasher: RecordHasher): string {
+  return hasher.checksumOf('key', 'id', () => '');
+}
+
+/** Returns the id of the key of the store; empty if it has none, undefined if it cannot be read. */
+function readKeyId(driver: Driver): string | undefined {
+  try {
+    return readText(driver.prepare(`SELECT ${textColumn('key_id')} FROM protection`).all()[0]?.key_id);
+  } catch {
+    return undefined;
+  }
+}
+
+function hasNoSessions(driver: Driver): boolean {
+  return ['sessions', 'records'].every((table) => driver.prepare(`SELECT 1 FROM ${table} LIMIT 1`).all().length === 0);
+}
+
+function createKey(file: string): string {
+  const key = encodeBase64(randomBytes(KEY_BYTES));
+  makeDataDirectory(dirname(file));
+  writeNewFile(file, `${key}\n`, { flush: true });
+  return key;
+}
+
+function readKey(file: string): string {
+  const unusable = (problem: string): Fault => new Fault('KEYS_UNUSABLE', `${file} ${problem}.`, { path: file });
+  const descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+  try {
+    const status = fstatSync(descriptor);
+    if (!status.isFile() || status.size > MAX_FILE_BYTES) throw unusable('is not the key of a store');
+    // guard: readable-store-key-refused
+    if ((status.mode & OTHERS) !== 0 || !isOwnedByThisUser(status))
+      throw unusable('belongs to another user or can be read by others. Run chmod 600 on it');
+    const text = readFileSync(descriptor, 'utf8').replace(/\n$/, '');
+    if (decodeBase64(text)?.length !== KEY_BYTES) throw unusable('is damaged. Restore it');
+    return text;
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -8,4 +8,7 @@ export const verdictRequirements = {
     'A log that was removed, shortened or made again after a checkpoint is reported, and nothing is signed about it.',
   'receipt.facts': 'What a body records never passes for a fact about its turn, its session or its receipts.',
   'receipt.subject': 'A verdict names what it is about, and a reference that could mean two things is refused.',
+  'store.key':
+    'Who can change the database of a store and does not have its key cannot change or add anything in it unnoticed.',
+  'grant.ledger-kept': 'A ledger that was removed or cut off is refused, so that nothing is spent twice.',
 } as const satisfies Record<string, string>;

@@ -267,13 +267,13 @@ export const grantChecks = {
     strictEqual(requests.length, 0);
   },
   'a repeated attempt is not counted again': async ({ Ledger, memoryStore, ManualClock }) => {
-    const ledger = await Ledger.open(memoryStore(), new ManualClock(1), 'g', grantOf());
+    const ledger = await Ledger.open({ store: memoryStore(), clock: new ManualClock(1) }, 'g', grantOf());
     const charged = { turn: 't', effect: 't/0', accounts: [{ id: '', limits: {} }], isOpen: false };
     for (let n = 0; n < 3; n++) ledger.reserve(charged, { perEffect: { effects: 1 }, perAttempt: {} });
     strictEqual(ledger.budget.usedOf('', 'effects'), 1);
   },
   'a tool round is limited': async ({ Ledger, memoryStore, ManualClock }) => {
-    const ledger = await Ledger.open(memoryStore(), new ManualClock(1), 'g', grantOf());
+    const ledger = await Ledger.open({ store: memoryStore(), clock: new ManualClock(1) }, 'g', grantOf());
     const accounts = [{ id: '', limits: { toolRounds: 0 } }];
     const charged = { turn: 't', effect: 't/0/0', round: 't/0@round', accounts, isOpen: false };
     strictEqual('counter' in ledger.reserve(charged, { perEffect: { effects: 1 }, perAttempt: {} }), true);
@@ -287,7 +287,7 @@ export const grantChecks = {
     const { Ledger, GovernedTurn, memoryStore, ManualClock, parseGrant } = library;
     const clock = new ManualClock(1);
     const document = grantOf({ outputTokens: 50 });
-    const ledger = await Ledger.open(memoryStore(), clock, 'g', document);
+    const ledger = await Ledger.open({ store: memoryStore(), clock }, 'g', document);
     const turn = new GovernedTurn({
       ...{ turnId: 't', ledger, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
       ...{ priceOf: () => undefined, agentAround: () => undefined, stop: () => undefined },

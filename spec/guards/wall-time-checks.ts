@@ -32,7 +32,7 @@ const settled = async (): Promise<void> => {
 export const wallTimeChecks = {
   'time that has passed stays charged': async ({ Ledger, WallTime, ManualClock, memoryStore }) => {
     const clock = new ManualClock(1);
-    const ledger = await Ledger.open(memoryStore(), clock, 'g', document);
+    const ledger = await Ledger.open({ store: memoryStore(), clock }, 'g', document);
     const deps = { turnId: 't', limitMs: LIMIT_MS, ledger, accounts, clock, onExceeded: () => undefined };
     const time = WallTime.start(deps);
     await clock.advance(7);
@@ -42,7 +42,10 @@ export const wallTimeChecks = {
   'time that another process took first is not used': async ({ Ledger, WallTime, ManualClock, memoryStore }) => {
     const [clock, store] = [new ManualClock(1), memoryStore()];
     let stops = 0;
-    const ledgers = [await Ledger.open(store, clock, 'g', document), await Ledger.open(store, clock, 'g', document)];
+    const ledgers = [
+      await Ledger.open({ store, clock }, 'g', document),
+      await Ledger.open({ store, clock }, 'g', document),
+    ];
     for (const [index, ledger] of ledgers.entries()) {
       const onExceeded = (): void => {
         stops += 1;
@@ -55,7 +58,7 @@ export const wallTimeChecks = {
   'nothing starts when no running time is left': async (library) => {
     const { Ledger, GovernedTurn, ManualClock, memoryStore, parseGrant } = library;
     const clock = new ManualClock(1);
-    const ledger = await Ledger.open(memoryStore(), clock, 'g', document);
+    const ledger = await Ledger.open({ store: memoryStore(), clock }, 'g', document);
     ledger.reserveTime('other', accounts, LIMIT_MS);
     const stops: string[] = [];
     const turn = new GovernedTurn({
@@ -71,7 +74,7 @@ export const wallTimeChecks = {
   'a turn that failed leaves no reservation that others wait for': async (library) => {
     const { Ledger, GovernedTurn, ManualClock, memoryStore, parseGrant } = library;
     const clock = new ManualClock(1);
-    const ledger = await Ledger.open(memoryStore(), clock, 'g', document);
+    const ledger = await Ledger.open({ store: memoryStore(), clock }, 'g', document);
     const turn = new GovernedTurn({
       ...{ turnId: 't', ledger, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
       ...{ priceOf: () => undefined, agentAround: () => undefined, stop: () => undefined },

@@ -5,6 +5,7 @@ import { openSqlite } from '../../src/adapters/sqlite/index.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type { SealedReceipt } from '../../src/views/receipt/sealed-receipts.js';
 import { Project, tool } from '../support/cli-project.js';
+import { forgeEntries, forgeRemoval } from '../support/forge-store.js';
 import { verifies } from '../verifies.js';
 
 /** Adds a copy of the last receipt of a session, with another statement, under the old signature. */
@@ -67,4 +68,42 @@ verifies('receipt.store', 'nothing is written to a session after its terminal re
   expect((await project.run(['trace', 's', '--json'])).stdout).toBe(before);
   const second = await project.run(['close', 's']);
   expect(second.code).toBe(0);
+});
+
+verifies('store.key', 'what an unsealed turn did, and its grant, cannot be changed in the store', async () => {
+  const steps = ['echo', 'charge'].map((loopId) => ({ loopId, inputMapping: { in: '$.input.in' } }));
+  const two = { ...tool('two', 'echo'), kind: 'composite', tool: undefined, composite: { steps } };
+  const project = new Project({ echo: tool('echo', 'echo'), charge: tool('charge', 'echo'), two });
+  const grant = { id: 'g', allowedTools: ['*'], review: { charge: 'ask' }, limits: { effects: 2 } };
+  project.write('grant.json', JSON.stringify(grant));
+  const paused = await project.run(['run', 'two', '--session', 's', '--grant', 'grant.json', '--input', '{"in": 1}']);
+  expect(paused.code, paused.stderr).toBe(2);
+  const withoutReview = (entry: Entry): Entry =>
+    JSON.parse(JSON.stringify(entry).replaceAll('"review":{"charge":"ask"}', '"review":{}')) as Entry;
+  for (const session of ['s', 'rondo:grant:g'])
+    forgeEntries(project.path('.rondo/journal.db'), session, (entries) => entries.map(withoutReview));
+  const { code, stderr } = await project.run(['resume', 's']);
+  expect([code, stderr]).toEqual([70, expect.stringContaining('STORE_DAMAGED')]);
+  const verdict = await project.run(['verify', '--all', '--json']);
+  expect([verdict.code, JSON.parse(verdict.stdout)]).toMatchObject([3, { valid: false }]);
+});
+
+verifies('receipt.store', 'a log that was changed in the store is a verdict, not a failure', async () => {
+  const project = new Project({ echo: tool('echo', 'echo') });
+  await project.run(['run', 'echo', '--session', 's', '--input', '{"in": 1}']);
+  forgeEntries(project.path('.rondo/journal.db'), 'rondo:receipts', (entries) => entries.slice(0, 1));
+  const { code, stdout } = await project.run(['verify', '--all', '--json']);
+  expect(code).toBe(3);
+  expect(JSON.parse(stdout)).toMatchObject({ valid: false, reasons: expect.arrayContaining(['store_damaged']) });
+});
+
+verifies('grant.ledger-kept', 'a grant whose ledger was removed from the store permits no further turn', async () => {
+  const project = new Project({ echo: tool('echo', 'echo') });
+  project.write('grant.json', JSON.stringify({ id: 'g', allowedTools: ['echo'], limits: { effects: 2 } }));
+  const run = () => project.run(['run', 'echo', '--grant', 'grant.json', '--input', '{}']);
+  for (let n = 0; n < 2; n++) expect((await run()).code).toBe(0);
+  expect((await run()).code, 'the budget is used up').toBe(1);
+  forgeRemoval(project.path('.rondo/journal.db'), 'rondo:grant:g');
+  const { code, stderr } = await run();
+  expect([code, stderr]).toEqual([70, expect.stringContaining('what was spent is not known any more')]);
 });

@@ -54,6 +54,11 @@ export interface HostOptions {
    */
   readonly logWitness?: LogWitness;
   /**
+   * Keeps the lengths of the ledgers of grants outside of the store.
+   * @default nothing is kept, so a ledger that was removed or cut off is not noticed
+   */
+  readonly ledgerWitness?: LedgerWitness;
+  /**
    * Returns the price of a model, for grants that limit what models cost.
    * @default no prices; such grants permit no model
    */
@@ -123,6 +128,14 @@ export interface LogWitness {
   read(): Promise<string | undefined>;
   /** Keeps a checkpoint, unless one of a longer log is kept. */
   write(note: string): Promise<void>;
+}
+
+/** Keeps how many entries the ledger of each grant had, where who changes the store cannot change it. */
+export interface LedgerWitness {
+  /** Returns the length that was kept; 0 if none was. */
+  read(grantId: string): Promise<number>;
+  /** Keeps a length, unless a greater one is kept. */
+  write(grantId: string, length: number): Promise<void>;
 }
 
 /** Throws a TypeError if the build is not text of 1 to 200 characters. */

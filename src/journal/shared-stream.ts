@@ -98,6 +98,11 @@ export class SharedStream<S extends StreamState> {
     return this.known;
   }
 
+  /** The number of its entries, including those that are not durable. */
+  get length(): number {
+    return this.nextSeq;
+  }
+
   /** Why the stream accepts no more decisions; undefined while it works. */
   get failure(): Fault | undefined {
     return this.fault;

@@ -16,7 +16,7 @@ import {
 import { createContextFiles } from './compose/context-files.js';
 import { type Definitions, loadLoops } from './compose/project-loops.js';
 import type { ProjectSettings } from './compose/project-settings.js';
-import { openLogWitness, openReceiptKeys } from './compose/receipt-keys.js';
+import { openReceiptKeys, openWitnesses } from './compose/receipt-keys.js';
 import { markDataDirectory, protectDataDirectory } from './data-directory.js';
 import type { Settings } from './settings.js';
 
@@ -88,8 +88,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, contextFiles, trusts };
     const { limitPricesOf } = await import('./compose/limit-prices.js');
     const priceOf = limitPricesOf(settings, models);
-    const logWitness = await openLogWitness(settings);
-    const receipts = isDurable ? { receiptKeys, ...(logWitness !== undefined && { logWitness }) } : {};
+    const receipts = isDurable ? { receiptKeys, ...(await openWitnesses(settings)) } : {};
     const host = new Host({ ...deps, ...named, priceOf, ...receipts });
     return {
       host,

@@ -14,6 +14,7 @@ import type { Grant } from '../../protocol/grant.js';
 import type { RunOutcome } from '../../protocol/session.js';
 import { GRANT_ACCOUNT } from '../../views/budget.js';
 import { lastReplyAt } from '../../views/last-reply.js';
+import type { LedgerWitness } from '../host-options.js';
 import { GovernedTurn, type GovernedTurnDeps, stopOf } from './governed-turn.js';
 import { Ledger } from './ledger.js';
 import { usedBy } from './model-budget.js';
@@ -22,6 +23,7 @@ interface GovernanceDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly priceOf: PriceOf;
+  readonly witness: LedgerWitness | undefined;
 }
 
 /** A grant that a turn may run under, or why it may not. */
@@ -43,24 +45,24 @@ export class Governance {
 
   /**
    * Opens the grant of a turn and counts the turn. Returns the refusal if the grant has no turns left, is not valid, has
-   * expired, or conflicts with a known one.
+   * expired, or conflicts with a known one. `isContinued` is true if the turn has run under this grant before.
    */
-  async open(turnId: string, document: Grant): Promise<OpenedGrant> {
+  async open(turnId: string, document: Grant, isContinued: boolean): Promise<OpenedGrant> {
     try {
-      return await this.openValid(turnId, document);
+      return await this.openValid(turnId, document, isContinued);
     } catch (thrown) {
       if (!(thrown instanceof LoopError)) throw thrown;
       return { refusal: { status: 'error', error: thrown.toErrorRecord() } };
     }
   }
 
-  private async openValid(turnId: string, document: Grant): Promise<OpenedGrant> {
+  private async openValid(turnId: string, document: Grant, isContinued: boolean): Promise<OpenedGrant> {
     const grant = parseGrant(document, { isOperators: true });
     const { expiresAt } = grant;
     // guard: expired-grant-opens-no-turn
     if (expiresAt !== undefined && this.deps.clock.now() >= expiresAt)
       throw new LoopError('GRANT_EXPIRED', `The grant expired at ${new Date(expiresAt).toISOString()}.`);
-    const ledger = await this.ledger(grant.id ?? '', document);
+    const ledger = await this.ledger(grant.id ?? '', document, isContinued);
     const accounts = [{ id: GRANT_ACCOUNT, limits: grant.limits }];
     const charge = { perEffect: { turns: 1 }, perAttempt: {} };
     const reserved = ledger.reserve({ turn: turnId, effect: turnId, accounts, isOpen: false }, charge);
@@ -97,16 +99,19 @@ export class Governance {
     if (grantId.startsWith(TURN_GRANT_PREFIX)) this.ledgers.delete(grantId);
   }
 
-  private async ledger(grantId: string, document: Grant): Promise<Ledger> {
+  private async ledger(grantId: string, document: Grant, mustBeKnown: boolean): Promise<Ledger> {
     const opening = this.ledgers.get(grantId);
     const known = await opening?.catch(() => undefined);
     if (known?.isUsable === true) {
-      await known.register(document);
+      await known.register(document, mustBeKnown);
       return known;
     }
     // Another turn may have opened it meanwhile.
-    if (this.ledgers.get(grantId) !== opening) return this.ledger(grantId, document);
-    const opened = Ledger.open(this.deps.store, this.deps.clock, grantId, document);
+    if (this.ledgers.get(grantId) !== opening) return this.ledger(grantId, document, mustBeKnown);
+    const { store, clock, witness } = this.deps;
+    // The length of a ledger of one turn is not kept: there would be a file for each turn.
+    const deps = grantId.startsWith(TURN_GRANT_PREFIX) ? { store, clock } : { store, clock, witness };
+    const opened = Ledger.open(deps, grantId, document, mustBeKnown);
     this.ledgers.set(grantId, opened);
     return opened;
   }

@@ -3,7 +3,8 @@ import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import { Ledger } from './ledger.js';
+import type { LedgerWitness } from '../host-options.js';
+import { Ledger, ledgerName } from './ledger.js';
 
 const limits = { effects: 2, toolRounds: 1 };
 const document = { allowedTools: ['*'], limits };
@@ -12,7 +13,7 @@ const oneEffect = { perEffect: { effects: 1 }, perAttempt: {} };
 
 verifies('grant.shared', 'an effect whose tool round another process used up is not paid either', async () => {
   const store = memoryStore();
-  const openLedger = () => Ledger.open(store, new ManualClock(1), 'shared', document);
+  const openLedger = () => Ledger.open({ store, clock: new ManualClock(1) }, 'shared', document);
   const ledgers = [await openLedger(), await openLedger()];
   const reservations = ledgers.map((ledger, index) => {
     const [turn, effect, round] = [`t${index}`, `t${index}/0/0`, `t${index}/0@round`];
@@ -25,7 +26,7 @@ verifies('grant.shared', 'an effect whose tool round another process used up is 
 });
 
 verifies('grant.budget', 'a tool round without an effect that is left for it is not paid', async () => {
-  const ledger = await Ledger.open(memoryStore(), new ManualClock(1), 'g', document);
+  const ledger = await Ledger.open({ store: memoryStore(), clock: new ManualClock(1) }, 'g', document);
   const reserve = (effect: string, round?: string) =>
     ledger.reserve({ turn: 't', effect, round, accounts, isOpen: false }, oneEffect);
   reserve('t/0');
@@ -35,8 +36,44 @@ verifies('grant.budget', 'a tool round without an effect that is left for it is 
 });
 
 verifies('grant.budget', 'the effects of one tool round pay for it once', async () => {
-  const ledger = await Ledger.open(memoryStore(), new ManualClock(1), 'g', document);
+  const ledger = await Ledger.open({ store: memoryStore(), clock: new ManualClock(1) }, 'g', document);
   for (const effect of ['t/0/0', 't/0/1', 't/0/1'])
     ledger.reserve({ turn: 't', effect, round: 't/0@round', accounts, isOpen: false }, oneEffect);
   expect(ledger.budget.totals()).toEqual({ effects: 2, toolRounds: 1 });
+});
+
+/** A witness in memory. */
+function memoryWitness(): LedgerWitness {
+  const kept = new Map<string, number>();
+  return {
+    read: async (id) => kept.get(id) ?? 0,
+    write: async (id, length) => void kept.set(id, Math.max(length, kept.get(id) ?? 0)),
+  };
+}
+
+verifies(
+  'grant.ledger-kept',
+  'a ledger that was removed is not begun again, not even before a turn has ended',
+  async () => {
+    for (const hasEnded of [false, true]) {
+      const store = memoryStore();
+      const deps = { store, clock: new ManualClock(1), witness: memoryWitness() };
+      const ledger = await Ledger.open(deps, 'g', document);
+      ledger.reserve({ turn: 't', effect: 't/0', accounts, isOpen: false }, oneEffect);
+      if (hasEnded) await ledger.endTurn('t');
+      await ledger.flush();
+      expect((await Ledger.open(deps, 'g', document)).budget.totals()).toEqual({ effects: 1 });
+      await store.journal.remove(ledgerName('g'));
+      await expect(Ledger.open(deps, 'g', document)).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
+    }
+  },
+);
+
+verifies('grant.ledger-kept', 'a turn does not continue under a grant whose ledger is gone', async () => {
+  const store = memoryStore();
+  const deps = { store, clock: new ManualClock(1) };
+  await Ledger.open(deps, 'g', document, false);
+  await expect(Ledger.open(deps, 'g', document, true)).resolves.toBeInstanceOf(Ledger);
+  await store.journal.remove(ledgerName('g'));
+  await expect(Ledger.open(deps, 'g', document, true)).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
 });

@@ -4,7 +4,7 @@
  * every process appends by compare and retry.
  */
 
-import { LoopError } from '../../base/errors.js';
+import { Fault, LoopError } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
 import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
 import { SharedStream } from '../../journal/shared-stream.js';
@@ -23,6 +23,7 @@ import {
   GRANT_REGISTERED,
   newReservedEntry,
 } from '../../views/budget.js';
+import type { LedgerWitness } from '../host-options.js';
 
 /** A reservation of an attempt. */
 export interface Reservation {
@@ -45,29 +46,48 @@ export interface ChargedEffect {
 
 const ONE_ROUND: Amounts = { toolRounds: 1 };
 
+interface LedgerDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Keeps the length of the ledger outside of the store. */
+  readonly witness?: LedgerWitness | undefined;
+}
+
 /** The ledger of one grant, as one process uses it. */
 export class Ledger {
   readonly grantId: string;
   private readonly stream: SharedStream<Budget>;
+  private readonly witness: LedgerWitness | undefined;
+  /** The length is being kept; resolves when that has ended, in any way. */
+  private keeping: Promise<void> | undefined;
   /** The reservations of effects that this process performs and will settle. */
   private readonly unsettled = new Set<Reservation>();
   private readonly settleListeners: (() => void)[] = [];
 
-  private constructor(grantId: string, stream: SharedStream<Budget>) {
+  private constructor(grantId: string, stream: SharedStream<Budget>, witness: LedgerWitness | undefined) {
     this.grantId = grantId;
     this.stream = stream;
+    this.witness = witness;
   }
 
-  /** Opens the ledger of a grant id. Registers the grant if the id is new; throws GRANT_CONFLICT if it has another. */
-  static async open(store: Store, clock: Clock, grantId: string, grant: Grant): Promise<Ledger> {
+  /** Opens the ledger of a grant, and registers the grant. Throws STORE_DAMAGED if the ledger is shorter than it was. */
+  static async open(
+    { store, clock, witness }: LedgerDeps,
+    grantId: string,
+    grant: Grant,
+    mustBeKnown = false,
+  ): Promise<Ledger> {
     const stream = await SharedStream.open({
       store,
       clock,
       name: ledgerName(grantId),
       create: (saved) => new Budget(saved),
     });
-    const ledger = new Ledger(grantId, stream);
-    await ledger.register(grant);
+    const kept = (await witness?.read(grantId)) ?? 0;
+    // guard: shortened-ledger-refused
+    if (stream.length < kept) throw shortLedgerFault(grantId, `has ${stream.length} entries, and had ${kept}`);
+    const ledger = new Ledger(grantId, stream, witness);
+    await ledger.register(grant, mustBeKnown);
     return ledger;
   }
 
@@ -81,14 +101,20 @@ export class Ledger {
     return this.stream.failure === undefined;
   }
 
-  /** Registers a grant under the id. Throws GRANT_CONFLICT if the id is known with other content. */
-  async register(grant: Grant): Promise<void> {
+  /**
+   * Registers a grant under the id. Throws GRANT_CONFLICT if the id is known with other content, and STORE_DAMAGED if
+   * it must be known, because a turn has run under it, and is not.
+   */
+  async register(grant: Grant, mustBeKnown = false): Promise<void> {
     const digest = grantDigest(grant);
+    // guard: lost-ledger-not-begun-again
+    if (mustBeKnown && this.budget.registered === undefined) throw shortLedgerFault(this.grantId, 'is gone');
     const value = { digest, grant: grant as unknown as Json };
     const { durable } = this.stream.update(({ registered }) =>
       registered === undefined ? [{ type: GRANT_REGISTERED, key: 'grant', value }] : [],
     );
-    await durable;
+    // Kept before anything is spent.
+    if ((await durable) && this.stream.length === 1) await this.keepLength();
     // guard: grant-id-has-one-content
     if (this.budget.registered?.digest === digest) return;
     const message =
@@ -178,15 +204,33 @@ export class Ledger {
   }
 
   /** Ends a turn: its effects are not repeated any more. Resolves when everything of the ledger is durable. */
-  async endTurn(turn: string): Promise<void> {
+  endTurn(turn: string): Promise<void> {
     this.stream.update(() => [{ type: BUDGET_TURN_ENDED, key: turn }]);
-    await this.stream.flush();
+    return this.flush();
   }
 
-  /** Resolves when everything that was decided so far is durable. */
-  flush(): Promise<void> {
-    return this.stream.flush();
+  /** Resolves when everything that was decided so far is durable, and the length of the ledger is kept. */
+  async flush(): Promise<void> {
+    await this.stream.flush();
+    // What is kept now may be older than the end of this turn.
+    await this.keeping;
+    this.keeping ??= this.keepLength();
+    await this.keeping;
   }
+
+  private async keepLength(): Promise<void> {
+    await this.witness?.write(this.grantId, this.stream.length).catch(() => undefined);
+    this.keeping = undefined;
+  }
+}
+
+function shortLedgerFault(grantId: string, problem: string): Fault {
+  return new Fault(
+    'STORE_DAMAGED',
+    `The ledger of the grant "${grantId}" ${problem}: what was spent is not known any more. Restore the store from a ` +
+      'backup, or continue under a grant with another id.',
+    { grantId },
+  );
 }
 
 /** Returns the name of the session that holds the ledger of a grant. */

@@ -10,7 +10,8 @@ import { Ledger, ledgerName } from './ledger.js';
 import { WallTime } from './wall-time.js';
 
 const documentOf = (wallMs: number) => ({ allowedTools: ['*'], limits: { wallMs } });
-const openLedger = (store: Store, wallMs: number) => Ledger.open(store, new ManualClock(1), 'g', documentOf(wallMs));
+const openLedger = (store: Store, wallMs: number) =>
+  Ledger.open({ store, clock: new ManualClock(1) }, 'g', documentOf(wallMs));
 
 /** A turn that runs, and for how long it did. */
 class TimedTurn {

@@ -2,7 +2,7 @@
  * The receipts of a store: lists, exports and verifies them, and closes sessions. It claims no session, except to close
  * it. Receipts that a crash kept out of the log are added to it first.
  */
-import { LoopError } from '../../base/errors.js';
+import { Fault, LoopError } from '../../base/errors.js';
 import { inclusionProofs, merkleRoot } from '../../base/merkle.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
 import type { Entry } from '../../protocol/entry.js';
@@ -94,7 +94,7 @@ export class ReceiptArchive {
     // Read before the log: a process that makes a checkpoint meanwhile has added to the log before.
     const witness = await this.deps.witness?.read();
     const sessions = await this.readSessions(sessionIds ?? (await this.sessionIds()));
-    const log = await this.logFor(sessions, witness);
+    const log = await this.logFor(sessions, witness).catch(emptyIfDamaged);
     const trust = trusted === undefined ? 'store' : 'file';
     const options = { trust, isWhole: sessionIds === undefined, witness, damage } as const;
     return verifyStore(sessions, log, keys, options);
@@ -197,6 +197,12 @@ export class ReceiptArchive {
     await this.deps.witness?.write(note);
     return note;
   }
+}
+
+/** Returns an empty log for one that is damaged: it proves nothing, and the verdict says so. */
+function emptyIfDamaged(thrown: unknown): LogContents {
+  if (!(thrown instanceof Fault) || thrown.code !== 'STORE_DAMAGED') throw thrown;
+  return { storeId: '', leaves: [], removed: [], checkpoints: [] };
 }
 
 interface ReadSession {

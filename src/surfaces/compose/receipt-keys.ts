@@ -6,7 +6,7 @@ import { encodeBase64 } from '../../base/base64.js';
 import { Fault } from '../../base/errors.js';
 import { sha256 } from '../../base/sha256.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
-import type { LogWitness, ReceiptKeys } from '../../host/host-options.js';
+import type { HostOptions, ReceiptKeys } from '../../host/host-options.js';
 import { parseStrictJson } from '../../json/strict-json.js';
 import type { KeyRole, KeysDocument, TrustedKey } from '../../protocol/receipt.js';
 import type { Settings } from '../settings.js';
@@ -44,16 +44,24 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
   };
 }
 
+/** What is kept of a store outside of it. */
+type Witnesses = Pick<HostOptions, 'logWitness' | 'ledgerWitness'>;
+
 /**
- * Returns where the newest checkpoint of the log of the store is kept: a file beside the keys, which several stores may
- * share. It is named after the place of the store in the data directory, so that both can be moved together.
+ * Returns where the newest checkpoint of the log of the store and the lengths of its ledgers are kept: beside the keys,
+ * which several stores may share. They are named after the place of the store in the data directory, so that both can be
+ * moved together.
  */
-export async function openLogWitness({ dataDirectory, store }: Settings): Promise<LogWitness | undefined> {
-  if (store.kind === 'memory') return undefined;
-  const { CheckpointFile } = await import('../../adapters/keys/index.js');
+export async function openWitnesses({ dataDirectory, store }: Settings): Promise<Witnesses> {
+  if (store.kind === 'memory') return {};
+  const { CheckpointFile, LedgerLengths } = await import('../../adapters/keys/index.js');
   const place = relative(dataDirectory, store.path).split(sep).join('/');
   const name = place === DEFAULT_STORE ? DEFAULT_STORE : sha256(place).toString('hex').slice(0, 16);
-  return new CheckpointFile(join(keysDirectoryOf(dataDirectory), `${name}.checkpoint`));
+  const path = join(keysDirectoryOf(dataDirectory), name);
+  return {
+    logWitness: new CheckpointFile(`${path}.checkpoint`),
+    ledgerWitness: new LedgerLengths(`${path}.ledgers`),
+  };
 }
 
 /** Returns the directory of the keys in a data directory. */

@@ -9,7 +9,7 @@ import { resolveSettings, type Settings, UsageError } from '../settings.js';
 import { createClock, createIds, loadProviders, openStore } from './adapters.js';
 import { createContextFiles } from './context-files.js';
 import { EMPTY_CONFIG } from './project-settings.js';
-import { openLogWitness, openReceiptKeys } from './receipt-keys.js';
+import { openReceiptKeys, openWitnesses } from './receipt-keys.js';
 
 /** A host and the function that closes its store. */
 interface ComposedRondo {
@@ -34,7 +34,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   const { build = settings.build, approvalMs, errorStacks, context } = options;
   const registry = new Registry(new Map(), { providerIds: [...providers.keys()] });
   const receiptKeys = store.isDurable ? await openReceiptKeys(settings) : undefined;
-  const logWitness = store.isDurable ? await openLogWitness(settings) : undefined;
+  const witnesses = store.isDurable ? await openWitnesses(settings) : {};
   const host = new Host({
     store: store.store,
     clock,
@@ -45,7 +45,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
     ...(approvalMs !== undefined && { approvalMs }),
     ...(errorStacks !== undefined && { errorStacks }),
     ...(receiptKeys !== undefined && { receiptKeys }),
-    ...(logWitness !== undefined && { logWitness }),
+    ...witnesses,
     ...(priceOf !== undefined && { priceOf }),
     ...(context !== undefined && { contextFiles: createContextFiles(resolve(settings.cwd, context), registry) }),
   });

@@ -1,0 +1,144 @@
+/** The key of a store: what was recorded with it cannot be changed without it. */
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { afterAll, expect } from 'vitest';
+import { editStore, forgeEntries } from '../../../spec/support/forge-store.js';
+import { appendEntry, cleanUp, expectFault, freshFile, readValues } from '../../../spec/support/sqlite-fixture.mjs';
+import { verifies } from '../../../spec/verifies.js';
+import { RecordHasher } from '../../journal/record.js';
+import { storeKeyFileOf } from '../../journal/store-files.js';
+import { openSqlite, type SqliteStore } from './index.js';
+import { snapshotChecksum } from './snapshot-table.js';
+
+afterAll(cleanUp);
+
+/** Creates a store with the sessions `a` and `b` of three entries each, and returns its path. */
+async function createStore(hasKey = true): Promise<string> {
+  const file = freshFile();
+  const store = await openSqlite(file, hasKey ? { keyFile: storeKeyFileOf(file) } : {});
+  for (const session of ['a', 'b']) {
+    const { fence } = await store.journal.claim(session);
+    for (let seq = 0; seq < 3; seq++) await appendEntry(store, session, fence, seq, `${session}${seq}`);
+  }
+  await store.close();
+  return file;
+}
+
+async function withStore<T>(file: string, use: (store: SqliteStore) => Promise<T>): Promise<T> {
+  const store = await openSqlite(file);
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+verifies('store.key', 'a store gets its key when it is created, in a file for its owner only', async () => {
+  const file = await createStore();
+  const keyFile = storeKeyFileOf(file);
+  expect(statSync(keyFile).mode & 0o777).toBe(0o600);
+  expect(statSync(dirname(keyFile)).mode & 0o777).toBe(0o700);
+  expect(readFileSync(file).includes(readFileSync(keyFile, 'utf8').trim()), 'the key is in the database').toBe(false);
+  expect(await withStore(file, async (store) => [await readValues(store, 'a'), store.report.damage])).toEqual([
+    ['a0', 'a1', 'a2'],
+    [],
+  ]);
+  expect(existsSync(storeKeyFileOf(await createStore(false))), 'a key without the option').toBe(false);
+});
+
+verifies('store.key', 'entries that were changed, added or removed without the key are refused', async () => {
+  const changes: Record<string, (entries: readonly { readonly value?: unknown }[]) => unknown[]> = {
+    changed: (entries) => entries.map((entry, n) => (n === 1 ? { ...entry, value: 'forged' } : entry)),
+    added: (entries) => [...entries, { ...entries[2], value: 'forged' }],
+    removed: (entries) => entries.slice(0, 2),
+    unchanged: (entries) => [...entries],
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    const [file, plain] = [await createStore(), await createStore(false)];
+    for (const each of [file, plain]) forgeEntries(each, 'a', change as never);
+    await withStore(file, async (store) => {
+      expect(store.report.damage, name).toMatchObject([{ kind: 'damaged', session: 'a' }]);
+      for (const use of [store.journal.claim('a'), readValues(store, 'a')])
+        expect((await expectFault(use)).code, name).toBe('STORE_DAMAGED');
+      expect(await readValues(store, 'b'), name).toEqual(['b0', 'b1', 'b2']);
+    });
+    const unnoticed = await withStore(plain, async (store) => store.report.damage);
+    expect(unnoticed, `the change "${name}" shows without a key`).toEqual([]);
+  }
+});
+
+verifies('store.key', 'sessions that were renamed or exchanged without the key are refused', async () => {
+  const file = await createStore();
+  editStore(file, (run) => {
+    run(`UPDATE sessions SET name = 'x' WHERE name = 'a'`);
+    run(`UPDATE sessions SET name = 'a' WHERE name = 'b'`);
+    run(`UPDATE sessions SET name = 'b' WHERE name = 'x'`);
+  });
+  await withStore(file, async (store) => {
+    for (const session of ['a', 'b'])
+      expect((await expectFault(store.journal.claim(session))).code).toBe('STORE_DAMAGED');
+  });
+});
+
+verifies('store.key', 'a snapshot that was made without the key is not used', async () => {
+  const file = await createStore();
+  const load = () => withStore(file, (store) => store.snapshots.load('a'));
+  await withStore(file, (store) => store.snapshots.save('a', { nextSeq: 3, tailDigest: 't', state: { spent: 5 } }));
+  expect(await load()).toMatchObject({ state: { spent: 5 } });
+  editStore(file, (run, select) => {
+    const sid = Number(select(`SELECT sid FROM sessions WHERE name = 'a'`)[0]?.sid);
+    const state = '{"spent":0}';
+    const checksum = snapshotChecksum(new RecordHasher(), sid, { next: 3, tail: 't', state });
+    run('UPDATE snapshots SET state = ?, checksum = ? WHERE sid = ?', state, checksum, sid);
+  });
+  expect(await load()).toBeUndefined();
+});
+
+verifies('store.key', 'a store is not opened without its key, or with that of another one', async () => {
+  const [file, other] = [await createStore(), await createStore()];
+  const keyFile = storeKeyFileOf(file);
+  const saved = readFileSync(keyFile);
+  const opening = async () => (await expectFault(openSqlite(file))).message;
+  rmSync(keyFile);
+  expect(await opening()).toContain('is missing. Restore the file');
+  copyFileSync(storeKeyFileOf(other), keyFile);
+  expect(await opening()).toContain('is not the key of');
+  writeFileSync(keyFile, 'short\n');
+  expect(await opening()).toContain('is damaged');
+  writeFileSync(keyFile, saved);
+  chmodSync(keyFile, 0o640);
+  expect(await opening()).toContain('can be read by others');
+  chmodSync(keyFile, 0o600);
+  expect(await withStore(file, (store) => readValues(store, 'a'))).toEqual(['a0', 'a1', 'a2']);
+});
+
+verifies('store.key', 'a store that had a key is not used as one without', async () => {
+  const file = await createStore();
+  editStore(file, (run) => run('DELETE FROM protection'));
+  for (const session of ['a', 'b']) forgeEntries(file, session, (entries) => entries);
+  const fault = await expectFault(openSqlite(file));
+  expect([fault.code, fault.message]).toEqual([
+    'STORE_DAMAGED',
+    expect.stringContaining('was written without its key'),
+  ]);
+});
+
+verifies(
+  'store.key',
+  'a store that began without a key has none later, and one that was interrupted gets its own',
+  async () => {
+    const plain = await createStore(false);
+    await (await openSqlite(plain, { keyFile: storeKeyFileOf(plain) })).close();
+    expect(existsSync(storeKeyFileOf(plain))).toBe(false);
+    // The process ended after it made the key, and before it recorded that.
+    const file = freshFile();
+    mkdirSync(dirname(storeKeyFileOf(file)));
+    copyFileSync(storeKeyFileOf(await createStore()), storeKeyFileOf(file));
+    await withStore(file, async (store) => {
+      const { fence } = await store.journal.claim('a');
+      await appendEntry(store, 'a', fence, 0, 'a0');
+    });
+    forgeEntries(file, 'a', (entries) => entries);
+    expect(await withStore(file, async (store) => store.report.damage)).toMatchObject([{ session: 'a' }]);
+  },
+);

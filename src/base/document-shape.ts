@@ -111,19 +111,16 @@ export function members(shapes: { readonly [name: string]: Shape | OptionalShape
       const shape = known.get(name);
       // guard: unknown-member-refused
       if (shape === undefined) return `.${name.slice(0, 60)}: is not a known member`;
+      const member = (value as { readonly [name: string]: unknown })[name];
       if (typeof shape === 'function') found += 1;
-      const wrong = memberProblem(shape, (value as { readonly [name: string]: unknown })[name]);
+      else if (member === undefined) continue;
+      const wrong = (typeof shape === 'function' ? shape : shape.optional)(member);
       if (wrong !== undefined) return `.${name}${wrong}`;
     }
     // guard: missing-member-refused
     if (found < required.length) return `.${required.find((name) => !names.includes(name))}: is missing`;
     return undefined;
   };
-}
-
-function memberProblem(shape: Shape | OptionalShape | undefined, member: unknown): string | undefined {
-  if (typeof shape === 'function') return shape(member);
-  return member === undefined ? undefined : shape?.optional(member);
 }
 
 function isPlain(value: unknown): value is object {

@@ -96,8 +96,38 @@ export function inclusionProof(leaves: readonly string[], index: number): readon
   return inclusionProofs(leaves, [index])[0] ?? [];
 }
 
-/** True if the proof shows that `leaf` is the leaf at `index` of the tree with this size and root. */
-export function isIncluded(leaf: string, index: number, size: number, proof: readonly string[], root: string): boolean {
+/** Returns the hash of the node above two others. */
+export type HashNode = (left: string, right: string) => string;
+
+/**
+ * Returns a function that computes the hash of each node once. The proofs of many leaves of one tree share most of their
+ * nodes.
+ */
+export function nodeCache(): HashNode {
+  const known = new Map<string, string>();
+  return (left, right) => {
+    const children = left + right;
+    const cached = known.get(children);
+    if (cached !== undefined) return cached;
+    const node = hashNode(left, right);
+    known.set(children, node);
+    return node;
+  };
+}
+
+/**
+ * True if the proof shows that `leaf` is the leaf at `index` of the tree with this size and root.
+ *
+ * @param hashOf Hashes the nodes. @default each is hashed again
+ */
+export function isIncluded(
+  leaf: string,
+  index: number,
+  size: number,
+  proof: readonly string[],
+  root: string,
+  hashOf: HashNode = hashNode,
+): boolean {
   if (!isSize(index) || !isSize(size) || index >= size || !areHashes(leaf, root, ...proof)) return false;
   let [position, last] = [index, size - 1];
   let node = leaf;
@@ -105,9 +135,9 @@ export function isIncluded(leaf: string, index: number, size: number, proof: rea
     // guard: proof-not-longer-than-tree
     if (last === 0) return false;
     if (position % 2 === 1 || position === last) {
-      node = hashNode(sibling, node);
+      node = hashOf(sibling, node);
       while (position % 2 === 0 && position !== 0) [position, last] = [position / 2, Math.floor(last / 2)];
-    } else node = hashNode(node, sibling);
+    } else node = hashOf(node, sibling);
     [position, last] = [Math.floor(position / 2), Math.floor(last / 2)];
   }
   return last === 0 && node === root;

@@ -93,9 +93,8 @@ export class Sealer {
   private async record(session: Session, part: ReceiptPart, salt?: string): Promise<SealedReceipt> {
     const { clock, signer, isAlone } = this.deps;
     const { count: sequence, hash: previous } = session.state(receiptHeadView);
-    const at = isoTime(clock.now());
-    const predicate: Mutable<ReceiptPredicate> = { ...part, session: session.name, sequence, at };
-    if (sequence > 0) predicate.previous = previous;
+    const place = { at: isoTime(clock.now()), previous, sequence, session: session.name };
+    const predicate = predicateOf(part, place);
     const envelope = await createEnvelope(statementBytes(predicate), [await signer()], isAlone());
     const { turn, final, state, journal } = predicate;
     const hash = newEnvelopeHash(envelope);
@@ -105,4 +104,35 @@ export class Sealer {
     session.addFact(RECEIPT_SEALED, receiptFactId(sequence), receiptValue(receipt), size);
     return receipt;
   }
+}
+
+/** The place of a receipt in its session. */
+type ReceiptPlace = Pick<ReceiptPredicate, 'at' | 'sequence' | 'session'> & { readonly previous: string };
+
+/**
+ * Returns what a receipt says. The members are in canonical order, so that the statement has not to be sorted, and are
+ * written out, because objects with computed members are slow.
+ */
+function predicateOf(part: ReceiptPart, { at, previous, sequence, session }: ReceiptPlace): ReceiptPredicate {
+  const { approvals, budget, code, context, effects, final, grant, journal, loop } = part;
+  const { origin, principal, reason, reopened, state, turn } = part;
+  const predicate: Partial<Mutable<ReceiptPredicate>> = { approvals, at };
+  if (budget !== undefined) predicate.budget = budget;
+  if (code !== undefined) predicate.code = code;
+  if (context !== undefined) predicate.context = context;
+  predicate.effects = effects;
+  predicate.final = final;
+  if (grant !== undefined) predicate.grant = grant;
+  predicate.journal = journal;
+  predicate.loop = loop;
+  if (origin !== undefined) predicate.origin = origin;
+  if (sequence > 0) predicate.previous = previous;
+  if (principal !== undefined) predicate.principal = principal;
+  if (reason !== undefined) predicate.reason = reason;
+  if (reopened !== undefined) predicate.reopened = reopened;
+  predicate.sequence = sequence;
+  predicate.session = session;
+  predicate.state = state;
+  predicate.turn = turn;
+  return predicate as ReceiptPredicate;
 }

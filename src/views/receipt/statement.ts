@@ -91,12 +91,12 @@ const statementShape: Shape = members({
 export function statementBytes(predicate: ReceiptPredicate): Buffer {
   const statement: ReceiptStatement = {
     _type: STATEMENT_TYPE,
-    predicate: sortedMembers(predicate),
+    predicate,
     predicateType: PREDICATE_TYPE,
     subject: [{ digest: { sha256: predicate.journal.root }, name: predicate.turn }],
   };
   const problem = statementShape(statement) ?? contradictionIn(statement);
-  // What has the shape of a statement is plain data, so a sorted one has its canonical text already.
+  // What has the shape of a statement is plain data, so a sorted one has its canonical text already. The sealer sorts it.
   if (problem === undefined && isInCanonicalOrder(statement)) {
     const text = JSON.stringify(statement);
     if (!mayHaveLoneSurrogate(text)) return Buffer.from(text);
@@ -104,13 +104,6 @@ export function statementBytes(predicate: ReceiptPredicate): Buffer {
   const text = signableJson(statement);
   if (problem !== undefined) throw invalidStatement(problem);
   return Buffer.from(text);
-}
-
-/** Returns a copy whose own members are in canonical order; those of nested objects are as they were. */
-function sortedMembers(predicate: ReceiptPredicate): ReceiptPredicate {
-  const sorted: { [name: string]: unknown } = {};
-  for (const name of Object.keys(predicate).sort()) sorted[name] = predicate[name as keyof ReceiptPredicate];
-  return sorted as unknown as ReceiptPredicate;
 }
 
 /** Reads a statement. Throws VALUE_INVALID if it is not canonical JSON or not a receipt. */

@@ -134,13 +134,9 @@ export class TurnFold {
       if (commit !== undefined) approvals.push(approvalOf(effect, commit));
       if (effect.state !== undefined && inPart(effect.changedSeq)) effects.push(effectOf(effect, leafOf, commit));
     }
-    const part: Mutable<TurnPart> = {
-      ...(this.refused === undefined ? outcomeOf(this.ended, this.stopped) : refusalOf(this.refused)),
-      approvals,
-      effects,
-      journal: journalOf(this.part, leafHashes(this.part, salt)),
-      loop: loopOf(this.started),
-    };
+    const journal = journalOf(this.part, leafHashes(this.part, salt));
+    const outcome = this.refused === undefined ? outcomeOf(this.ended, this.stopped) : refusalOf(this.refused);
+    const part: Mutable<TurnPart> = Object.assign(outcome, { approvals, effects, journal, loop: loopOf(this.started) });
     if (this.isReopened) part.reopened = true;
     if (this.principal !== undefined) part.principal = signableText(this.principal);
     return part;

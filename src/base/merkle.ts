@@ -96,29 +96,35 @@ export function inclusionProof(leaves: readonly string[], index: number): readon
   return inclusionProofs(leaves, [index])[0] ?? [];
 }
 
-/** Returns the hash of the node above two others. */
-export type HashNode = (left: string, right: string) => string;
-
-/**
- * Returns a function that computes the hash of each node once. The proofs of many leaves of one tree share most of their
- * nodes.
- */
-export function nodeCache(): HashNode {
-  const known = new Map<string, string>();
-  return (left, right) => {
-    const children = left + right;
-    const cached = known.get(children);
-    if (cached !== undefined) return cached;
-    const node = hashNode(left, right);
-    known.set(children, node);
-    return node;
-  };
+/** A node of a tree, with the nodes below it. */
+interface KnownNode {
+  readonly left: string;
+  readonly right: string;
+  readonly hash: string;
 }
 
+/** The nodes of one tree, each hashed once: the proofs of many leaves share most of them. */
+export class NodeCache {
+  private readonly nodes = new Map<number, KnownNode>();
+
+  /** Returns the hash of a node by its level and position; undefined if one of the nodes below is no hash. */
+  hashOf(level: number, position: number, left: string, right: string): string | undefined {
+    const place = position * MAX_LEVELS + level;
+    const known = this.nodes.get(place);
+    if (known?.left === left && known.right === right) return known.hash;
+    if (!areHashes(left, right)) return undefined;
+    const hash = hashNode(left, right);
+    if (known === undefined) this.nodes.set(place, { left, right, hash });
+    return hash;
+  }
+}
+
+/** A tree of which an index is a safe integer has fewer levels. */
+const MAX_LEVELS = 64;
+
 /**
- * True if the proof shows that `leaf` is the leaf at `index` of the tree with this size and root.
- *
- * @param hashOf Hashes the nodes. @default each is hashed again
+ * True if the proof shows that `leaf` is the leaf at `index` of the tree with this size and root. Pass the same cache for
+ * all leaves of a tree.
  */
 export function isIncluded(
   leaf: string,
@@ -126,19 +132,22 @@ export function isIncluded(
   size: number,
   proof: readonly string[],
   root: string,
-  hashOf: HashNode = hashNode,
+  cache: NodeCache = new NodeCache(),
 ): boolean {
-  if (!isSize(index) || !isSize(size) || index >= size || !areHashes(leaf, root, ...proof)) return false;
-  let [position, last] = [index, size - 1];
-  let node = leaf;
+  if (!isSize(index) || !isSize(size) || index >= size || !areHashes(leaf, root)) return false;
+  let [position, last, level] = [index, size - 1, 0];
+  let node: string | undefined = leaf;
   for (const sibling of proof) {
     // guard: proof-not-longer-than-tree
     if (last === 0) return false;
-    if (position % 2 === 1 || position === last) {
-      node = hashOf(sibling, node);
-      while (position % 2 === 0 && position !== 0) [position, last] = [position / 2, Math.floor(last / 2)];
-    } else node = hashOf(node, sibling);
-    [position, last] = [Math.floor(position / 2), Math.floor(last / 2)];
+    const isRight = position % 2 === 1 || position === last;
+    // A last node without a sibling moves up unchanged.
+    if (isRight)
+      for (; position % 2 === 0 && position !== 0; level++) [position, last] = [position / 2, Math.floor(last / 2)];
+    [position, last, level] = [Math.floor(position / 2), Math.floor(last / 2), level + 1];
+    const [left, right]: readonly [string, string] = isRight ? [sibling, node] : [node, sibling];
+    node = cache.hashOf(level, position, left, right);
+    if (node === undefined) return false;
   }
   return last === 0 && node === root;
 }

@@ -2,7 +2,7 @@
  * The verification of a bundle. It needs the bytes and the trusted keys, and nothing else: no store, no clock and no
  * network. It returns the payloads that it checked only if the bundle is valid.
  */
-import { isIncluded, nodeCache } from '../../base/merkle.js';
+import { isIncluded, NodeCache } from '../../base/merkle.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
 import type {
@@ -81,7 +81,7 @@ export function verifyBundle(bytes: Uint8Array, keys: TrustedKeys, options: Veri
   findings.hasCheckpoint ||= bundle.checkpoint !== undefined;
   const checkpoint = checkpointOf(bundle, keys, findings);
   const hasCheckpoint = bundle.checkpoint !== undefined;
-  const context = { keys, checkpoint, hasCheckpoint, hashOf: nodeCache(), findings, logIndexOf };
+  const context = { keys, checkpoint, hasCheckpoint, logNodes: new NodeCache(), findings, logIndexOf };
   const read = bundle.receipts.map((receipt, i) => verifyEnvelope(receipt, `receipt ${i}`, context));
   const receipts = read.filter((each) => each !== undefined);
   if (bundle.receipts.length === 0) findings.add('form', 'bundle_empty', 'it has no receipts');

@@ -4,7 +4,7 @@
  */
 import { decodeBase64 } from '../../base/base64.js';
 import { isSignatureValid } from '../../base/ed25519.js';
-import { type HashNode, isIncluded } from '../../base/merkle.js';
+import { isIncluded, type NodeCache } from '../../base/merkle.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
 import type {
   BundledReceipt,
@@ -35,8 +35,8 @@ export interface VerificationContext {
   readonly checkpoint: Checkpoint | undefined;
   /** True if the bundle has a checkpoint, verified or not. */
   readonly hasCheckpoint: boolean;
-  /** Hashes the nodes of the log, which the proofs of the receipts share. */
-  readonly hashOf: HashNode;
+  /** The nodes of the log, which the proofs of the receipts share. */
+  readonly logNodes: NodeCache;
   /** Returns the position of a receipt without a proof in a log that is verified otherwise. */
   readonly logIndexOf?: ((hash: string) => number | undefined) | undefined;
   readonly findings: Findings;
@@ -70,7 +70,7 @@ function provedIndex(
   hash: string,
   proof: LogProof | undefined,
   name: string,
-  { checkpoint, hasCheckpoint, hashOf, findings }: VerificationContext,
+  { checkpoint, hasCheckpoint, logNodes, findings }: VerificationContext,
 ): number | undefined {
   if (proof === undefined) {
     if (hasCheckpoint) findings.add('log', 'proof_missing', name);
@@ -81,7 +81,7 @@ function provedIndex(
   const { index, size, hashes } = proof;
   // guard: log-proof-verified
   const leaf = logLeafOf(hash);
-  if (size === checkpoint.size && isIncluded(leaf, index, size, hashes, checkpoint.root, hashOf)) return index;
+  if (size === checkpoint.size && isIncluded(leaf, index, size, hashes, checkpoint.root, logNodes)) return index;
   findings.add('log', 'proof_invalid', name);
   return undefined;
 }

@@ -114,7 +114,7 @@ export function members(shapes: { readonly [name: string]: Shape | OptionalShape
       const member = (value as { readonly [name: string]: unknown })[name];
       if (typeof shape === 'function') found += 1;
       else if (member === undefined) continue;
-      const wrong = (typeof shape === 'function' ? shape : shape.optional)(member);
+      const wrong = typeof shape === 'function' ? shape(member) : shape?.optional(member);
       if (wrong !== undefined) return `.${name}${wrong}`;
     }
     // guard: missing-member-refused

@@ -79,8 +79,8 @@ function provedIndex(
   if (!hasCheckpoint) findings.add('log', 'proof_without_checkpoint', name);
   if (checkpoint === undefined) return undefined;
   const { index, size, hashes } = proof;
-  // guard: log-proof-verified
   const leaf = logLeafOf(hash);
+  // guard: log-proof-verified
   if (size === checkpoint.size && isIncluded(leaf, index, size, hashes, checkpoint.root, logNodes)) return index;
   findings.add('log', 'proof_invalid', name);
   return undefined;

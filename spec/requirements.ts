@@ -55,6 +55,7 @@ export const requirements = {
     'The intent of a non-pure effect is durable before the effect starts; its result is recorded when it ends.',
   'kernel.doubt':
     'An intent without a result is handled by its declared safety: repeated, repeated under the same key, or held until it is resolved.',
+  'kernel.repeated': 'Before an interrupted effect that is not pure is performed again, that is durably recorded.',
   'kernel.replay':
     'A replay that does not match the journal stops the turn and names the recorded and the requested step.',
   'kernel.fault': 'A failed append ends the attempt; no body observes it, and nothing is written after it.',
@@ -95,7 +96,8 @@ export const requirements = {
   'kernel.depth': 'Calls nest to a bounded depth.',
   'kernel.pressure': 'A slow store applies backpressure to the turn; memory does not grow with the length of a turn.',
   'kernel.options': 'An unknown option is refused, so that a misspelled one never disables a guard.',
-  'kernel.crash': 'A crash at any append, before or after it became durable, leads to the same entries as no crash.',
+  'kernel.crash':
+    'A crash at any append, before or after it became durable, leads to the same entries as no crash, besides those of repeated effects.',
   'kernel.kill': 'A process that is killed at any time and started again loses nothing and performs nothing twice.',
   'kernel.due':
     'A turn that can continue is in the index of due turns with its time; a turn that has ended or only waits is not.',

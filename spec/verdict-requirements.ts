@@ -6,6 +6,8 @@ export const verdictRequirements = {
     'A store is complete only if every session is closed, every turn is sealed, nothing was removed and a checkpoint covers the log; otherwise the verdict says why that is unknown.',
   'receipt.witness':
     'A log that was removed, shortened or made again after a checkpoint is reported, and nothing is signed about it.',
+  'receipt.rotation':
+    'A replaced key counts only while running processes may still sign with it, and an interrupted rotation can be ended.',
   'receipt.facts': 'What a body records never passes for a fact about its turn, its session or its receipts.',
   'receipt.subject': 'A verdict names what it is about, and a reference that could mean two things is refused.',
   'store.key':

@@ -1,5 +1,6 @@
 // A process with sealed turns on a SQLite store is killed again and again. Afterwards the effects that this process
-// received and the effects in the receipts match one to one. See README.md.
+// received and the effects in the receipts match one to one, and no effect was received more often than its receipt has
+// attempts. See README.md.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,6 +21,8 @@ const { values } = parseArgs({
     keep: { type: 'boolean', default: false },
   },
 });
+/** How many turns the worker runs at once. */
+const CONCURRENT_TURNS = 3;
 const [kills = 0, seed = 0] = [values.kills, values.seed].map(Number);
 const program = fileURLToPath(new URL('receipts/receipt-worker.mjs', import.meta.url));
 const random = seededRandom(seed);
@@ -67,6 +70,8 @@ server.close();
 
 /** What the receipts say, by the key of an effect. @type {Map<string, string>} */
 const sealed = new Map();
+/** How often each effect was started, by the receipts. @type {Map<string, number>} */
+const attempted = new Map();
 /** The number of final receipts by turn. @type {Map<string, number>} */
 const finals = new Map();
 const store = await openSqlite(file);
@@ -78,14 +83,22 @@ for (const { session } of await store.journal.list())
       const { envelope } = /** @type {{ envelope: { payload: string } }} */ (text);
       const { predicate } = JSON.parse(Buffer.from(envelope.payload, 'base64').toString());
       if (predicate.final) finals.set(predicate.turn, (finals.get(predicate.turn) ?? 0) + 1);
-      for (const { key, state } of predicate.effects) {
+      for (const { key, state, attempts = 1 } of predicate.effects) {
         if (sealed.get(key) === 'done') violations.push(`${key} is done in two receipts`);
         sealed.set(key, state);
+        attempted.set(key, attempts);
       }
     }
 await store.close();
 for (const effect of received.keys())
   if (sealed.get(effect) !== 'done') violations.push(`${effect} happened; its receipt says ${sealed.get(effect)}`);
+// A start that was killed before it arrived here is an attempt as well, so there may be more attempts.
+for (const [effect, count] of received)
+  if (count > (attempted.get(effect) ?? 0))
+    violations.push(`${effect} was received ${count} times; its receipt says ${attempted.get(effect)}`);
+/** The attempts that were killed before they arrived. There is at most one for each effect in flight at a kill. */
+const lost = [...attempted].reduce((sum, [effect, count]) => sum + count - (received.get(effect) ?? 0), 0);
+if (lost > kills * CONCURRENT_TURNS) violations.push(`${lost} attempts never arrived, with ${kills} kills`);
 for (const effect of sealed.keys())
   if (!received.has(effect)) violations.push(`${effect} has a receipt and did not happen`);
 for (const [turn, count] of finals) if (count !== 1) violations.push(`${turn} has ${count} final receipts`);
@@ -94,6 +107,6 @@ if (received.size !== turns * 3) violations.push(`${received.size} effects of ${
 const repeated = [...received.values()].filter((count) => count > 1).length;
 if (!values.keep && violations.length === 0) rmSync(folder, { recursive: true, force: true });
 for (const text of violations.slice(0, 30)) console.log(text);
-const summary = { seed, kills, turns, effects: received.size, sealed: sealed.size, repeated };
+const summary = { seed, kills, turns, effects: received.size, sealed: sealed.size, repeated, lost };
 console.log(JSON.stringify({ ...summary, violations: violations.slice(0, 30) }));
 process.exit(violations.length > 0 ? 1 : 0);

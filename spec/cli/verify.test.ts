@@ -95,7 +95,11 @@ verifies('receipt.witness', 'a rotation keeps a checkpoint, and each store has i
 
 verifies('receipt.runx', 'a runx document counts under the keys of its store after a rotation', async () => {
   const project = await projectWith('a');
-  expect((await project.run(['keys', 'rotate'])).code).toBe(0);
+  const { code, stdout, stderr } = await project.run(['keys', 'rotate']);
+  expect(code, stderr).toBe(0);
+  expect(stderr).toContain('Waiting 2 seconds');
+  expect(stdout, 'one receipt, and 64').toMatch(/receipt +replaced +65 /);
+  expect(stdout).toMatch(/receipt +signs +1 /);
   expect((await project.run(['export', '--turn', 'a', '--as', 'runx', '--out', 'rx.json'])).code).toBe(0);
   writeFileSync(project.path('keys.json'), (await project.run(['keys', '--json'])).stdout);
   expect(await verdictOf(project, 'rx.json', '--keys', 'keys.json')).toMatchObject({ code: 0, valid: true });

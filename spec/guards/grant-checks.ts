@@ -29,6 +29,7 @@ export const grantParts: LibraryParts = [
   'policy/derive-grant.js',
   'policy/grant.js',
   'policy/grant-admission.js',
+  'policy/grant-names.js',
   'policy/grant-pattern.js',
   'views/turns.js',
 ];
@@ -184,6 +185,15 @@ const notGranted = { code: 'TOOL_NOT_ADMITTED' };
 export const grantChecks = {
   'an unknown member of a grant is refused': async ({ parseGrant }) => {
     throws(() => parseGrant({ allowedTools: [], limits: {}, limit: {} }, { isOperators: true }), /unknown/);
+  },
+  'a rule for a tool that is not permitted is refused': async ({ parseGrant }) => {
+    const document = { allowedTools: ['act'], limits: { effects: { atc: 1 } } };
+    throws(() => parseGrant(document, { isOperators: true }), { code: 'GRANT_INVALID' });
+  },
+  'a rule for a tool that does not exist opens no turn': async (library) => {
+    const { result, performed } = await runAct(library, grantOf({ effects: { atc: 1 } }));
+    strictEqual(codeOf(result), 'GRANT_INVALID');
+    deepStrictEqual(performed, []);
   },
   'only the operator may permit all tools': async ({ parseGrant }) => {
     throws(() => parseGrant(grantOf(), { isOperators: false }), /only a grant of the operator/);

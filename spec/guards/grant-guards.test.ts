@@ -9,6 +9,8 @@ proveGuards(grantParts, [
   guard('grant.document', 'an unknown member of a grant is refused', 'unknown-grant-member-refused', {
     value: 'undefined',
   }),
+  guard('grant.document', 'a rule for a tool that is not permitted is refused', 'rule-for-permitted-name', 'always'),
+  guard('grant.document', 'a rule for a tool that does not exist opens no turn', 'rule-for-known-loop', 'always'),
   guard('grant.document', 'only the operator may permit all tools', 'bare-wildcard-is-the-operators', {
     rewrite: [/mayBeAny/, 'true'],
   }),

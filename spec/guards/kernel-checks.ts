@@ -54,6 +54,16 @@ export const kernelChecks = {
     await running;
     deepStrictEqual(fixture.performed, ['pay']);
   },
+  'the repetition of an interrupted effect is durable before it starts': async (library) => {
+    const fixture = sessionFixture(library);
+    const recorded = async () => (await fixture.entries()).filter(({ type }) => type === 'effect.repeated').length;
+    const starts: number[] = [];
+    const perform = async () => starts.push(await recorded());
+    const body = (scope: Scope) => scope.effect(fixture.effect('pay', 'keyed', { perform }));
+    await crash(fixture, { appendNumber: 2, when: 'before' }, body);
+    await run(await fixture.open(), body);
+    deepStrictEqual(starts, [0, 1]);
+  },
   'a once effect is not repeated after a crash until it is resolved': async (library) => {
     const fixture = sessionFixture(library);
     const body = (scope: Scope) => scope.effect(fixture.effect('pay', 'once'));

@@ -15,6 +15,12 @@ proveGuards(kernelParts, [
     'never',
   ),
   guard(
+    'kernel.repeated',
+    'the repetition of an interrupted effect is durable before it starts',
+    'repeated-start-recorded',
+    'never',
+  ),
+  guard(
     'kernel.doubt',
     'a once effect is not repeated after a crash until it is resolved',
     'once-effect-in-doubt-not-repeated',

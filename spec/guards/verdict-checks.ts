@@ -2,7 +2,7 @@
 // when its guard is broken.
 
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert';
-import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LogWitness } from '../../src/host/host-options.js';
@@ -19,6 +19,7 @@ export const verdictParts: LibraryParts = [
   'views/turns.js',
   'views/budget.js',
   'adapters/keys/index.js',
+  'host/receipts/key-rotation.js',
   'base/trusted-keys.js',
 ];
 
@@ -28,6 +29,7 @@ type VerdictLibrary = HostLibrary &
   typeof import('../../src/views/turns.js') &
   typeof import('../../src/views/budget.js') &
   typeof import('../../src/adapters/keys/index.js') &
+  typeof import('../../src/host/receipts/key-rotation.js') &
   typeof import('../../src/base/trusted-keys.js');
 
 type VerdictCheck = (library: VerdictLibrary) => Promise<void>;
@@ -147,6 +149,28 @@ export const verdictChecks = {
       strictEqual(await file.read(), undefined);
       for (const size of [3, 10, 4]) await file.write(noteOf(size));
       strictEqual(await file.read(), noteOf(10));
+    }),
+  'a replaced key counts while running processes may sign with it': async ({ rotateKey }) => {
+    const order: string[] = [];
+    const note = async (what: string): Promise<true> => order.push(what) > 0 || true;
+    const keys = { rotate: () => note('published'), endOverlap: () => note('ended') };
+    await rotateKey({ keys, checkpoint: async () => 0, sleep: () => note('waited') }, 'receipt');
+    deepStrictEqual(order, ['published', 'waited', 'ended']);
+  },
+  'a replaced key does not count longer after a later rotation': ({ KeyDirectory }) =>
+    inDirectory(async (directory) => {
+      const keys = new KeyDirectory(directory);
+      const { kid } = await keys.signer('receipt');
+      await keys.rotate('receipt', 1);
+      for (const size of [1, 500]) await keys.endOverlap('receipt', size);
+      strictEqual((await keys.list()).keys.find((key) => key.kid === kid)?.until, 65);
+    }),
+  'the time of keys that several stores use is not cut': ({ KeyDirectory }) =>
+    inDirectory(async (directory) => {
+      const keys = new KeyDirectory(directory);
+      await keys.signer('receipt');
+      for (const name of ['a', 'b']) writeFileSync(join(directory, `${name}.store-key`), '');
+      strictEqual(await keys.endOverlap('receipt', 1), false);
     }),
   'nothing is signed about a log that was removed': async (library) => {
     const { host } = await hostWithoutLog(library);

@@ -24,6 +24,24 @@ proveGuards(verdictParts, [
   guard('receipt.key-files', 'a list of keys that others can change is refused', 'writable-key-list-refused', 'never'),
   guard('receipt.key-files', 'a directory of keys that is a link is refused', 'linked-key-directory-refused', 'never'),
   guard(
+    'receipt.rotation',
+    'a replaced key counts while running processes may sign with it',
+    'rotation-waits-for-running-processes',
+    'drop',
+  ),
+  guard(
+    'receipt.rotation',
+    'a replaced key does not count longer after a later rotation',
+    'ended-overlap-not-extended',
+    { rewrite: [/\(key\.until \?\? 0\) > last/, 'true'] },
+  ),
+  guard(
+    'receipt.rotation',
+    'the time of keys that several stores use is not cut',
+    'shared-keys-keep-their-overlap',
+    'never',
+  ),
+  guard(
     'receipt.witness',
     'the kept checkpoint is not replaced by an older one',
     'witness-not-replaced-by-older',

@@ -1,6 +1,7 @@
 // Random grants, effects and chains of derived grants, for property tests.
 
 import fc from 'fast-check';
+import { isNamePermitted } from '../../src/policy/grant-names.js';
 import type { Effect } from '../../src/protocol/body.js';
 import type { Grant, GrantLimits } from '../../src/protocol/grant.js';
 
@@ -38,6 +39,15 @@ const host = fc.constantFrom(
   '127.0.0.1:80',
 );
 
+/** Returns a grant that permits every tool for which it has a rule. */
+function permittingItsRules(grant: Grant): Grant {
+  const { limits: counted, arguments: rules = {}, review = {}, unconfined = [] } = grant;
+  const effects = typeof counted.effects === 'object' ? Object.keys(counted.effects) : [];
+  const ruled = [...effects, ...Object.keys(rules), ...Object.keys(review), ...unconfined];
+  const missing = ruled.filter((tool) => !isNamePermitted(grant.allowedTools, tool));
+  return { ...grant, allowedTools: [...grant.allowedTools, ...new Set(missing)] };
+}
+
 /** A random grant, without a bare `*`. */
 export const randomGrant: fc.Arbitrary<Grant> = fc
   .record(
@@ -58,7 +68,7 @@ export const randomGrant: fc.Arbitrary<Grant> = fc
     },
     { requiredKeys: ['allowedTools', 'limits'] },
   )
-  .map((grant) => grant as Grant);
+  .map((grant) => permittingItsRules(grant as Grant));
 
 /** A random effect of a tool. */
 export const randomEffect: fc.Arbitrary<Effect> = fc
@@ -106,15 +116,16 @@ export function narrowed(grant: Grant, [...choices]: readonly number[]): Grant {
   const numbers = Object.entries(grant.limits).flatMap(([counter, value]) =>
     typeof value === 'number' ? [[counter, lower(value)]] : [],
   );
+  const allowedTools = sublist(grant.allowedTools).map((tool) => (choose() === 1 ? tool.replace(/\.\*$/, '.a') : tool));
   const optional = {
+    unconfined: part(grant.unconfined)?.filter((tool) => isNamePermitted(allowedTools, tool)),
     scopes: part(grant.scopes),
     roots: part(grant.roots)?.map((path) => (choose() === 1 && path !== '/' ? `${path}/below` : path)),
     destinations: part(grant.destinations),
-    unconfined: part(grant.unconfined),
     approvers: part(grant.approvers),
   };
   return {
-    allowedTools: sublist(grant.allowedTools).map((tool) => (choose() === 1 ? tool.replace(/\.\*$/, '.a') : tool)),
+    allowedTools,
     limits: Object.fromEntries(numbers),
     ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
   } as Grant;

@@ -91,7 +91,7 @@ export class TurnRunner {
     this.options = options;
     this.subscriptions = subscriptions;
     const { store, priceOf = () => undefined } = options;
-    this.governance = new Governance({ store, clock, priceOf, witness: options.ledgerWitness });
+    this.governance = new Governance({ store, clock, registry, priceOf, witness: options.ledgerWitness });
     this.sealing = Sealing.of(options, () => this.running.size <= 1);
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
     this.layersFor = this.createLayers(turnContext);
@@ -211,7 +211,9 @@ export class TurnRunner {
     // Nothing of a turn that has ended runs again, so its grant is not asked and counts no turn.
     // guard: ended-turn-not-counted
     const grant = start.hasEnded === true ? undefined : (newGrant ?? grantOf(turnId, earlierEntries));
-    const opened = grant === undefined ? undefined : await this.governance.open(turnId, grant, newGrant === undefined);
+    const { definitions } = start.pinned;
+    const opening = { turnId, isContinued: newGrant === undefined, definitions };
+    const opened = grant === undefined ? undefined : await this.governance.open({ ...opening, document: grant });
     if (opened?.refusal !== undefined) return this.refuse(identity, opened.refusal, earlierEntries);
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
     if (opened !== undefined) this.govern(turn, opened);

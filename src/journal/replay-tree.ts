@@ -25,6 +25,7 @@ const NON_STEP_TYPES = new Set([
   'cancel.requested',
   'session.opened',
   'call.stopped',
+  'effect.repeated',
 ]);
 
 /** True if an entry of this type begins a step. */

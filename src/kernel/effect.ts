@@ -1,8 +1,8 @@
 /**
  * Effects: the only way a body acts outside of the journal. The intent of a non-pure effect, `effect.requested`, is
  * durable before the effect starts; its result is recorded when it ends. An intent without a result is in doubt after a
- * crash. A `once` effect then waits for its resolution; any other is performed again. The recorded safety decides,
- * whatever the code declares now.
+ * crash. A `once` effect then waits for its resolution; any other is performed again, after `effect.repeated` unless it is
+ * pure. The recorded safety decides, whatever the code declares now.
  */
 
 import { LazyEffectContext } from '../base/effect-context.js';
@@ -23,8 +23,8 @@ interface AttemptOptions {
   readonly input: Json | undefined;
   /** The key of the effect. All attempts at it share the key, and with it the idempotency key. */
   readonly effectKey: string;
-  /** True if the intent was written just now, and may not be durable yet. */
-  readonly isNewIntent: boolean;
+  /** True if what was just recorded about the attempt must be durable before the effect starts. */
+  readonly awaitsFlush: boolean;
   /** Records the end of the attempt; `cause` is what the effect threw. @default recordAttemptEnd */
   readonly recordEnd?: (run: Run, entry: NewEntry, cause?: unknown) => unknown;
 }
@@ -55,8 +55,10 @@ async function replayAttempt(step: Step, recorded: RecordedStep, effect: Effect,
   // guard: repeated-attempt-admitted
   const admitted = admitOrRecord(step, effect, effectKey, (refusal) => newFailedEntry(step.key, refusal));
   if (admitted === undefined) return neverSettles();
-  const input = copyAsJson(effect.input, effect.name);
-  return performAttempt(step, admitted, { input, effectKey, isNewIntent: false });
+  const [input, awaitsFlush] = [copyAsJson(effect.input, effect.name), recorded.openEntry.safety !== 'pure'];
+  // guard: repeated-start-recorded
+  if (awaitsFlush) run.push(step.lifetime, { seq: 0, at: 0, type: 'effect.repeated', key });
+  return performAttempt(step, admitted, { input, effectKey, awaitsFlush });
 }
 
 /**
@@ -80,7 +82,7 @@ function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: 
   if (admitted === undefined) return neverSettles();
   const intent = run.propose(lifetime, requested);
   run.applyToState(intent);
-  return performAttempt(step, admitted, { input: intent.value, effectKey, isNewIntent: true });
+  return performAttempt(step, admitted, { input: intent.value, effectKey, awaitsFlush: effect.safety !== 'pure' });
 }
 
 /** Returns the admitted effect; undefined if the run was stopped. A refusal is recorded, so that a replay repeats it. */
@@ -133,14 +135,13 @@ async function resolveInDoubt(
   lastAttempt: number,
 ): Promise<unknown> {
   const { run, key, lifetime } = step;
-  const { name } = effect;
-  const input = copyAsJson(effect.input, name) ?? null;
+  const input = copyAsJson(effect.input, effect.name) ?? null;
   for (let retry = lastAttempt + 1; ; retry++) {
     const retryKey = `${key}~${retry}`;
     const resolved =
       recorded.retryEntry('effect.resolved', retry) ??
       run.deps.sessionState.resolutionAt(retryKey) ??
-      (await run.waitForEntry({ kind: 'doubt', key, name, input }, lifetime, `resolution ${retryKey}`));
+      (await run.waitForEntry({ kind: 'doubt', key, name: effect.name, input }, lifetime, `resolution ${retryKey}`));
     if (resolved.resolution === 'supply') return recordSuppliedResult(step, resolved);
     if (resolved.resolution === 'fail') throw recordForcedFailure(step, resolved);
     const refused = recorded.retryEntry('step.refused', retry);
@@ -178,7 +179,7 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
   const { run, key, lifetime } = step;
   const { sessionState, replayOnly } = run.deps;
   // guard: intent-durable-before-effect
-  if (options.isNewIntent && effect.safety !== 'pure') await run.writer.waitForFlush();
+  if (options.awaitsFlush) await run.writer.waitForFlush();
   else if (run.writer.isBacklogged) await run.writer.waitForBacklog();
   if (replayOnly) run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
   // An effect that was admitted before its run was stopped is counted, so it is performed.

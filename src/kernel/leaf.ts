@@ -40,7 +40,7 @@ export class LeafCall {
     };
     scope.beginLeaf();
     const step = { run, key: effectKey, lifetime, recorded: undefined, depth };
-    return performAttempt(step, effect, { input, effectKey, isNewIntent: true, recordEnd });
+    return performAttempt(step, effect, { input, effectKey, awaitsFlush: effect.safety !== 'pure', recordEnd });
   }
 
   /**

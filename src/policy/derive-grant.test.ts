@@ -16,7 +16,7 @@ import type { Effect } from '../protocol/body.js';
 import type { Grant } from '../protocol/grant.js';
 import { containsPath, deriveGrant } from './derive-grant.js';
 import { type EnforcedGrant, parseGrant } from './grant.js';
-import { assertAdmitted, reviewOf } from './grant-admission.js';
+import { assertAdmitted, assertBodyAdmitted, reviewOf } from './grant-admission.js';
 
 const parse = (grant: Grant): EnforcedGrant => parseGrant(grant, { isOperators: true });
 
@@ -118,14 +118,14 @@ const widened: readonly [member: string, change: Partial<Grant>][] = [
   ['scopes', { scopes: ['*'] }],
   ['scopes', { scopes: ['org:x'] }],
   ['limits', { limits: { turns: 4 } }],
-  ['limits', { limits: { effects: { act: 3 } } }],
+  ['limits', { allowedTools: ['act'], limits: { effects: { act: 3 } } }],
   ['roots', { roots: ['/'] }],
   ['roots', { roots: ['/database'] }],
   ['destinations', { destinations: ['example.com'] }],
   ['destinations', { destinations: ['*.com'] }],
   ['destinations', { destinations: ['evil.com'] }],
   ['destinations', { destinations: ['a.example.com:443'] }],
-  ['unconfined', { unconfined: ['files.read'] }],
+  ['unconfined', { allowedTools: ['files.*'], unconfined: ['files.read'] }],
   ['approvers', { approvers: ['ada', 'eve'] }],
   ['expiresAt', { expiresAt: '2030-01-01T00:00:01Z' }],
 ];
@@ -164,4 +164,12 @@ verifies('grant.derive', 'what a derived grant omits is inherited, and schemas a
   expect(derived.unconfined, 'an omitted list of unconfined tools names none').toEqual([]);
   expect(reviewOf(derived, 'act')).toBe('blocked');
   expect(reviewOf(derived, 'files.read')).toBe('ask');
+});
+
+verifies('grant.derive', 'a rule for a loop that the derived grant does not permit as a tool still applies', () => {
+  const rules = { review: { steps: 'blocked' }, limits: { effects: { steps: 1 } } } as const;
+  const derived = deriveGrant(parse({ allowedTools: ['*'], ...rules }), parse({ allowedTools: ['act'], limits: {} }));
+  const call = { name: 'steps', input: {}, isChosen: false, isCode: false, isRoot: false };
+  expect(() => assertBodyAdmitted(derived, call), 'no model chose it, so allowedTools is not asked').toThrow('blocked');
+  expect({ ...derived.limits }).toEqual({ 'effects:steps': 1 });
 });

@@ -1,6 +1,7 @@
 /**
  * Derives a grant from another: the only comparison of grants. Every member has one rule; what a derived grant omits, it
- * inherits. A member that would permit more is refused and named, and schemas and reviews of both grants apply.
+ * inherits. A member that would permit more is refused and named, and schemas and reviews of both grants apply. Rules for
+ * tools that the derived grant does not permit stay: a composite that no model chose runs without being permitted.
  */
 
 import { LoopError } from '../base/errors.js';

@@ -8,7 +8,8 @@ import { copyAsJson } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
 import type { GrantReview } from '../protocol/grant.js';
 import type { Json } from '../protocol/json.js';
-import { type EnforcedGrant, effectsOf } from './grant.js';
+import type { EnforcedGrant } from './grant.js';
+import { effectsOf } from './grant-names.js';
 import { ANY_NAME, isCovered, matchesPattern } from './grant-pattern.js';
 
 /** The boundaries within which a grant can hold a tool to its roots and destinations. */

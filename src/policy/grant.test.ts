@@ -5,6 +5,7 @@ import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
 import { matchesDestination } from '../base/permits.js';
 import { grantDigest, parseGrant } from './grant.js';
+import { assertNamesKnown } from './grant-names.js';
 
 const parse = (grant: unknown, isOperators = false) => parseGrant(grant, { isOperators });
 const base = { allowedTools: [], limits: {} };
@@ -100,6 +101,49 @@ verifies('grant.document', `each of ${refused.length} bad documents is refused w
   for (const [path, document] of refused) expect(refusedAt(document), JSON.stringify(document)).toBe(path);
 });
 
+const ALLOWED = ['act', 'files.*', 'web:*', 'a.b.c'];
+
+/** Documents with a rule for one name, by the path of the rule. */
+function rulesFor(name: string): readonly (readonly [path: string, more: object])[] {
+  const byPattern = [
+    [`/review/${name}`, { review: { [name]: 'blocked' } }],
+    [`/arguments/${name}`, { arguments: { [name]: true } }],
+  ] as const;
+  if (name.endsWith('*')) return byPattern;
+  const counted = [`/limits/effects/${name}`, { limits: { effects: { [name]: 0 } } }] as const;
+  return [...byPattern, counted, ['/unconfined/0', { unconfined: [name] }]];
+}
+
+verifies('grant.document', 'a rule for a name that the grant does not permit is refused and named', () => {
+  for (const name of ['atc', 'file.read', 'files', 'files.a.b', 'files:a', 'web.a', 'a.b', 'a.*', 'files.a.*', 'act.*'])
+    for (const [path, more] of rulesFor(name)) {
+      expect(refusedAt({ ...base, allowedTools: ALLOWED, ...more }), path).toBe(path);
+      expect(() => parse({ ...base, allowedTools: ALLOWED, ...more })).toThrow(`"${name}"`);
+    }
+  for (const name of ['act', 'files.read', 'files.*', 'web:a', 'a.b.c', 'a.b.*'])
+    for (const [path, more] of rulesFor(name))
+      expect(refusedAt({ ...base, allowedTools: ALLOWED, ...more }), path).toBe('accepted');
+  for (const more of [{ review: { '*': 'ask' } }, { arguments: { '*': true } }])
+    expect(refusedAt({ ...base, ...more }), 'all tools').toBe('accepted');
+});
+
+verifies('grant.document', 'a name that only a pattern permits must be that of a known loop', () => {
+  const known = ['files.read', 'deep.files.read'];
+  const check = (allowedTools: readonly string[], more: object) => () =>
+    assertNamesKnown(parse({ ...base, allowedTools, ...more }, true), (matches) => known.some(matches));
+  for (const allowedTools of [['files.*'], ['*']])
+    for (const name of ['files.raed', 'files.write'])
+      for (const [path, more] of rulesFor(name)) {
+        expect(check(allowedTools, more), path).toThrow(`list "${name}" itself in allowedTools`);
+        expect(check([...allowedTools, name], more), 'a tool that is not registered here').not.toThrow();
+      }
+  for (const [, more] of rulesFor('files.read')) expect(check(['*'], more)).not.toThrow();
+  for (const [, more] of rulesFor('flies.*')) expect(check(['*'], more)).toThrow('no registered loop');
+  for (const [, more] of rulesFor('files.*')) expect(check(['*'], more)).not.toThrow();
+  for (const [, more] of rulesFor('web.*')) expect(check(['web.*'], more), 'an entry itself').not.toThrow();
+  for (const [, more] of rulesFor('*')) expect(check(['web.*'], more), 'all tools').not.toThrow();
+});
+
 verifies('grant.document', 'only a grant of the operator may contain a bare wildcard', () => {
   for (const member of ['allowedTools', 'scopes']) {
     expect(refusedAt({ ...base, [member]: ['*'] })).toBe(`/${member}/0`);
@@ -127,7 +171,7 @@ verifies('grant.document', 'a schema of arguments may have all keywords of JSON 
     prefixItems: [{ const: { anything: 1 } }],
     unevaluatedProperties: false,
   };
-  expect(refusedAt({ ...base, arguments: { act: schema } })).toBe('accepted');
+  expect(refusedAt({ allowedTools: ['act'], limits: {}, arguments: { act: schema } })).toBe('accepted');
 });
 
 verifies('grant.confined', 'a destination below a host matches its port', () => {

@@ -4,7 +4,6 @@
  */
 
 import { isCalendarDay } from '../base/calendar-day.js';
-import { LoopError } from '../base/errors.js';
 import { wholeNumbers } from '../base/number-range.js';
 import { isObject } from '../base/own-property.js';
 import { findHostProblem } from '../base/permits.js';
@@ -15,6 +14,7 @@ import { compileSchema, type Validator } from '../json/schema.js';
 import type { Grant, GrantLimits, GrantReview } from '../protocol/grant.js';
 import type { Json, JsonObject } from '../protocol/json.js';
 import type { JsonSchema } from '../protocol/loop.js';
+import { assertNamesPermitted, effectsOf, invalidGrant } from './grant-names.js';
 import { isPattern } from './grant-pattern.js';
 
 /** The limits of a grant by counter: the names of `GrantLimits`, and `effects:TOOL` for a limit of one tool. */
@@ -91,9 +91,9 @@ export function parseGrant(grant: unknown, { isOperators }: { readonly isOperato
   const document = objectAt(grant, '', GRANT_MEMBERS) as Partial<Record<keyof Grant, unknown>>;
   const { id, expiresAt } = document;
   if (id !== undefined && !(typeof id === 'string' && GRANT_ID.test(id)))
-    throw invalid('/id', 'must be 1 to 100 letters, digits or _ @ . : -');
-  if (document.allowedTools === undefined) throw invalid('/allowedTools', 'is missing; [] permits no tool');
-  return {
+    throw invalidGrant('/id', 'must be 1 to 100 letters, digits or _ @ . : -');
+  if (document.allowedTools === undefined) throw invalidGrant('/allowedTools', 'is missing; [] permits no tool');
+  const enforced: EnforcedGrant = {
     id: id as string | undefined,
     allowedTools: patternsAt(document.allowedTools, '/allowedTools', isOperators),
     scopes: optional(document.scopes, (scopes) => patternsAt(scopes, '/scopes', isOperators)),
@@ -108,10 +108,8 @@ export function parseGrant(grant: unknown, { isOperators }: { readonly isOperato
     approvers: optional(document.approvers, (names) => listAt(names, '/approvers', findPrincipalProblem)),
     expiresAt: optional(expiresAt, timeAt),
   };
-}
-
-function invalid(path: string, problem: string): LoopError {
-  return new LoopError('GRANT_INVALID', `The grant is not valid: ${path || 'it'} ${problem}.`, { path });
+  assertNamesPermitted(enforced);
+  return enforced;
 }
 
 function optional<T>(value: unknown, parse: (value: unknown) => T): T | undefined {
@@ -120,20 +118,20 @@ function optional<T>(value: unknown, parse: (value: unknown) => T): T | undefine
 
 /** Returns an object whose members are all known. */
 function objectAt(value: unknown, path: string, members: Record<string, true> | undefined): JsonObject {
-  if (!isObject(value)) throw invalid(path, 'must be an object');
+  if (!isObject(value)) throw invalidGrant(path, 'must be an object');
   // guard: unknown-grant-member-refused
   const unknown = members && Object.keys(value).find((name) => !Object.hasOwn(members, name));
   if (unknown !== undefined)
-    throw invalid(`${path}/${unknown}`, `is unknown; known are ${Object.keys(members ?? {}).join(', ')}`);
+    throw invalidGrant(`${path}/${unknown}`, `is unknown; known are ${Object.keys(members ?? {}).join(', ')}`);
   return value as JsonObject;
 }
 
 function listAt(value: unknown, path: string, findProblem: (item: string) => string | undefined): readonly string[] {
   if (!Array.isArray(value) || value.length > MAX_ITEMS)
-    throw invalid(path, `must be a list of up to ${MAX_ITEMS} texts`);
+    throw invalidGrant(path, `must be a list of up to ${MAX_ITEMS} texts`);
   return value.map((item: unknown, index) => {
     const problem = typeof item === 'string' ? findProblem(item) : 'must be text';
-    if (problem !== undefined) throw invalid(`${path}/${index}`, problem);
+    if (problem !== undefined) throw invalidGrant(`${path}/${index}`, problem);
     return item as string;
   });
 }
@@ -156,7 +154,8 @@ function isToolPattern(text: string): boolean {
 function argumentRulesAt(value: unknown): readonly ArgumentRule[] {
   return Object.entries(objectAt(value, '/arguments', undefined)).map(([pattern, schema]) => {
     const path = `/arguments/${pattern}`;
-    if (!isToolPattern(pattern)) throw invalid(path, 'must be the name or the pattern of a tool, without a version');
+    if (!isToolPattern(pattern))
+      throw invalidGrant(path, 'must be the name or the pattern of a tool, without a version');
     try {
       const validator = compileSchema(schema, 'the schema');
       const keyword = findUnknownKeyword(schema as JsonSchema);
@@ -164,7 +163,7 @@ function argumentRulesAt(value: unknown): readonly ArgumentRule[] {
       if (keyword !== undefined) throw new Error(`there is no keyword "${keyword}"`);
       return { pattern, validator };
     } catch (thrown) {
-      throw invalid(path, `is not a usable JSON Schema: ${thrown instanceof Error ? thrown.message : ''}`);
+      throw invalidGrant(path, `is not a usable JSON Schema: ${thrown instanceof Error ? thrown.message : ''}`);
     }
   });
 }
@@ -173,19 +172,20 @@ function reviewAt(value: unknown): ReadonlyMap<string, GrantReview> {
   return new Map(
     Object.entries(objectAt(value, '/review', undefined)).map(([pattern, review]) => {
       if (!isToolPattern(pattern))
-        throw invalid(`/review/${pattern}`, 'must be the name or the pattern of a tool, without a version');
-      if (review !== 'ask' && review !== 'blocked') throw invalid(`/review/${pattern}`, 'must be "ask" or "blocked"');
+        throw invalidGrant(`/review/${pattern}`, 'must be the name or the pattern of a tool, without a version');
+      if (review !== 'ask' && review !== 'blocked')
+        throw invalidGrant(`/review/${pattern}`, 'must be "ask" or "blocked"');
       return [pattern, review];
     }),
   );
 }
 
 function limitsAt(value: unknown): CounterLimits {
-  if (value === undefined) throw invalid('/limits', 'is missing; {} sets no limit');
+  if (value === undefined) throw invalidGrant('/limits', 'is missing; {} sets no limit');
   const { effects, ...others } = objectAt(value, '/limits', LIMIT_MEMBERS);
   const limits: { [counter: string]: number } = Object.create(null);
   const set = (counter: string, path: string, limit: unknown): void => {
-    if (!LIMIT_RANGE.includes(limit)) throw invalid(path, `must be ${LIMIT_RANGE.description}`);
+    if (!LIMIT_RANGE.includes(limit)) throw invalidGrant(path, `must be ${LIMIT_RANGE.description}`);
     limits[counter] = limit;
   };
   for (const [name, limit] of Object.entries(others)) set(name, `/limits/${name}`, limit);
@@ -193,16 +193,11 @@ function limitsAt(value: unknown): CounterLimits {
     for (const [tool, limit] of Object.entries(effects)) {
       const path = `/limits/effects/${tool}`;
       if (!isToolPattern(tool) || tool.endsWith('*'))
-        throw invalid(path, 'must be the id of a tool, without a version');
+        throw invalidGrant(path, 'must be the id of a tool, without a version');
       set(effectsOf(tool), path, limit);
     }
   } else if (effects !== undefined) set('effects', '/limits/effects', effects);
   return limits;
-}
-
-/** Returns the counter of the effects of one tool. */
-export function effectsOf(tool: string): string {
-  return `effects:${tool}`;
 }
 
 function findRootProblem(root: string): string | undefined {
@@ -229,6 +224,6 @@ function timeAt(value: unknown): number {
     /^\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(value);
   // guard: grant-expires-on-an-existing-day
   if (!isIso || Number.isNaN(time) || !isCalendarDay(value.slice(0, 10)))
-    throw invalid('/expiresAt', 'must be an ISO time that exists, such as 2030-01-31T12:00:00Z');
+    throw invalidGrant('/expiresAt', 'must be an ISO time that exists, such as 2030-01-31T12:00:00Z');
   return time;
 }

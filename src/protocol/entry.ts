@@ -82,6 +82,8 @@ export interface KernelEntryFields {
     readonly name: string;
     readonly safety: Safety;
   } & StoredValue;
+  /** An interrupted effect is performed again. There is one for each further start, in addition to `effect.requested`. */
+  'effect.repeated': object;
   'effect.returned': StoredValue;
   'effect.failed': { readonly error: ErrorRecord };
   'effect.settled': { readonly attemptKey?: string | undefined; readonly error?: ErrorRecord } & StoredValue;

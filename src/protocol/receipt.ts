@@ -66,7 +66,7 @@ export interface ReceiptEffect {
   readonly end?: number;
   /** The commitment of the executed arguments; present if an approval of the receipt names the effect and it was started. */
   readonly arguments?: string;
-  /** How many attempts were made so far, if there was more than one. */
+  /** How often it was started so far, also again after a crash, if more than once. Repetitions of a pure effect do not count. */
   readonly attempts?: number;
 }
 

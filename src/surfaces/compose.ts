@@ -31,7 +31,7 @@ export {
   loadLoops,
 } from './compose/project-loops.js';
 export { loadSettings, type ProjectSettings, readTrustFile, writeTrustFile } from './compose/project-settings.js';
-export { loadVerifierKeys, openReceiptKeys } from './compose/receipt-keys.js';
+export { loadVerifierKeys, openReceiptKeys, type StoredKeys } from './compose/receipt-keys.js';
 
 /** A host with its store, registry and config. */
 export interface ComposedHost extends OpenedStore {

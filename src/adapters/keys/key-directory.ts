@@ -3,7 +3,7 @@
  * verifier gets. Receipts and checkpoints have keys of their own. A key is created when it is first needed. All changes
  * are made under a lock, and a private key is written before it is listed.
  */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeBase64 } from '../../base/base64.js';
 import { newKeySeed, privateKeyOf } from '../../base/ed25519.js';
@@ -19,8 +19,15 @@ import { readPrivateKey, writePrivateKey, writeWholeFile } from './private-key-f
 
 const MAX_LIST_BYTES = 1024 * 1024;
 const ROLES: readonly KeyRole[] = ['receipt', 'checkpoint'];
-/** For how many further receipts a replaced key is valid: other processes learn of the new one a little later. */
-const ROTATION_OVERLAP = 10_000;
+/** For how many further receipts a replaced key is valid while running processes may still sign with it. */
+const OPEN_OVERLAP = 10_000;
+/**
+ * For how many further receipts it is valid once none of them does. Not zero: a process that was suspended right after it
+ * signed may add one receipt for each of its turns later than others.
+ */
+const ENDED_OVERLAP = 64;
+/** The end of the names of the files that hold the keys of stores. */
+const STORE_KEY_SUFFIX = '.store-key';
 
 /** The keys in a directory. */
 export class KeyDirectory {
@@ -47,8 +54,8 @@ export class KeyDirectory {
   }
 
   /**
-   * Replaces the current key of a role. The new one is valid from `logIndex` on, and the old one a little longer. Returns
-   * the new one.
+   * Replaces the current key of a role. The new one is valid from `logIndex` on, and the old one until `endOverlap` ends
+   * that. Returns the new one.
    */
   rotate(role: KeyRole, logIndex: number): Promise<TrustedKey> {
     return this.change(async (keys) => {
@@ -56,9 +63,31 @@ export class KeyDirectory {
       if (logIndex < (replaced?.from ?? 0))
         throw unusable(`a key of the role ${role} is already valid from a later index`);
       const key = await this.create(role, logIndex);
-      const kept = keys.map((each) => (each === replaced ? { ...each, until: logIndex + ROTATION_OVERLAP } : each));
+      const kept = keys.map((each) => (each === replaced ? { ...each, until: logIndex + OPEN_OVERLAP } : each));
       return { keys: [...kept, key], result: key };
     });
+  }
+
+  /**
+   * Ends the time in which replaced keys of a role count, also those of interrupted rotations. Call it when no process
+   * signs with them any more, with the number of receipts in the log. Returns false, and changes nothing, if several
+   * stores use these keys: the position in one log says nothing about the others.
+   */
+  async endOverlap(role: KeyRole, logIndex: number): Promise<boolean> {
+    // guard: shared-keys-keep-their-overlap
+    if ((await this.storeCount()) > 1) return false;
+    const last = logIndex + ENDED_OVERLAP;
+    return this.change(async (keys) => ({
+      // guard: ended-overlap-not-extended
+      keys: keys.map((key) => (key.role === role && (key.until ?? 0) > last ? { ...key, until: last } : key)),
+      result: true,
+    }));
+  }
+
+  /** Returns the number of stores whose key is in this directory. */
+  private async storeCount(): Promise<number> {
+    const names = await readdir(this.directory);
+    return names.filter((name) => name.endsWith(STORE_KEY_SUFFIX)).length;
   }
 
   /**

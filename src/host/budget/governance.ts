@@ -7,7 +7,9 @@ import { LoopError } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
 import { digestOfText } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
+import type { RegisteredLoop, Registry } from '../../loops/registry.js';
 import { type EnforcedGrant, grantDigest, parseGrant } from '../../policy/grant.js';
+import { assertNamesKnown } from '../../policy/grant-names.js';
 import type { PriceOf } from '../../policy/prices.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Grant } from '../../protocol/grant.js';
@@ -21,9 +23,20 @@ import { usedBy } from './model-budget.js';
 
 interface GovernanceDeps {
   readonly store: Store;
+  readonly registry: Registry;
   readonly clock: Clock;
   readonly priceOf: PriceOf;
   readonly witness: LedgerWitness | undefined;
+}
+
+/** A grant to open for a turn. */
+export interface GrantOpening {
+  readonly turnId: string;
+  readonly document: Grant;
+  /** True if the turn has run under this grant before. */
+  readonly isContinued: boolean;
+  /** The definitions that the turn is pinned to. */
+  readonly definitions: readonly RegisteredLoop[];
 }
 
 /** A grant that a turn may run under, or why it may not. */
@@ -45,19 +58,24 @@ export class Governance {
 
   /**
    * Opens the grant of a turn and counts the turn. Returns the refusal if the grant has no turns left, is not valid, has
-   * expired, or conflicts with a known one. `isContinued` is true if the turn has run under this grant before.
+   * expired, or conflicts with a known one.
    */
-  async open(turnId: string, document: Grant, isContinued: boolean): Promise<OpenedGrant> {
+  async open(opening: GrantOpening): Promise<OpenedGrant> {
     try {
-      return await this.openValid(turnId, document, isContinued);
+      return await this.openValid(opening);
     } catch (thrown) {
       if (!(thrown instanceof LoopError)) throw thrown;
       return { refusal: { status: 'error', error: thrown.toErrorRecord() } };
     }
   }
 
-  private async openValid(turnId: string, document: Grant, isContinued: boolean): Promise<OpenedGrant> {
+  private async openValid({ turnId, document, isContinued, definitions }: GrantOpening): Promise<OpenedGrant> {
     const grant = parseGrant(document, { isOperators: true });
+    // A grant that was opened once stays usable where other loops are registered.
+    if (!isContinued)
+      assertNamesKnown(grant, (matches) =>
+        [...definitions, ...this.deps.registry.list()].some(({ definition }) => matches(definition.id)),
+      );
     const { expiresAt } = grant;
     // guard: expired-grant-opens-no-turn
     if (expiresAt !== undefined && this.deps.clock.now() >= expiresAt)

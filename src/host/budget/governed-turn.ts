@@ -7,8 +7,9 @@
 import { withContext } from '../../base/effect-context.js';
 import { NotPerformed } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
-import { type EnforcedGrant, effectsOf } from '../../policy/grant.js';
+import type { EnforcedGrant } from '../../policy/grant.js';
 import { assertAdmitted } from '../../policy/grant-admission.js';
+import { effectsOf } from '../../policy/grant-names.js';
 import type { PriceOf } from '../../policy/prices.js';
 import type { Confinement, Effect } from '../../protocol/body.js';
 import type { Entry } from '../../protocol/entry.js';

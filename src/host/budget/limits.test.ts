@@ -9,7 +9,7 @@ import type { Grant, GrantLimits } from '../../protocol/grant.js';
 const grantOf = (limits: GrantLimits, more: Partial<Grant> = {}): Grant => ({ allowedTools: ['*'], limits, ...more });
 
 /** Runs an agent whose model calls the tool `act` as often as each number says, under limits. */
-async function runAgent(callCounts: readonly number[], limits: GrantLimits) {
+async function runAgent(callCounts: readonly number[], limits: GrantLimits, more?: Partial<Grant>) {
   const performed: unknown[] = [];
   const act: ToolFunction = (input) => performed.push(input);
   const replies = callCounts.map((count, round) => ({
@@ -20,7 +20,7 @@ async function runAgent(callCounts: readonly number[], limits: GrantLimits) {
     tools: { act },
     providers: [provider],
   });
-  const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, grant: grantOf(limits) });
+  const result = await host.run({ loop: 'agent', input: { prompt: 'go' }, grant: grantOf(limits, more) });
   return { host, result, performed, requests: provider.requests };
 }
 
@@ -56,7 +56,8 @@ verifies('grant.budget', 'a reply with more calls than its limit of branches run
 });
 
 verifies('grant.budget', 'a limit of one tool counts that tool alone', async () => {
-  const { result, performed } = await runAgent([1, 1, 1], { effects: { act: 2, other: 0 } });
+  const more = { allowedTools: ['*', 'other'] };
+  const { result, performed } = await runAgent([1, 1, 1], { effects: { act: 2, other: 0 } }, more);
   expect(result).toMatchObject(stoppedAt('effects:act'));
   expect(performed).toHaveLength(2);
 });

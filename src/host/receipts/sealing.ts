@@ -17,6 +17,7 @@ import { forkedEntryOf, isKeyOfTurn, TURN_REFUSED } from '../../views/turns.js';
 import type { GovernedTurn } from '../budget/governed-turn.js';
 import type { HostOptions, ReceiptKeys } from '../host-options.js';
 import type { RunningTurn } from '../running-turn.js';
+import { KEY_REFRESH_MS } from './key-rotation.js';
 import { ReceiptLog } from './receipt-log.js';
 import { Sealer } from './sealer.js';
 
@@ -91,10 +92,7 @@ function saltSource(): () => Uint8Array {
   };
 }
 
-/** How long a key is used before it is read again, in milliseconds: another process may have replaced it. */
-const KEY_REFRESH_MS = 1000;
-
-/** Returns a function that loads a signer, and returns the same one for a while. */
+/** Returns a function that loads a signer, and returns the same one for a while: another process may replace the key. */
 function refreshing(clock: Clock, load: () => Promise<ReceiptSigner>): () => Promise<ReceiptSigner> {
   let loaded: { readonly signer: Promise<ReceiptSigner>; readonly at: number } | undefined;
   return () => {

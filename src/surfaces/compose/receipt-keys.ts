@@ -7,8 +7,9 @@ import { Fault } from '../../base/errors.js';
 import { sha256 } from '../../base/sha256.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
 import type { HostOptions, ReceiptKeys } from '../../host/host-options.js';
+import type { RotatedKeys } from '../../host/receipts/key-rotation.js';
 import { parseStrictJson } from '../../json/strict-json.js';
-import type { KeyRole, KeysDocument, TrustedKey } from '../../protocol/receipt.js';
+import type { KeysDocument, TrustedKey } from '../../protocol/receipt.js';
 import type { Settings } from '../settings.js';
 
 type Environment = { readonly [name: string]: string | undefined };
@@ -22,8 +23,7 @@ const DEFAULT_STORE = 'journal.db';
 const VERIFY_VARIABLES = ['RUNX_RECEIPT_VERIFY_KID', 'RUNX_RECEIPT_VERIFY_ED25519_PUBLIC_KEY_BASE64'] as const;
 
 /** The keys of a data directory, which can be changed. */
-export interface StoredKeys extends ReceiptKeys {
-  rotate(role: KeyRole, logIndex: number): Promise<TrustedKey>;
+export interface StoredKeys extends ReceiptKeys, RotatedKeys {
   revoke(kid: string, at: number | true): Promise<TrustedKey>;
   /** The signer that the environment describes; undefined if it describes none. */
   readonly environmentSigner: RunxSigner | undefined;
@@ -40,6 +40,7 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
     signer: (role) => (environmentSigner !== undefined ? Promise.resolve(environmentSigner) : directory.signer(role)),
     list: async () => withEnvironmentKey(await directory.list(), environmentSigner),
     rotate: (role, logIndex) => directory.rotate(role, logIndex),
+    endOverlap: (role, logIndex) => directory.endOverlap(role, logIndex),
     revoke: (kid, at) => directory.revoke(kid, at),
   };
 }

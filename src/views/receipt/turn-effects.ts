@@ -27,9 +27,12 @@ export interface TurnEffect {
   readonly boundary: string | undefined;
   /** Undefined until it was started, or refused. */
   state: ReceiptEffectState | undefined;
+  /** How often it was started, also after a crash. */
   attempts: number;
   /** The sequence number of the last intent. */
   intentSeq: number | undefined;
+  /** The sequence number of the last start that repeats an interrupted one. */
+  repeatedSeq: number | undefined;
   endSeq: number | undefined;
   /** The last intent; its value is the executed arguments. */
   intent: Entry | undefined;
@@ -85,6 +88,7 @@ export class TurnEffects {
     const { type } = entry;
     if (type === 'effect.opened') this.open(entry);
     else if (type === 'effect.requested') this.start(entry);
+    else if (type === 'effect.repeated') this.repeat(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.end(entry);
     else if (type === 'step.refused') this.refuse(entry);
     else if (this.layers === undefined || this.layers.open.size === 0) return;
@@ -118,6 +122,14 @@ export class TurnEffects {
     effect.intentSeq = entry.seq;
     effect.endSeq = undefined;
     effect.changedSeq = entry.seq;
+  }
+
+  private repeat({ key, seq }: Entry): void {
+    const effect = this.layers?.attempts.get(key) ?? this.effects.get(key);
+    if (effect === undefined) return;
+    effect.attempts += 1;
+    effect.repeatedSeq = seq;
+    effect.changedSeq = seq;
   }
 
   /** An attempt that was not admitted: the effect did not start, unless an earlier attempt did. */
@@ -210,6 +222,7 @@ function newEffect(
     state: undefined,
     attempts: 0,
     intentSeq: undefined,
+    repeatedSeq: undefined,
     endSeq: undefined,
     intent: undefined,
     approval: undefined,

@@ -232,7 +232,7 @@ function effectOf(
   leafOf: (seq: number | undefined) => number | undefined,
   salt: Uint8Array | undefined,
 ): ReceiptEffect {
-  const intent = leafOf(effect.intentSeq);
+  const intent = leafOf(effect.intentSeq) ?? leafOf(effect.repeatedSeq);
   const end = leafOf(effect.endSeq);
   const listed: Partial<Mutable<ReceiptEffect>> = {};
   // In canonical order, so that the statement has not to be sorted.

@@ -1,6 +1,7 @@
 /** `rondo keys`: shows, creates, rotates and revokes the keys of receipts. */
+import { setTimeout } from 'node:timers/promises';
 import type { KeyRole, TrustedKey } from '../../../protocol/receipt.js';
-import { loadSettings, openReceiptKeys, type ProjectSettings } from '../../compose.js';
+import { loadSettings, openReceiptKeys, type ProjectSettings, type StoredKeys } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { openHostForReading } from '../open-host.js';
 import { receiptsOf } from '../receipt-access.js';
@@ -8,7 +9,7 @@ import type { Terminal } from '../terminal.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
 const ROLES: readonly KeyRole[] = ['receipt', 'checkpoint'];
-const TABLE_HEAD = ['KEY', 'ROLE', 'FROM', 'UNTIL', 'REVOKED', 'PUBLIC KEY'];
+const TABLE_HEAD = ['KEY', 'ROLE', 'STATE', 'FROM', 'UNTIL', 'REVOKED', 'PUBLIC KEY'];
 
 /** Handles `rondo keys`. */
 export const keys: VerbHandler = async ({ args, options, settingsInput, terminal, json }) => {
@@ -16,8 +17,7 @@ export const keys: VerbHandler = async ({ args, options, settingsInput, terminal
   const settings = await loadSettings(settingsInput);
   const stored = await openReceiptKeys(settings);
   if (command === 'create') for (const role of ROLES) await stored.signer(role);
-  else if (command === 'rotate')
-    await stored.rotate(roleOf(textOption(options.role)), await checkpoint(settings, terminal));
+  else if (command === 'rotate') await rotate(stored, roleOf(textOption(options.role)), settings, terminal);
   else if (command === 'revoke') {
     if (kid === undefined) throw new UsageError('Name the key to revoke: rondo keys revoke KEY');
     await stored.revoke(kid, options.all === true ? true : await checkpoint(settings, terminal));
@@ -27,7 +27,8 @@ export const keys: VerbHandler = async ({ args, options, settingsInput, terminal
   if (json) await terminal.printJson(document);
   else if (document.keys.length > 0) {
     const { renderTable } = await import('../table.js');
-    await terminal.print(`${renderTable(document.keys.map(rowOf), { ...terminal.displayOf(), head: TABLE_HEAD })}\n`);
+    const rows = document.keys.map((key) => rowOf(key, stateOf(key, stored)));
+    await terminal.print(`${renderTable(rows, { ...terminal.displayOf(), head: TABLE_HEAD })}\n`);
   } else
     terminal.printToStderr('There are no keys yet. They are created with the first receipt, or by: rondo keys create');
   return exitCodes.ok;
@@ -37,6 +38,17 @@ function roleOf(role = 'receipt'): KeyRole {
   const known = ROLES.find((each) => each === role);
   if (known === undefined) throw new UsageError(`--role must be receipt or checkpoint, not "${role}".`);
   return known;
+}
+
+async function rotate(keys: StoredKeys, role: KeyRole, settings: ProjectSettings, terminal: Terminal): Promise<void> {
+  const { ROTATION_WAIT_MS, rotateKey } = await import('../../../host/receipts/key-rotation.js');
+  const sleep = (ms: number): Promise<unknown> => {
+    terminal.printToStderr(`Waiting ${ROTATION_WAIT_MS / 1000} seconds, until running processes use the new key.`);
+    return setTimeout(ms);
+  };
+  const isEnded = await rotateKey({ keys, checkpoint: () => checkpoint(settings, terminal), sleep }, role);
+  if (!isEnded)
+    terminal.printToStderr('Several stores use these keys, so the replaced key counts for 10,000 further receipts.');
 }
 
 /**
@@ -52,6 +64,13 @@ async function checkpoint(settings: ProjectSettings, terminal: Terminal): Promis
   }
 }
 
-function rowOf({ kid, role, from, until, revoked, publicKey }: TrustedKey): readonly string[] {
-  return [kid, role ?? 'both', `${from ?? ''}`, `${until ?? ''}`, `${revoked ?? ''}`, publicKey];
+/** Returns whether a key signs now. The signer of the environment signs everything. */
+function stateOf({ kid, until, revoked }: TrustedKey, { environmentSigner }: StoredKeys): string {
+  if (revoked !== undefined) return 'revoked';
+  if (until !== undefined) return 'replaced';
+  return environmentSigner === undefined || environmentSigner.kid === kid ? 'signs' : 'not used';
+}
+
+function rowOf({ kid, role, from, until, revoked, publicKey }: TrustedKey, state: string): readonly string[] {
+  return [kid, role ?? 'both', state, `${from ?? ''}`, `${until ?? ''}`, `${revoked ?? ''}`, publicKey];
 }

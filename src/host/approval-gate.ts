@@ -3,6 +3,7 @@
  * the standing grants that cover it. Every effect of every turn passes this gate. The loop inspector finds the loops
  * whose turns need it.
  */
+import { assertNothingClaimed } from '../journal/runtime-effects.js';
 import type { ApprovalGate, StandingGrantRef } from '../layers/approval.js';
 import type { RegisteredLoop } from '../loops/registry.js';
 import { rootKeyOf } from '../loops/services.js';
@@ -79,9 +80,11 @@ export class HostApprovalGate implements ApprovalGate {
 
   /**
    * Returns the approval rule of an effect, from its own policy and the restrictions of the agents above it; undefined
-   * if nothing restricts the effect.
+   * if nothing restricts the effect. Throws VALUE_INVALID for an effect in code that claims to be one of the runtime.
    */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined {
+    // guard: claims-of-code-refused
+    assertNothingClaimed(effect);
     const turn = this.deps.restrictionFlag.isSet ? this.deps.runningTurn(rootKeyOf(key)) : undefined;
     const rule = approvalRuleFor(effect, key, turn?.activeRestrictions);
     const grant = turn?.governed?.grant;

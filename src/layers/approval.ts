@@ -9,6 +9,7 @@ import { targetDifference } from '../base/approval-target.js';
 import { LoopError } from '../base/errors.js';
 import { escapeForDisplay } from '../base/escape-text.js';
 import type { Clock } from '../journal/clock.js';
+import { runtimeEffect } from '../journal/runtime-effects.js';
 import { cloneJson } from '../json/value.js';
 import {
   APPROVAL_REQUESTED,
@@ -222,7 +223,7 @@ async function evaluateApproval(
       return { verdict: 'granted', grant: grant.approvalId, ...withTarget(target), ...currentCode(effect, gate) };
     return askOrWaive(effect, rule, timeout);
   };
-  return scope.effect({ kind: 'gate', name, input: null, safety: 'pure', perform });
+  return scope.effect(runtimeEffect({ kind: 'gate', name, input: null, safety: 'pure', perform }));
 }
 
 /**

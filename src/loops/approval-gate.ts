@@ -3,6 +3,7 @@
  * code, a prompt or an agent is approved as a whole before it starts, because its actions cannot be inspected in advance.
  * A composite of steps has a gate only if a grant names it: it has no effects of its own, and the loops it calls are gated.
  */
+import { runtimeEffect } from '../journal/runtime-effects.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { LayerScope } from '../protocol/session.js';
@@ -97,7 +98,7 @@ function isGateDemanded(
 function passGate(scope: Scope, name: string, definition: string, input: unknown): Promise<unknown> {
   const perform = (): Json => ({ output: null });
   const effect: Effect = { kind: 'tool', name, input, safety: 'pure', boundary: GATE, definition, perform };
-  return scope.effect(effect);
+  return scope.effect(runtimeEffect(effect));
 }
 
 const GATE = 'gate';

@@ -6,6 +6,7 @@
 import { parseTarget, targetDifference } from '../base/approval-target.js';
 import { LoopError, toLoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
+import { runtimeEffect } from '../journal/runtime-effects.js';
 import type { ActiveToolCall } from '../policy/restrictions.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect, EffectContext, Leaf, Scope, TargetBinding } from '../protocol/body.js';
@@ -99,7 +100,7 @@ export function toolLeaf(options: ToolLeafOptions): Leaf<Json> {
     const policy = describeByDefault === undefined ? options.policy : askPolicy;
     const describe = describeByDefault ?? options.describeApproval;
     const binding = targetResolver && (() => targetBindingOf(options, scope, targetResolver(scope)));
-    return {
+    return runtimeEffect({
       kind: 'tool',
       name: id,
       input,
@@ -114,7 +115,7 @@ export function toolLeaf(options: ToolLeafOptions): Leaf<Json> {
       binding,
       boundary,
       scopes,
-    };
+    });
   };
   return { effect: toEffect, outputMember: 'output' };
 }

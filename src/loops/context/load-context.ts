@@ -4,7 +4,9 @@
  * the same context however often its process crashes, and no file is needed to replay a turn. The host compares the files
  * with the record before it continues a turn.
  */
+
 import { digestOfText } from '../../journal/record.js';
+import { runtimeEffect } from '../../journal/runtime-effects.js';
 import type { Effect, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { ModelMessage } from '../../protocol/model.js';
@@ -47,7 +49,8 @@ function readEffect(scope: Scope, references: readonly string[], origin: Definit
     const texts = await readContext(references, origin, servicesOf(scope).contextSources);
     return { texts: texts.map((text) => ({ ...text })) };
   };
-  return { kind: 'context', name: 'context', input: { references: [...references] }, safety: 'pure', perform };
+  const input = { references: [...references] };
+  return runtimeEffect({ kind: 'context', name: 'context', input, safety: 'pure', perform });
 }
 
 function charsOf({ content }: ModelMessage): number {

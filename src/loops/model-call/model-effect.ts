@@ -1,4 +1,5 @@
 /** The effect that calls a model, for prompts and agents. The journal contains the request and the reply. */
+import { runtimeEffect } from '../../journal/runtime-effects.js';
 import type { Effect, OutputMeter, Scope } from '../../protocol/body.js';
 import type { PolicySpec } from '../../protocol/loop.js';
 import type { Model, ModelMessage } from '../../protocol/model.js';
@@ -85,7 +86,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   const rules = policy === undefined ? undefined : { policy, definition: definitionFingerprint };
   const tokenBound: Effect['tokenBound'] = (input) =>
     requestBound(input as unknown as ModelRequest, options.conversation, options.contextMessage);
-  return {
+  return runtimeEffect({
     kind: 'model',
     name: request.backendId,
     input: request,
@@ -94,7 +95,7 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
     perform,
     tokenBound,
     ...rules,
-  };
+  });
 }
 
 function withOutputLimit(request: ModelRequest, meter: OutputMeter | undefined): ModelRequest {

@@ -1,5 +1,7 @@
 /** Asks a person whether a plan may go on. The plan pauses until the approval is answered. */
+
 import { LoopError } from '../../base/errors.js';
+import { runtimeEffect } from '../../journal/runtime-effects.js';
 import type { Effect, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 
@@ -20,7 +22,7 @@ export async function askPerson(
   refusal: LoopError,
 ): Promise<void> {
   // An effect that does nothing: the approval layer asks before it is performed.
-  const effect: Effect = {
+  const effect: Effect = runtimeEffect({
     kind: 'tool',
     name: `${planId}.${gate}`,
     input: { question, evidence },
@@ -30,7 +32,7 @@ export async function askPerson(
     definition: planId,
     describe: () => question,
     perform: () => ({ output: null }),
-  };
+  });
   try {
     await scope.effect(effect);
   } catch (thrown) {

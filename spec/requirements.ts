@@ -96,8 +96,7 @@ export const requirements = {
   'kernel.depth': 'Calls nest to a bounded depth.',
   'kernel.pressure': 'A slow store applies backpressure to the turn; memory does not grow with the length of a turn.',
   'kernel.options': 'An unknown option is refused, so that a misspelled one never disables a guard.',
-  'kernel.crash':
-    'A crash at any append, before or after it became durable, leads to the same entries as no crash, besides those of repeated effects.',
+  'kernel.crash': 'A crash before or after any append loses no entries, and adds none but those of repeated effects.',
   'kernel.kill': 'A process that is killed at any time and started again loses nothing and performs nothing twice.',
   'kernel.due':
     'A turn that can continue is in the index of due turns with its time; a turn that has ended or only waits is not.',

@@ -68,7 +68,9 @@ verifies(
       expect(printed).toMatch(/charge card +2 +1 +process 1 and 2, with one idempotency key\n/);
       expect(printed).toMatch(/print label +1 +1 +process 1\n/);
       expect(printed).toContain('Nothing was done twice, nothing was lost.');
-      expect(printed).toMatch(/print label\n.*SIGKILL, process 2.*\n +11 +effect\.returned/);
+      expect(printed).toMatch(
+        /print label\n.*SIGKILL, process 2.*\n +11 +effect\.repeated +t1\S+ +charge card\n +12 +effect\.returned/,
+      );
       expect(printed).not.toContain('\x1b');
       expect(readdirSync(folder)).toEqual([]);
     }),

@@ -19,7 +19,9 @@ verifies('cli.contract', 'run prints the output on stdout and the summary on std
   expect(human.code).toBe(0);
   expect(JSON.parse(human.stdout)).toEqual(expect.any(Object));
   expect(human.stdout).toContain('\n');
-  expect(human.stderr).toMatch(/^ok after .*, turn s-[0-9a-f]{16}\.1, \d+ tokens in, \d+ out\n$/);
+  expect(human.stderr).toMatch(
+    /^ok after .*, turn s-[0-9a-f]{16}\.1, \d+ tokens in, \d+ out\nReceipt: sha256:[0-9a-f]{64}\n$/,
+  );
   const result = await project.json<TurnResult>(['run', 'hello', '--input', '{"name": "Ada"}']);
   expect(result).toMatchObject({ loopId: 'hello', loopVersion: '1.0.0', status: 'ok', durationMs: expect.any(Number) });
   expect(Object.keys(result)).toEqual(

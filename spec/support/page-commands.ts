@@ -78,9 +78,11 @@ export function outputsOf(blocks: readonly PageCommands[], directory = '.'): str
   }
 }
 
-/** Replaces durations and generated ids, which differ in each run. */
+/** Replaces durations, generated ids and hashes, which differ in each run. */
 function withoutVariableParts(text: string): string {
-  return text.replace(/\b[\d.]+ (?:ms|s)\b/g, '… ms').replace(/\b[0-9a-f]{16}\b|(?<=:)[A-Za-z0-9]{16}\b/g, '…');
+  return text
+    .replace(/\b[\d.]+ (?:ms|s)\b/g, '… ms')
+    .replace(/\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|(?<=:)[A-Za-z0-9]{16}\b/g, '…');
 }
 
 /** Returns the blocks whose output differs from the promised one. */

@@ -64,5 +64,6 @@ export async function printResult(result: TurnResult, terminal: Terminal, json: 
   else if (result.status === 'ok') await terminal.printPrettyJson(result.output);
   for (const line of outcomeLines(result)) terminal.printToStderr(line);
   terminal.printToStderr(summaryLineOf(result));
+  if (!json && result.receipt !== undefined) terminal.printToStderr(`Receipt: ${result.receipt}`);
   return exitCodeOf(result);
 }

@@ -86,9 +86,9 @@ export const storeKeyChecks = {
       chmodSync(`${file}.key`, 0o644);
       await rejects(library.openSqlite(file, { keyFile: `${file}.key` }), { code: 'KEYS_UNUSABLE' });
     }),
-  'a kept length is not lowered': ({ LedgerLengths }) =>
+  'a kept length is not lowered': ({ StreamLengths }) =>
     inDirectory(async (directory) => {
-      const lengths = new LedgerLengths(directory);
+      const lengths = new StreamLengths(directory);
       for (const length of [5, 3]) await lengths.write('g', length);
       strictEqual(await lengths.read('g'), 5);
     }),

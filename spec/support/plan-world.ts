@@ -154,11 +154,14 @@ function isInLosingBranch(key: string, races: readonly Entry[]): boolean {
   );
 }
 
+/** What only a crash leaves in a journal. */
+const CRASH_MARKS: ReadonlySet<string> = new Set(['effect.resolved', 'effect.repeated']);
+
 /** Returns the entries of a turn without sequence numbers, times, random numbers and the marks of crashes. */
 function comparableEntries(entries: readonly Entry[], races: readonly Entry[]): readonly string[] {
   const compared = entries.filter(
     ({ type, key }) =>
-      key.includes('.k-') && type !== 'effect.resolved' && !key.includes('~') && !isInLosingBranch(key, races),
+      key.includes('.k-') && !CRASH_MARKS.has(type) && !key.includes('~') && !isInLosingBranch(key, races),
   );
   return compared
     .filter(({ type }) => !/^(?:session\.|signal\.|host\.)/.test(type))

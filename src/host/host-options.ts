@@ -54,10 +54,10 @@ export interface HostOptions {
    */
   readonly logWitness?: LogWitness;
   /**
-   * Keeps the lengths of the ledgers of grants outside of the store.
-   * @default nothing is kept, so a ledger that was removed or cut off is not noticed
+   * Keeps the lengths of the log of receipts and of the ledgers of grants outside of the store.
+   * @default nothing is kept, so a log or a ledger that was cut off is not noticed
    */
-  readonly ledgerWitness?: LedgerWitness;
+  readonly lengthWitness?: LengthWitness;
   /**
    * Returns the price of a model, for grants that limit what models cost.
    * @default no prices; such grants permit no model
@@ -130,12 +130,12 @@ export interface LogWitness {
   write(note: string): Promise<void>;
 }
 
-/** Keeps how many entries the ledger of each grant had, where who changes the store cannot change it. */
-export interface LedgerWitness {
+/** Keeps how many entries a shared stream had, where who changes the store cannot change it. */
+export interface LengthWitness {
   /** Returns the length that was kept; 0 if none was. */
-  read(grantId: string): Promise<number>;
+  read(stream: string): Promise<number>;
   /** Keeps a length, unless a greater one is kept. */
-  write(grantId: string, length: number): Promise<void>;
+  write(stream: string, length: number): Promise<void>;
 }
 
 /** Throws a TypeError if the build is not text of 1 to 200 characters. */

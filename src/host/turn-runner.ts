@@ -19,7 +19,7 @@ import type { Grant } from '../protocol/grant.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer, RunOutcome } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
-import { receiptHeadView } from '../views/receipt/sealed-receipts.js';
+import { ledgerLengthOf, receiptHeadView } from '../views/receipt/sealed-receipts.js';
 import { grantOf, TURN_GRANTED, TURN_OPENED } from '../views/turns.js';
 import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
@@ -91,7 +91,7 @@ export class TurnRunner {
     this.options = options;
     this.subscriptions = subscriptions;
     const { store, priceOf = () => undefined } = options;
-    this.governance = new Governance({ store, clock, registry, priceOf, witness: options.ledgerWitness });
+    this.governance = new Governance({ store, clock, registry, priceOf, witness: options.lengthWitness });
     this.sealing = Sealing.of(options, () => this.running.size <= 1);
     const turnContext = (turnId: string): RunningTurn | undefined => this.running.get(turnId);
     this.layersFor = this.createLayers(turnContext);
@@ -212,7 +212,8 @@ export class TurnRunner {
     // guard: ended-turn-not-counted
     const grant = start.hasEnded === true ? undefined : (newGrant ?? grantOf(turnId, earlierEntries));
     const { definitions } = start.pinned;
-    const opening = { turnId, isContinued: newGrant === undefined, definitions };
+    const ledgerLength = ledgerLengthOf(turnId, earlierEntries);
+    const opening = { turnId, isContinued: newGrant === undefined, definitions, ledgerLength };
     const opened = grant === undefined ? undefined : await this.governance.open({ ...opening, document: grant });
     if (opened?.refusal !== undefined) return this.refuse(identity, opened.refusal, earlierEntries);
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
@@ -272,15 +273,14 @@ export class TurnRunner {
       if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
       const { timers = 'hold', onStarted } = options;
       const budget = turn.governed?.ledger.budget.totals();
-      const seal = sealing && (() => sealing.sealTurn(session, turn, budget));
+      const seal = sealing && ((outcome: RunOutcome) => sealing.sealTurn(session, turn, budget, isOpen(outcome)));
       turn.governed?.startTimer();
       const running = session.run(turnId, loop, request.input as Json, { timers, seal });
       if (onStarted !== undefined) notifyWhenDurable(session, () => onStarted(turnId));
       const outcome = await running;
-      const isOpen = outcome.status === 'paused' || outcome.status === 'stopped';
-      await turn.governed?.end(!isOpen);
+      await turn.governed?.end(!isOpen(outcome));
       if (turn.receipt !== undefined) sealing?.log.append(sessionId, turn.receipt);
-      if (isOpen) this.keepLoop(turnId, pinned);
+      if (isOpen(outcome)) this.keepLoop(turnId, pinned);
       else this.keptLoops?.delete(turnId);
       return withReceipt(turnResultOf(identity, outcome, turn.entries, clock.now()), turn);
     } catch (thrown) {
@@ -378,6 +378,11 @@ function changesSince(startedWith: string | undefined, { definitions }: PinnedLo
   return codeChangesSince(startedWith, (id, version) =>
     definitions.find(({ definition }) => definition.id === id && definition.version === version),
   );
+}
+
+/** True for the outcome of a turn that continues later. */
+function isOpen({ status }: RunOutcome): boolean {
+  return status === 'paused' || status === 'stopped';
 }
 
 /** Calls `notify` when everything that the session has written so far is durable. A failure ends the turn itself. */

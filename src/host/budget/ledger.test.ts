@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import type { LedgerWitness } from '../host-options.js';
+import type { LengthWitness } from '../host-options.js';
 import { Ledger, ledgerName } from './ledger.js';
 
 const limits = { effects: 2, toolRounds: 1 };
@@ -43,7 +43,7 @@ verifies('grant.budget', 'the effects of one tool round pay for it once', async 
 });
 
 /** A witness in memory. */
-function memoryWitness(): LedgerWitness {
+function memoryWitness(): LengthWitness {
   const kept = new Map<string, number>();
   return {
     read: async (id) => kept.get(id) ?? 0,

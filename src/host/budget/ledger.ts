@@ -23,7 +23,7 @@ import {
   GRANT_REGISTERED,
   newReservedEntry,
 } from '../../views/budget.js';
-import type { LedgerWitness } from '../host-options.js';
+import type { LengthWitness } from '../host-options.js';
 
 /** A reservation of an attempt. */
 export interface Reservation {
@@ -50,21 +50,21 @@ interface LedgerDeps {
   readonly store: Store;
   readonly clock: Clock;
   /** Keeps the length of the ledger outside of the store. */
-  readonly witness?: LedgerWitness | undefined;
+  readonly witness?: LengthWitness | undefined;
 }
 
 /** The ledger of one grant, as one process uses it. */
 export class Ledger {
   readonly grantId: string;
   private readonly stream: SharedStream<Budget>;
-  private readonly witness: LedgerWitness | undefined;
+  private readonly witness: LengthWitness | undefined;
   /** The length is being kept; resolves when that has ended, in any way. */
   private keeping: Promise<void> | undefined;
   /** The reservations of effects that this process performs and will settle. */
   private readonly unsettled = new Set<Reservation>();
   private readonly settleListeners: (() => void)[] = [];
 
-  private constructor(grantId: string, stream: SharedStream<Budget>, witness: LedgerWitness | undefined) {
+  private constructor(grantId: string, stream: SharedStream<Budget>, witness: LengthWitness | undefined) {
     this.grantId = grantId;
     this.stream = stream;
     this.witness = witness;
@@ -83,10 +83,8 @@ export class Ledger {
       name: ledgerName(grantId),
       create: (saved) => new Budget(saved),
     });
-    const kept = (await witness?.read(grantId)) ?? 0;
-    // guard: shortened-ledger-refused
-    if (stream.length < kept) throw shortLedgerFault(grantId, `has ${stream.length} entries, and had ${kept}`);
     const ledger = new Ledger(grantId, stream, witness);
+    ledger.assertLength((await witness?.read(ledgerName(grantId))) ?? 0);
     await ledger.register(grant, mustBeKnown);
     return ledger;
   }
@@ -94,6 +92,20 @@ export class Ledger {
   /** The budget with all reservations, durable or not. */
   get budget(): Budget {
     return this.stream.state;
+  }
+
+  /** Throws STORE_DAMAGED if the ledger is shorter than it was. */
+  assertLength(known: number): void {
+    const { length } = this.stream;
+    // guard: shortened-ledger-refused
+    if (length < known) throw shortLedgerFault(this.grantId, `has ${length} entries, and had ${known}`);
+  }
+
+  /** Waits until the ledger as it is now is durable, and returns the number of its entries. */
+  async durableLength(): Promise<number> {
+    const { length } = this.stream;
+    await this.stream.flush();
+    return Math.min(length, this.stream.length);
   }
 
   /** True if the ledger can be used; false after a failure of the store. */
@@ -219,7 +231,8 @@ export class Ledger {
   }
 
   private async keepLength(): Promise<void> {
-    await this.witness?.write(this.grantId, this.stream.length).catch(() => undefined);
+    const length = await this.durableLength().catch(() => 0);
+    await this.witness?.write(ledgerName(this.grantId), length).catch(() => undefined);
     this.keeping = undefined;
   }
 }

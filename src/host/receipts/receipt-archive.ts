@@ -10,9 +10,10 @@ import type { BundledReceipt, ReceiptState, ReceiptVerdict } from '../../protoco
 import { bundleBytes } from '../../views/receipt/bundle.js';
 import { createCheckpoint } from '../../views/receipt/checkpoint.js';
 import { payloadOf } from '../../views/receipt/envelope.js';
+import { Findings } from '../../views/receipt/findings.js';
 import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-receipts.js';
 import { parseStatement } from '../../views/receipt/statement.js';
-import { continuesWitness, type LogContents, logOrigin } from '../../views/receipt/verify-log.js';
+import { continuesWitness, type LogContents, logOrigin, verifyLogLeaves } from '../../views/receipt/verify-log.js';
 import { verifyStore } from '../../views/receipt/verify-store.js';
 import type { Archive } from '../archive.js';
 import type { LogWitness, ReceiptKeys } from '../host-options.js';
@@ -81,6 +82,7 @@ export class ReceiptArchive {
     const withReceipts = sessions.filter(({ receipts }) => receipts.length > 0);
     if (withReceipts.length === 0) throw new LoopError('RECEIPT_NOT_FOUND', 'There are no receipts to export.');
     const log = await this.continuedLog(withReceipts);
+    assertLogged(sessions, log, sessionIds === undefined);
     const note = await this.makeCheckpoint(log, withReceipts);
     return bundleBytes({ format: 'rondo.receipts.v1', checkpoint: note, receipts: bundled(log, withReceipts) });
   }
@@ -106,7 +108,8 @@ export class ReceiptArchive {
    * the code LOG_REWRITTEN if the log was removed or replaced.
    */
   async close(sessionId: string): Promise<string> {
-    await this.continuedLog([]);
+    const sessions = await this.readSessions([sessionId]);
+    assertLogged(sessions, await this.continuedLog(sessions), false);
     const receipt = await this.deps.close(sessionId);
     await this.makeCheckpoint(await this.continuedLog(await this.readSessions([sessionId])), []);
     return receiptId(receipt);
@@ -154,14 +157,15 @@ export class ReceiptArchive {
     const witness = await this.deps.witness?.read();
     const known = await this.readLog();
     // guard: rewritten-log-not-signed
-    if (witness !== undefined && !continuesWitness(known, witness)) throw logRewrittenFault();
+    if (known.isCutOff || (witness !== undefined && !continuesWitness(known, witness))) throw logRewrittenFault();
     return this.caughtUpLog(sessions, known);
   }
 
   /** Reads the log that is verified. Nothing is added to one that is missing, or that does not continue the witness. */
   private async logFor(sessions: readonly ReadSession[], witness: string | undefined): Promise<LogContents> {
     const known = await this.readLog();
-    const isSound = known.storeId !== '' && (witness === undefined || continuesWitness(known, witness));
+    const isSound =
+      known.storeId !== '' && !known.isCutOff && (witness === undefined || continuesWitness(known, witness));
     return isSound ? this.caughtUpLog(sessions, known) : known;
   }
 
@@ -199,10 +203,27 @@ export class ReceiptArchive {
   }
 }
 
+/**
+ * Throws RECEIPT_INVALID if the log has receipts of these sessions that the sessions do not have, or others. What is
+ * signed about such a session would hide that.
+ */
+function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhole: boolean): void {
+  const findings = new Findings();
+  verifyLogLeaves(sessions, log, isWhole, findings);
+  const { reasons } = findings;
+  // guard: missing-receipts-not-signed-over
+  if (reasons.length > 0)
+    throw new LoopError(
+      'RECEIPT_INVALID',
+      `Nothing was signed: the sessions do not have the receipts that the log has (${reasons.join(', ')}). See: rondo verify --all`,
+      { reasons },
+    );
+}
+
 /** Returns an empty log for one that is damaged: it proves nothing, and the verdict says so. */
 function emptyIfDamaged(thrown: unknown): LogContents {
   if (!(thrown instanceof Fault) || thrown.code !== 'STORE_DAMAGED') throw thrown;
-  return { storeId: '', leaves: [], removed: [], checkpoints: [] };
+  return { storeId: '', leaves: [], removed: [], checkpoints: [], isCutOff: false };
 }
 
 interface ReadSession {

@@ -13,7 +13,7 @@ import type { Json } from '../../protocol/json.js';
 import { logLeafOf } from '../../views/receipt/envelope.js';
 import type { SealedReceipt } from '../../views/receipt/sealed-receipts.js';
 import type { LogContents, LogLeaf, RemovedSession } from '../../views/receipt/verify-log.js';
-import type { LogWitness } from '../host-options.js';
+import type { LengthWitness, LogWitness } from '../host-options.js';
 
 /** The session that holds the log. */
 export const LOG_SESSION = `${RESERVED_SESSION_PREFIX}receipts`;
@@ -22,6 +22,9 @@ const LOG_OPENED = 'rondo.log.opened';
 const LOG_APPENDED = 'rondo.log.appended';
 const LOG_REMOVED = 'rondo.log.removed';
 const LOG_CHECKPOINT = 'rondo.log.checkpoint';
+
+/** How often the length of the log is kept while it grows, in milliseconds. */
+const KEEP_MS = 1000;
 
 /** How long a receipt waits for others that are appended with it, in milliseconds: each append is a commit. */
 const GROUP_MS = 10;
@@ -42,6 +45,8 @@ interface LogDeps {
   readonly ids: Ids;
   /** The newest checkpoint outside of the store. */
   readonly witness: LogWitness | undefined;
+  /** The length of the log outside of the store. */
+  readonly lengths: LengthWitness | undefined;
 }
 
 /** The state of the log that appending needs: whether it was opened. */
@@ -70,6 +75,8 @@ export class ReceiptLog {
   private appending: Promise<void> | undefined;
   /** Aborted if the next append must not wait for more receipts. */
   private hurry = new AbortController();
+  /** When the length of the log was kept last. */
+  private keptAt = Number.NEGATIVE_INFINITY;
 
   constructor(deps: LogDeps) {
     this.deps = deps;
@@ -99,24 +106,31 @@ export class ReceiptLog {
     await this.appending;
     await this.appending;
     this.hurry = new AbortController();
-    if (this.opening !== undefined) await (await this.opening).flush();
+    if (this.opening === undefined) return;
+    const stream = await this.opening;
+    await stream.flush();
+    await this.keepLength(stream);
   }
 
   /** Reads the whole log; one without an id if there is none. */
   async read(): Promise<LogContents> {
     await this.flush();
+    // Read before the log, which grows.
+    const keptLength = (await this.deps.lengths?.read(LOG_SESSION)) ?? 0;
+    let length = 0;
     const leaves: LogLeaf[] = [];
     const removed: RemovedSession[] = [];
     const checkpoints: string[] = [];
     let storeId = '';
     for await (const entries of this.deps.store.journal.read(LOG_SESSION, 0))
       for (const { type, value } of entries) {
+        length += 1;
         if (type === LOG_APPENDED) leaves.push(value as unknown as LogLeaf);
         else if (type === LOG_REMOVED) removed.push(value as unknown as RemovedSession);
         else if (type === LOG_CHECKPOINT) checkpoints.push((value as { readonly note: string }).note);
         else if (type === LOG_OPENED) storeId = ownText(value, 'storeId');
       }
-    return { storeId, leaves, removed, checkpoints };
+    return { storeId, leaves, removed, checkpoints, isCutOff: length < keptLength };
   }
 
   private add(entry: StreamEntry): Promise<void> {
@@ -131,7 +145,17 @@ export class ReceiptLog {
   private async appendGroup(): Promise<void> {
     await this.deps.clock.sleep(GROUP_MS, this.hurry.signal).catch(() => undefined);
     await this.addAll(this.waiting.splice(0)).catch(() => undefined);
+    if (this.deps.clock.elapsed() - this.keptAt >= KEEP_MS)
+      await this.keepLength(await this.stream()).catch(() => undefined);
     this.appending = this.waiting.length > 0 ? this.appendGroup() : undefined;
+  }
+
+  /** Keeps the length of the log outside of the store. What is not durable yet does not count. */
+  private async keepLength(stream: SharedStream<LogState>): Promise<void> {
+    this.keptAt = this.deps.clock.elapsed();
+    const { length } = stream;
+    await stream.flush();
+    await this.deps.lengths?.write(LOG_SESSION, Math.min(length, stream.length)).catch(() => undefined);
   }
 
   private async stream(): Promise<SharedStream<LogState>> {
@@ -146,10 +170,12 @@ export class ReceiptLog {
   }
 
   private async open(): Promise<SharedStream<LogState>> {
-    const { store, clock, ids, witness } = this.deps;
+    const { store, clock, ids, witness, lengths } = this.deps;
+    const keptLength = (await lengths?.read(LOG_SESSION)) ?? 0;
     const stream = await SharedStream.open({ store, clock, name: LOG_SESSION, create: (saved) => new LogState(saved) });
     // guard: lost-log-not-begun-again
     if (stream.state.storeId === '' && (await witness?.read()) !== undefined) throw logRewrittenFault();
+    if (stream.length < keptLength) throw logRewrittenFault();
     const value = { storeId: ids.id() };
     stream.update(({ storeId }) => (storeId === '' ? [{ type: LOG_OPENED, key: 'log', value }] : []));
     return stream;

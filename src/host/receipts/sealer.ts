@@ -40,6 +40,8 @@ export interface SealedTurn {
   readonly entries: readonly Entry[];
   readonly grant?: ReceiptPredicate['grant'];
   readonly budget?: ReceiptPredicate['budget'];
+  /** How many entries the ledger of the grant has, if the turn continues under it. */
+  readonly ledgerLength?: number | undefined;
   readonly context?: ReceiptPredicate['context'];
   readonly origin?: ReceiptPredicate['origin'];
 }
@@ -73,7 +75,7 @@ export class Sealer {
     if (turn.budget !== undefined) part.budget = turn.budget;
     if (turn.context !== undefined && turn.context.length > 0) part.context = turn.context;
     if (turn.origin !== undefined) part.origin = turn.origin;
-    return this.record(session, part, encodeBase64(salt));
+    return this.record(session, part, { salt: encodeBase64(salt), ledgerLength: turn.ledgerLength });
   }
 
   /** Writes the terminal receipt of a session: nothing may follow it. */
@@ -90,7 +92,11 @@ export class Sealer {
     });
   }
 
-  private async record(session: Session, part: ReceiptPart, salt?: string): Promise<SealedReceipt> {
+  private async record(
+    session: Session,
+    part: ReceiptPart,
+    { salt, ledgerLength }: Pick<Mutable<SealedReceipt>, 'salt'> & Pick<SealedTurn, 'ledgerLength'> = {},
+  ): Promise<SealedReceipt> {
     const { clock, signer, isAlone } = this.deps;
     const { count: sequence, hash: previous } = session.state(receiptHeadView);
     const place = { at: isoTime(clock.now()), previous, sequence, session: session.name };
@@ -99,6 +105,7 @@ export class Sealer {
     const { turn, final, state, journal } = predicate;
     const hash = newEnvelopeHash(envelope);
     const receipt: Mutable<SealedReceipt> = { turn, sequence, final, state, hash, to: journal.to, envelope };
+    if (ledgerLength !== undefined) receipt.ledgerLength = ledgerLength;
     if (salt !== undefined) receipt.salt = salt;
     const size = envelope.payload.length + RECEIPT_BYTES;
     session.addFact(RECEIPT_SEALED, receiptFactId(sequence), receiptValue(receipt), size);

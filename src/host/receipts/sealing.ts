@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../journal/clock.js';
+import type { Store } from '../../journal/store.js';
 import type { Session } from '../../kernel/session.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { ReceiptAmounts, ReceiptPredicate, ReceiptSigner } from '../../protocol/receipt.js';
@@ -16,6 +17,7 @@ import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-recei
 import { forkedEntryOf, isKeyOfTurn, TURN_REFUSED } from '../../views/turns.js';
 import type { GovernedTurn } from '../budget/governed-turn.js';
 import type { HostOptions, ReceiptKeys } from '../host-options.js';
+import { readSession } from '../read-session.js';
 import type { RunningTurn } from '../running-turn.js';
 import { KEY_REFRESH_MS } from './key-rotation.js';
 import { ReceiptLog } from './receipt-log.js';
@@ -25,10 +27,12 @@ import { Sealer } from './sealer.js';
 export class Sealing {
   readonly log: ReceiptLog;
   private readonly sealer: Sealer;
+  private readonly store: Store;
 
   private constructor(options: HostOptions, keys: ReceiptKeys, isAlone: () => boolean) {
-    const { store, clock, ids, logWitness: witness } = options;
-    this.log = new ReceiptLog({ store, clock, ids, witness });
+    const { store, clock, ids, logWitness: witness, lengthWitness: lengths } = options;
+    this.store = store;
+    this.log = new ReceiptLog({ store, clock, ids, witness, lengths });
     this.sealer = new Sealer({
       clock,
       newSalt: saltSource(),
@@ -42,17 +46,39 @@ export class Sealing {
     return options.receiptKeys === undefined ? undefined : new Sealing(options, options.receiptKeys, isAlone);
   }
 
-  /** Seals what a running turn did since its last receipt. The receipt becomes durable with the outcome. */
-  async sealTurn(session: Session, turn: RunningTurn, before: ReceiptAmounts | undefined): Promise<void> {
-    const { turnId, entries, governed } = turn;
+  /**
+   * Seals what a running turn did since its last receipt. The receipt becomes durable with the outcome.
+   *
+   * @param isOpen True if the turn continues later.
+   */
+  async sealTurn(
+    session: Session,
+    turn: RunningTurn,
+    before: ReceiptAmounts | undefined,
+    isOpen: boolean,
+  ): Promise<void> {
+    const { turnId, governed } = turn;
     governed?.endTimer();
+    const entries = await this.storedForm(session, turn);
+    const ledgerLength = isOpen ? await governed?.ledger.durableLength() : undefined;
     turn.receipt = await this.sealer.seal(session, {
       turnId,
       entries,
       ...authorityOf(governed, before),
+      ledgerLength,
       context: contextOf(turnId, entries),
       origin: originOf(entries),
     });
+  }
+
+  /**
+   * Returns the entries of a turn as they are stored. A turn that was retried runs on entries without the ends that no
+   * longer apply, in another form (`withoutReopenedEnds`), which is not what a receipt covers.
+   */
+  private async storedForm(session: Session, { turnId, entries }: RunningTurn): Promise<readonly Entry[]> {
+    if (!entries.some(({ key, type }) => type === 'call.reopened' && key === turnId)) return entries;
+    await session.flush();
+    return readSession(this.store, session.name);
   }
 
   /** Records the refusal of a turn that was not opened, and seals it. */

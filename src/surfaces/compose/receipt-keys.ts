@@ -46,22 +46,22 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
 }
 
 /** What is kept of a store outside of it. */
-type Witnesses = Pick<HostOptions, 'logWitness' | 'ledgerWitness'>;
+type Witnesses = Pick<HostOptions, 'logWitness' | 'lengthWitness'>;
 
 /**
- * Returns where the newest checkpoint of the log of the store and the lengths of its ledgers are kept: beside the keys,
+ * Returns where the newest checkpoint of the log of the store and the lengths of its log and its ledgers are kept: beside the keys,
  * which several stores may share. They are named after the place of the store in the data directory, so that both can be
  * moved together.
  */
 export async function openWitnesses({ dataDirectory, store }: Settings): Promise<Witnesses> {
   if (store.kind === 'memory') return {};
-  const { CheckpointFile, LedgerLengths } = await import('../../adapters/keys/index.js');
+  const { CheckpointFile, StreamLengths } = await import('../../adapters/keys/index.js');
   const place = relative(dataDirectory, store.path).split(sep).join('/');
   const name = place === DEFAULT_STORE ? DEFAULT_STORE : sha256(place).toString('hex').slice(0, 16);
   const path = join(keysDirectoryOf(dataDirectory), name);
   return {
     logWitness: new CheckpointFile(`${path}.checkpoint`),
-    ledgerWitness: new LedgerLengths(`${path}.ledgers`),
+    lengthWitness: new StreamLengths(`${path}.lengths`),
   };
 }
 

@@ -20,6 +20,8 @@ export interface SealedReceipt {
   readonly hash: string;
   /** The sequence number of the last entry of the turn that its receipts cover. */
   readonly to: number;
+  /** How many entries the ledger of its grant had, if the turn continues under it. */
+  readonly ledgerLength?: number;
   /** The secret salt of its leaves, in base64; absent for the receipt that closes the session. */
   readonly salt?: string;
   readonly envelope: ReceiptEnvelope;
@@ -67,6 +69,11 @@ export function receiptIn({ type, key, value }: Entry): SealedReceipt | undefine
 /** Returns the receipts of a session, in order. The entries have their values. */
 export function receiptsIn(entries: readonly Entry[]): readonly SealedReceipt[] {
   return entries.flatMap((entry) => receiptIn(entry) ?? []);
+}
+
+/** Returns how many entries the ledger of the grant of a turn had when the turn last paused; 0 if that is not known. */
+export function ledgerLengthOf(turnId: string, entries: readonly Entry[]): number {
+  return receiptsIn(entries).findLast(({ turn }) => turn === turnId)?.ledgerLength ?? 0;
 }
 
 /** Returns the first sequence number that no receipt of a turn covers. */

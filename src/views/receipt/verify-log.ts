@@ -34,6 +34,8 @@ export interface LogContents {
   readonly removed: readonly RemovedSession[];
   /** The signed checkpoints, oldest first. */
   readonly checkpoints: readonly string[];
+  /** True if the log had more entries before, as is known from outside of the store. */
+  readonly isCutOff: boolean;
 }
 
 /** The receipts of a session. */
@@ -93,6 +95,8 @@ export function verifyCheckpoints(
   findings.hasCheckpoint = verified.length > 0;
   for (const { name, checkpoint } of rewrittenSince(log, verified))
     findings.add('log', 'log_rewritten', `${name} of ${checkpoint.size} receipts`);
+  // guard: cut-off-log-is-not-valid
+  if (log.isCutOff) findings.add('log', 'log_rewritten', 'the log had more entries, as is kept beside the keys');
   // guard: log-compared-with-witness
   if (witness !== undefined && !continuesWitness(log, witness))
     findings.add('log', 'log_rewritten', 'the checkpoint that is kept beside the keys');

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
-import { LedgerLengths } from './index.js';
+import { StreamLengths } from './index.js';
 
 const root = mkdtempSync(join(tmpdir(), 'rondo-ledgers-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 verifies('grant.ledger-kept', 'the length of a ledger only grows, and each grant has its own', async () => {
   const directory = join(root, 'keys', 'store.ledgers');
-  const lengths = new LedgerLengths(directory);
+  const lengths = new StreamLengths(directory);
   expect(await lengths.read('g')).toBe(0);
   for (const length of [3, 7, 5]) await lengths.write('g', length);
   await lengths.write('../../etc/passwd', 2);

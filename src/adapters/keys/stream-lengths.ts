@@ -1,0 +1,42 @@
+/**
+ * How many entries the log of receipts and the ledgers of grants had, in files beside the keys. Who can change the store,
+ * but not the keys, cannot make one shorter than its file says, and so cannot hide receipts or get back what was spent. A
+ * file is small and not synced: after a power failure it may be older, or empty, and then shows less.
+ */
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sha256 } from '../../base/sha256.js';
+import { readOwnFile } from './own-file.js';
+
+const MAX_FILE_BYTES = 64;
+
+/** The lengths of the shared streams of one store. */
+export class StreamLengths {
+  private readonly directory: string;
+
+  /** `directory` is in the directory of the keys. */
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /** Returns the length that is kept of a stream; 0 if none is. Throws a Fault with KEYS_UNUSABLE. */
+  async read(stream: string): Promise<number> {
+    const length = Number((await readOwnFile(this.fileOf(stream), MAX_FILE_BYTES))?.toString());
+    return Number.isSafeInteger(length) ? length : 0;
+  }
+
+  /** Keeps the length of a stream, unless a greater one is kept. */
+  async write(stream: string, length: number): Promise<void> {
+    // guard: kept-length-not-lowered
+    if ((await this.read(stream)) >= length) return;
+    const file = this.fileOf(stream);
+    const temporary = `${file}.${process.pid}.tmp`;
+    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    await writeFile(temporary, `${length}\n`, { mode: 0o600 });
+    await rename(temporary, file);
+  }
+
+  private fileOf(stream: string): string {
+    return join(this.directory, sha256(stream).toString('hex').slice(0, 32));
+  }
+}

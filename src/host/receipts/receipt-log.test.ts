@@ -1,0 +1,51 @@
+import { expect } from 'vitest';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { testKeys } from '../../../spec/support/receipt-keys.js';
+import { verifies } from '../../../spec/verifies.js';
+import { memoryStore } from '../../adapters/memory/index.js';
+import type { LengthWitness } from '../host-options.js';
+import { LOG_SESSION } from './receipt-log.js';
+
+function lengthsInMemory(): LengthWitness {
+  const kept = new Map<string, number>();
+  return {
+    read: async (stream) => kept.get(stream) ?? 0,
+    write: async (stream, length) => void kept.set(stream, Math.max(length, kept.get(stream) ?? 0)),
+  };
+}
+
+verifies(
+  'receipt.witness',
+  'a log that is shorter than it was is not valid, and nothing is signed over it',
+  async () => {
+    const [store, lengthWitness] = [memoryStore(), lengthsInMemory()];
+    const open = (seed: number) => hostOf([tool('echo')], { store, receiptKeys: testKeys(), lengthWitness, seed });
+    const first = open(1);
+    for (const sessionId of ['a', 'b']) await first.run({ loop: 'echo', input: {}, sessionId });
+    await first.close();
+    const intact = await open(2).receipts?.verify(undefined);
+    expect(intact).toMatchObject({ valid: true });
+    await store.journal.remove(LOG_SESSION);
+    const archive = open(3).receipts;
+    expect(await archive?.verify(undefined)).toMatchObject({ valid: false, reasons: ['log_rewritten'] });
+    await expect(archive?.export()).rejects.toMatchObject({ code: 'LOG_REWRITTEN' });
+    await expect(archive?.close('a')).rejects.toMatchObject({ code: 'LOG_REWRITTEN' });
+  },
+);
+
+verifies('receipt.store', 'nothing is signed about a session that lacks receipts which the log has', async () => {
+  const store = memoryStore();
+  const open = (seed: number) => hostOf([tool('echo')], { store, receiptKeys: testKeys(), seed });
+  const first = open(1);
+  for (const sessionId of ['a', 'a', 'b']) await first.run({ loop: 'echo', input: {}, sessionId });
+  await first.receipts?.export();
+  await first.close();
+  await store.journal.remove('a');
+  const second = open(2);
+  await second.run({ loop: 'echo', input: {}, sessionId: 'a' });
+  const refusal = { code: 'RECEIPT_INVALID' };
+  await expect(second.receipts?.export()).rejects.toMatchObject(refusal);
+  await expect(second.receipts?.export(['a'])).rejects.toMatchObject(refusal);
+  await expect(second.receipts?.close('a')).rejects.toMatchObject(refusal);
+  expect((await second.receipts?.export(['b']))?.length).toBeGreaterThan(0);
+});

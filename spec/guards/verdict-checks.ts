@@ -64,7 +64,7 @@ async function hostWithoutLog(library: VerdictLibrary) {
   await host.run({ loop: 'pay', input: {}, sessionId: 'ada' });
   await host.receipts?.close('ada');
   await store.journal.remove('rondo:receipts');
-  return { store, host: sealingHost(library, store, witness) };
+  return { store, witness, host: sealingHost(library, store, witness) };
 }
 
 async function inDirectory(work: (directory: string) => Promise<void>): Promise<void> {
@@ -172,8 +172,8 @@ export const verdictChecks = {
       for (const name of ['a', 'b']) writeFileSync(join(directory, `${name}.store-key`), '');
       strictEqual(await keys.endOverlap('receipt', 1), false);
     }),
-  'nothing is signed about a log that was removed': async (library) => {
-    const { host } = await hostWithoutLog(library);
+  'nothing is signed about a log that was removed or made anew': async (library) => {
+    const { store, witness, host } = await hostWithoutLog(library);
     const { receipts } = host;
     if (receipts === undefined) throw new Error('no receipts');
     const { valid, reasons } = await receipts.verify(undefined);
@@ -182,6 +182,9 @@ export const verdictChecks = {
     await rejects(receipts.export(), refused);
     await rejects(receipts.close('ada'), refused);
     await rejects(receipts.checkpoint(), refused);
+    // Without the checkpoint that is kept outside of the store, a new log is begun.
+    await sealingHost(library, store, memoryWitness()).receipts?.checkpoint();
+    await rejects(sealingHost(library, store, witness).receipts?.checkpoint() ?? Promise.resolve(), refused);
   },
   'a log that was removed is not begun again': async (library) => {
     const { host, store } = await hostWithoutLog(library);

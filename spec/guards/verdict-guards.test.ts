@@ -47,6 +47,11 @@ proveGuards(verdictParts, [
     'witness-not-replaced-by-older',
     'never',
   ),
-  guard('receipt.witness', 'nothing is signed about a log that was removed', 'rewritten-log-not-signed', 'never'),
+  guard(
+    'receipt.witness',
+    'nothing is signed about a log that was removed or made anew',
+    'rewritten-log-not-signed',
+    'never',
+  ),
   guard('receipt.witness', 'a log that was removed is not begun again', 'lost-log-not-begun-again', 'never'),
 ]);

@@ -39,7 +39,7 @@ export const advice = {
   INVARIANT_VIOLATED: 'Satisfy the rule that the message names, then try again.',
   KEY_CONFLICT: 'Use another key, or send the same loop and input as before.',
   LOG_REWRITTEN:
-    'Restore the store from a backup. If receipts were removed on purpose, remove the file `*.checkpoint` of the store in the directory of the keys.',
+    'Restore the store from a backup. If receipts were removed on purpose, remove the file `*.checkpoint` and the directory `*.lengths` of the store in the directory of the keys.',
   KEYS_UNUSABLE:
     'Read the message: restore the key file, make it readable for its owner only, or correct the list of keys.',
   LOOP_NOT_FOUND: 'Check the spelling with `rondo list`, and `rondo check` for files that did not load.',

@@ -19,7 +19,7 @@ import type { Grant } from '../protocol/grant.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer, RunOutcome } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
-import { ledgerLengthOf, receiptHeadView } from '../views/receipt/sealed-receipts.js';
+import { receiptHeadView } from '../views/receipt/sealed-receipts.js';
 import { grantOf, TURN_GRANTED, TURN_OPENED } from '../views/turns.js';
 import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
@@ -212,8 +212,7 @@ export class TurnRunner {
     // guard: ended-turn-not-counted
     const grant = start.hasEnded === true ? undefined : (newGrant ?? grantOf(turnId, earlierEntries));
     const { definitions } = start.pinned;
-    const ledgerLength = ledgerLengthOf(turnId, earlierEntries);
-    const opening = { turnId, isContinued: newGrant === undefined, definitions, ledgerLength };
+    const opening = { turnId, isContinued: newGrant === undefined, definitions, entries: earlierEntries };
     const opened = grant === undefined ? undefined : await this.governance.open({ ...opening, document: grant });
     if (opened?.refusal !== undefined) return this.refuse(identity, opened.refusal, earlierEntries);
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);

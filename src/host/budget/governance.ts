@@ -16,6 +16,7 @@ import type { Grant } from '../../protocol/grant.js';
 import type { RunOutcome } from '../../protocol/session.js';
 import { GRANT_ACCOUNT } from '../../views/budget.js';
 import { lastReplyAt } from '../../views/last-reply.js';
+import { ledgerLengthOf } from '../../views/receipt/sealed-receipts.js';
 import type { LengthWitness } from '../host-options.js';
 import { GovernedTurn, type GovernedTurnDeps, stopOf } from './governed-turn.js';
 import { Ledger } from './ledger.js';
@@ -35,8 +36,8 @@ export interface GrantOpening {
   readonly document: Grant;
   /** True if the turn has run under this grant before. */
   readonly isContinued: boolean;
-  /** How many entries the ledger had when the turn last paused under this grant. */
-  readonly ledgerLength: number;
+  /** The existing entries of its session. */
+  readonly entries: readonly Entry[];
   /** The definitions that the turn is pinned to. */
   readonly definitions: readonly RegisteredLoop[];
 }
@@ -71,13 +72,7 @@ export class Governance {
     }
   }
 
-  private async openValid({
-    turnId,
-    document,
-    isContinued,
-    ledgerLength,
-    definitions,
-  }: GrantOpening): Promise<OpenedGrant> {
+  private async openValid({ turnId, document, isContinued, entries, definitions }: GrantOpening): Promise<OpenedGrant> {
     const grant = parseGrant(document, { isOperators: true });
     // A grant that was opened once stays usable where other loops are registered.
     if (!isContinued)
@@ -89,7 +84,7 @@ export class Governance {
     if (expiresAt !== undefined && this.deps.clock.now() >= expiresAt)
       throw new LoopError('GRANT_EXPIRED', `The grant expired at ${new Date(expiresAt).toISOString()}.`);
     const ledger = await this.ledger(grant.id ?? '', document, isContinued);
-    if (isContinued) ledger.assertLength(ledgerLength);
+    if (isContinued) ledger.assertLength(ledgerLengthOf(turnId, entries));
     const accounts = [{ id: GRANT_ACCOUNT, limits: grant.limits }];
     const charge = { perEffect: { turns: 1 }, perAttempt: {} };
     const reserved = ledger.reserve({ turn: turnId, effect: turnId, accounts, isOpen: false }, charge);

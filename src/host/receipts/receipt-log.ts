@@ -35,7 +35,7 @@ export function logRewrittenFault(): Fault {
     'LOG_REWRITTEN',
     'The log of receipts is not the one of its last checkpoint, which is kept beside the keys: receipts of this store ' +
       'were removed or replaced. Restore the store from a backup. If they were removed on purpose, remove the file ' +
-      '*.checkpoint of the store in the directory of the keys, which begins a new log.',
+      '*.checkpoint and the directory *.lengths of the store in the directory of the keys, which begins a new log.',
   );
 }
 

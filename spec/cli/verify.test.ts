@@ -77,6 +77,7 @@ verifies('receipt.witness', 'a log that was made again is reported, and nothing 
     expect(stderr).toContain('Restore the store from a backup');
   }
   rmSync(project.path(WITNESS));
+  rmSync(project.path('.rondo/keys/journal.db.lengths'), { recursive: true });
   expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
 });
 

@@ -122,6 +122,8 @@ export function duplicates(entries: readonly Entry[]): string[] {
   const ids = new Set<string>();
   const repeated: string[] = [];
   for (const { type, key } of entries) {
+    // There is one for each start after a crash.
+    if (type === 'effect.repeated') continue;
     const group =
       type === 'effect.returned' || type === 'effect.failed'
         ? 'effect.end'

@@ -22,10 +22,10 @@ function newHost({ Host, memoryStore, seededIds, ManualClock, Registry }: ClaimL
 
 export const claimChecks = {
   'an effect of code has no kind of the runtime': async ({ assertNothingClaimed }) => {
-    throws(() => assertNothingClaimed({ ...effect, kind: 'gate' }), { code: 'VALUE_INVALID' });
+    throws(() => assertNothingClaimed({ ...effect, kind: 'gate' }, false), { code: 'VALUE_INVALID' });
   },
   'an effect of code has no boundary': async ({ assertNothingClaimed }) => {
-    throws(() => assertNothingClaimed({ ...effect, boundary: 'toolbox' }), { code: 'VALUE_INVALID' });
+    throws(() => assertNothingClaimed({ ...effect, boundary: 'toolbox' }, false), { code: 'VALUE_INVALID' });
   },
   'a host refuses the claims of code': async (library) => {
     const performed: number[] = [];

@@ -83,9 +83,9 @@ export class HostApprovalGate implements ApprovalGate {
    * if nothing restricts the effect. Throws VALUE_INVALID for an effect in code that claims to be one of the runtime.
    */
   ruleFor(effect: Effect, key: string): ApprovalRule | undefined {
-    // guard: claims-of-code-refused
-    assertNothingClaimed(effect);
     const turn = this.deps.restrictionFlag.isSet ? this.deps.runningTurn(rootKeyOf(key)) : undefined;
+    // guard: claims-of-code-refused
+    assertNothingClaimed(effect, turn?.governed !== undefined);
     const rule = approvalRuleFor(effect, key, turn?.activeRestrictions);
     const grant = turn?.governed?.grant;
     const review = grant && reviewOfEffect(grant, effect);

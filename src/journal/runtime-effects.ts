@@ -10,7 +10,10 @@ import type { Effect } from '../protocol/body.js';
 const MADE_BY_RUNTIME = Symbol('made by the runtime');
 
 /** The kinds that only the runtime uses. */
-const RESERVED_KINDS: ReadonlySet<string> = new Set(['model', 'gate', 'context']);
+const RESERVED_KINDS: ReadonlySet<string> = new Set(['gate', 'context']);
+
+/** The kind of model calls. Code may use it for its own, unless a grant limits them in another way than other effects. */
+const MODEL_KIND = 'model';
 
 /** The boundary of an effect in code: nothing confines it. */
 const CODE_BOUNDARY = 'code';
@@ -21,12 +24,16 @@ export function runtimeEffect<E extends Effect>(effect: E): E {
   return effect;
 }
 
-/** Throws VALUE_INVALID if an effect that the runtime did not make has a kind or a boundary that only the runtime uses. */
-export function assertNothingClaimed(effect: Effect): void {
+/**
+ * Throws VALUE_INVALID if an effect that the runtime did not make has a kind or a boundary that only the runtime uses.
+ *
+ * @param hasGrant True if the turn has a grant.
+ */
+export function assertNothingClaimed(effect: Effect, hasGrant: boolean): void {
   if ((effect as { readonly [MADE_BY_RUNTIME]?: true })[MADE_BY_RUNTIME] === true) return;
   const { kind, name, boundary } = effect;
   // guard: effect-of-code-has-own-kind
-  if (RESERVED_KINDS.has(kind))
+  if (RESERVED_KINDS.has(kind) || (hasGrant && kind === MODEL_KIND))
     throw claimError(name, `the kind "${kind}" is reserved for the runtime; use another, such as "code"`);
   // guard: effect-of-code-has-no-boundary
   if (boundary !== undefined && boundary !== CODE_BOUNDARY)

@@ -108,7 +108,7 @@ export interface TokenBound {
 
 /** Something done outside of the journal: a model call, a tool call, a request to another system. */
 export interface Effect<O = unknown> extends EffectRules {
-  /** The kind of effect, such as `code`. `model`, `gate` and `context` are reserved for the runtime. */
+  /** The kind of effect, such as `code`. `gate` and `context` are reserved for the runtime; under a grant, also `model`. */
   readonly kind: string;
   readonly name: string;
   /** Journaled before the effect is performed; must be JSON. */

@@ -9,14 +9,9 @@ import { budgetHost } from './budget-host.mjs';
 import { BudgetSink } from './budget-sink.mjs';
 import { randomLimits, randomRequest } from './random-limits.mjs';
 import { checkRun } from './run-check.mjs';
-import { TurnLog } from './turn-log.mjs';
+import { MAX_PASSES, TurnLog } from './turn-log.mjs';
 
 const MAX_EFFECTS = 60;
-/**
- * How often turns are continued at most until none makes progress. A group of up to 100 branches can stop after each of
- * them, so a turn may need that many.
- */
-const MAX_PASSES = 1000;
 
 /** One run with hosts of this process. */
 export class HostRun {

@@ -9,13 +9,12 @@ import { BudgetProcess, SinkServer } from './budget-process.mjs';
 import { BudgetSink } from './budget-sink.mjs';
 import { randomLimits, randomRequest } from './random-limits.mjs';
 import { checkRun } from './run-check.mjs';
-import { TurnLog } from './turn-log.mjs';
+import { MAX_PASSES, TurnLog } from './turn-log.mjs';
 
 /** @typedef {import('./budget-sink.mjs').CampaignGrant} CampaignGrant */
 
 const MAX_EFFECTS = 30;
 const MAX_ATTEMPTS = 30;
-const MAX_PASSES = 40;
 /** A fifth of the runs has no kill, so that every count must be exact without interruptions. */
 const UNKILLED_SHARE = 0.2;
 

@@ -1,5 +1,11 @@
 // What the turns of a run reported: which were opened under which grant, and how each ended last.
 
+/**
+ * How often turns are continued at most until none makes progress. A group of up to 100 branches can stop after each of
+ * them, so a turn may need that many.
+ */
+export const MAX_PASSES = 1000;
+
 /** @typedef {{ turnId: string, status: string, reason?: string | undefined, error?: unknown }} Result */
 
 /** The results of the turns of one run. */

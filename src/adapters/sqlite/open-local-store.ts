@@ -44,7 +44,7 @@ export interface SqliteOptions {
    */
   readonly accept?: 'loss';
   /**
-   * The file with the key of the store: a secret, without which nobody can change what the store has recorded and stay
+   * The file with the key of the store: a secret; without it, no one can change what the store has recorded and stay
    * unnoticed. It is created with the store. Keep it where only trusted processes can read it. A store that was created
    * without a key has none.
    *

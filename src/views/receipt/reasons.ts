@@ -41,7 +41,7 @@ export const receiptReasons = {
   journal_unreadable: 'The journal of a session cannot be read.',
   log_mismatch: 'The log of the store has another receipt at a position than the session.',
   log_rewritten: 'The log of the store is not the continuation of the log of an earlier checkpoint.',
-  store_damaged: 'The store has recorded damage that nobody has accepted; see rondo doctor.',
+  store_damaged: 'The store has recorded damage that was not accepted; see rondo doctor.',
   session_not_listed: 'The checkpoint does not list a session of the bundle.',
   checkpoint_mismatch: 'A session has other receipts than the checkpoint says.',
   receipts_missing: 'Receipts are missing: there is a gap, the first one is absent, or the checkpoint lists more.',

@@ -12,6 +12,18 @@ import { bundleOf, receiptSigner, sealSession, trustedKey, trustedKeys } from '.
 import { testKeys } from '../support/receipt-keys.js';
 import { type HostLibrary, hostParts, type LibraryParts } from './library.js';
 
+/** A rotation that notes the order of what it does. */
+function notedRotation() {
+  const order: string[] = [];
+  const note = async (what: string): Promise<true> => order.push(what) > 0 || true;
+  const keys = {
+    rotate: () => note('published'),
+    endOverlap: () => note('ended'),
+    revoke: (_kid: string, at: number | true) => note(`revoked ${at}`),
+  };
+  return { order, deps: { keys, checkpoint: async () => 0, sleep: () => note('waited') } };
+}
+
 export const verdictParts: LibraryParts = [
   ...hostParts,
   'views/receipt/verify-bundle.js',
@@ -151,11 +163,14 @@ export const verdictChecks = {
       strictEqual(await file.read(), noteOf(10));
     }),
   'a replaced key counts while running processes may sign with it': async ({ rotateKey }) => {
-    const order: string[] = [];
-    const note = async (what: string): Promise<true> => order.push(what) > 0 || true;
-    const keys = { rotate: () => note('published'), endOverlap: () => note('ended') };
-    await rotateKey({ keys, checkpoint: async () => 0, sleep: () => note('waited') }, 'receipt');
+    const { deps, order } = notedRotation();
+    await rotateKey(deps, 'receipt');
     deepStrictEqual(order, ['published', 'waited', 'ended']);
+  },
+  'a key that signs is replaced before it is revoked': async ({ revokeKey }) => {
+    const { deps, order } = notedRotation();
+    await revokeKey(deps, 'k', { role: 'receipt', isForAll: true });
+    deepStrictEqual(order, ['published', 'waited', 'ended', 'revoked true']);
   },
   'a replaced key does not count longer after a later rotation': ({ KeyDirectory }) =>
     inDirectory(async (directory) => {

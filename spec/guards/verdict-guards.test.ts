@@ -31,6 +31,12 @@ proveGuards(verdictParts, [
   ),
   guard(
     'receipt.rotation',
+    'a key that signs is replaced before it is revoked',
+    'signing-key-replaced-before-revoked',
+    'drop',
+  ),
+  guard(
+    'receipt.rotation',
     'a replaced key does not count longer after a later rotation',
     'ended-overlap-not-extended',
     { rewrite: [/\(key\.until \?\? 0\) > last/, 'true'] },

@@ -7,7 +7,7 @@ import { verifies } from '../../../spec/verifies.js';
 import { KeyDirectory } from '../../adapters/keys/index.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { ManualClock } from '../../testing/index.js';
-import { KEY_REFRESH_MS, ROTATION_WAIT_MS, rotateKey } from './key-rotation.js';
+import { KEY_REFRESH_MS, ROTATION_WAIT_MS, revokeKey, rotateKey } from './key-rotation.js';
 
 let directory = '';
 beforeEach(() => {
@@ -29,8 +29,10 @@ async function signingHost() {
   const [old] = await run();
   const rotate = (sleep: (ms: number) => Promise<unknown> = (ms) => clock.advance(ms)) =>
     rotateKey({ keys, sleep, checkpoint: () => receipts.checkpoint() }, 'receipt');
+  const revoke = (kid: string, role: 'receipt' | undefined, sleep: (ms: number) => Promise<unknown>) =>
+    revokeKey({ keys, sleep, checkpoint: () => receipts.checkpoint() }, kid, { role, isForAll: false });
   const keyOf = async (kid = '') => (await keys.list()).keys.find((key) => key.kid === kid);
-  return { run, rotate, keyOf, old, clock, receipts };
+  return { run, rotate, revoke, keyOf, old, clock, receipts };
 }
 
 verifies(
@@ -72,4 +74,17 @@ verifies('receipt.rotation', 'keys of several stores keep the long time', async 
   for (const name of ['journal.db', 'other']) writeFileSync(join(directory, `${name}.store-key`), '');
   expect(await rotate()).toBe(false);
   expect(await keyOf(old)).toMatchObject({ until: 10_001 });
+});
+
+verifies('receipt.rotation', 'what running processes sign while their key is revoked stays valid', async () => {
+  const { run, revoke, keyOf, old, clock, receipts } = await signingHost();
+  await revoke(old ?? '', 'receipt', async (ms) => {
+    expect(await run(), 'a process signs with the key that will be revoked').toEqual([old]);
+    await clock.advance(ms);
+  });
+  expect(await keyOf(old)).toMatchObject({ revoked: 2 });
+  const [next] = await run();
+  expect(next).not.toBe(old);
+  await revoke(old ?? '', undefined, () => Promise.reject(new Error('a key that does not sign needs no wait')));
+  expect(await receipts.verify(undefined)).toMatchObject({ valid: true });
 });

@@ -1,5 +1,5 @@
 /**
- * The rotation of a key. Running processes use the replaced key until they read the keys again, so it stays valid until
+ * The rotation and the revocation of a key. Running processes use the replaced key until they read the keys again, so it stays valid until
  * then, and no longer. A rotation that is interrupted leaves the replaced key valid for many receipts, which is safe
  * unless that key was stolen; the next rotation of the role ends it.
  */
@@ -20,6 +20,8 @@ export interface RotatedKeys {
   rotate(role: KeyRole, logIndex: number): Promise<unknown>;
   /** Ends the time in which replaced keys of a role count, shortly after a log index. Returns false if it cannot. */
   endOverlap(role: KeyRole, logIndex: number): Promise<boolean>;
+  /** Revokes a key: for all receipts, or for those from a log index on. */
+  revoke(kid: string, at: number | true): Promise<unknown>;
 }
 
 /** What a rotation works with. */
@@ -39,4 +41,18 @@ export async function rotateKey({ keys, checkpoint, sleep }: RotationDeps, role:
   // guard: rotation-waits-for-running-processes
   await sleep(ROTATION_WAIT_MS);
   return keys.endOverlap(role, await checkpoint());
+}
+
+/**
+ * Revokes a key: for all receipts, or for those that are not in the log yet. If a role is given, the key signs for that
+ * role now and is replaced first, because what running processes sign with a revoked key is not valid.
+ */
+export async function revokeKey(
+  deps: RotationDeps,
+  kid: string,
+  { role, isForAll }: { readonly role: KeyRole | undefined; readonly isForAll: boolean },
+): Promise<void> {
+  // guard: signing-key-replaced-before-revoked
+  if (role !== undefined) await rotateKey(deps, role);
+  await deps.keys.revoke(kid, isForAll || (await deps.checkpoint()));
 }

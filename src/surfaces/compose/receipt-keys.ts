@@ -24,7 +24,6 @@ const VERIFY_VARIABLES = ['RUNX_RECEIPT_VERIFY_KID', 'RUNX_RECEIPT_VERIFY_ED2551
 
 /** The keys of a data directory, which can be changed. */
 export interface StoredKeys extends ReceiptKeys, RotatedKeys {
-  revoke(kid: string, at: number | true): Promise<TrustedKey>;
   /** The signer that the environment describes; undefined if it describes none. */
   readonly environmentSigner: RunxSigner | undefined;
 }

@@ -1,5 +1,6 @@
 /** `rondo keys`: shows, creates, rotates and revokes the keys of receipts. */
 import { setTimeout } from 'node:timers/promises';
+import type { RotationDeps } from '../../../host/receipts/key-rotation.js';
 import type { KeyRole, TrustedKey } from '../../../protocol/receipt.js';
 import { loadSettings, openReceiptKeys, type ProjectSettings, type StoredKeys } from '../../compose.js';
 import { UsageError } from '../../settings.js';
@@ -20,7 +21,7 @@ export const keys: VerbHandler = async ({ args, options, settingsInput, terminal
   else if (command === 'rotate') await rotate(stored, roleOf(textOption(options.role)), settings, terminal);
   else if (command === 'revoke') {
     if (kid === undefined) throw new UsageError('Name the key to revoke: rondo keys revoke KEY');
-    await stored.revoke(kid, options.all === true ? true : await checkpoint(settings, terminal));
+    await revoke(stored, kid, options.all === true, settings, terminal);
   } else if (command !== 'show')
     throw new UsageError(`There is no command "keys ${command}"; there are show, create, rotate and revoke.`);
   const document = await stored.list();
@@ -40,13 +41,30 @@ function roleOf(role = 'receipt'): KeyRole {
   return known;
 }
 
-async function rotate(keys: StoredKeys, role: KeyRole, settings: ProjectSettings, terminal: Terminal): Promise<void> {
-  const { ROTATION_WAIT_MS, rotateKey } = await import('../../../host/receipts/key-rotation.js');
+async function revoke(
+  keys: StoredKeys,
+  kid: string,
+  isForAll: boolean,
+  settings: ProjectSettings,
+  terminal: Terminal,
+): Promise<void> {
+  const { revokeKey } = await import('../../../host/receipts/key-rotation.js');
+  const known = (await keys.list()).keys.find((key) => key.kid === kid);
+  const role = known !== undefined && stateOf(known, keys) === 'signs' ? known.role : undefined;
+  await revokeKey(rotationDeps(keys, settings, terminal), kid, { role, isForAll });
+}
+
+function rotationDeps(keys: StoredKeys, settings: ProjectSettings, terminal: Terminal): RotationDeps {
   const sleep = (ms: number): Promise<unknown> => {
-    terminal.printToStderr(`Waiting ${ROTATION_WAIT_MS / 1000} seconds, until running processes use the new key.`);
+    terminal.printToStderr(`Waiting ${ms / 1000} seconds, until running processes use the new key.`);
     return setTimeout(ms);
   };
-  const isEnded = await rotateKey({ keys, checkpoint: () => checkpoint(settings, terminal), sleep }, role);
+  return { keys, checkpoint: () => checkpoint(settings, terminal), sleep };
+}
+
+async function rotate(keys: StoredKeys, role: KeyRole, settings: ProjectSettings, terminal: Terminal): Promise<void> {
+  const { rotateKey } = await import('../../../host/receipts/key-rotation.js');
+  const isEnded = await rotateKey(rotationDeps(keys, settings, terminal), role);
   if (!isEnded)
     terminal.printToStderr('Several stores use these keys, so the replaced key counts for 10,000 further receipts.');
 }

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { hostOf } from '../../../spec/support/host-fixture.js';
+import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { testKeys } from '../../../spec/support/receipt-keys.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
@@ -7,6 +7,8 @@ import type { Store } from '../../journal/store.js';
 import { defineLoop } from '../../loops/define.js';
 import { defineSignal } from '../../loops/define-signal.js';
 import type { Entry } from '../../protocol/entry.js';
+
+const go = defineSignal('go', true);
 
 /** Removes the last entries of a session, as one could who can change the store. */
 async function cutOff({ journal }: Store, session: string, count: number): Promise<void> {
@@ -22,7 +24,6 @@ verifies(
   'the ledger of a grant without an id cannot be cut off while its turn is paused',
   async () => {
     let performed = 0;
-    const go = defineSignal('go', true);
     const loop = defineLoop({
       id: 'spend',
       input: true,
@@ -46,5 +47,25 @@ verifies(
     await host.signal({ turnId: paused.turnId, name: 'go', id: 'd1', payload: {} }).catch(() => undefined);
     await expect(host.resume(paused.turnId)).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
     expect(performed, 'the budget was spent again').toBe(1);
+  },
+);
+
+verifies(
+  'grant.document',
+  'a turn continues under its grant where a loop that a rule names is not registered any more',
+  async () => {
+    const loop = defineLoop({ id: 'ask', input: true, output: true, run: async (_, scope) => scope.wait(go) });
+    const store = memoryStore();
+    const open = (seed: number, loops: readonly unknown[]) => hostOf(loops, { store, receiptKeys: testKeys(), seed });
+    const grant = { allowedTools: ['notes.*'], limits: { effects: { 'notes.add': 1 } } };
+    const refused = await open(1, [loop]).run({ loop: 'ask', input: {}, grant });
+    expect(refused.error, 'a new turn needs the loop').toMatchObject({
+      details: { path: '/limits/effects/notes.add' },
+    });
+    const paused = await open(2, [loop, tool('notes.add')]).run({ loop: 'ask', input: {}, grant });
+    expect(paused.status).toBe('paused');
+    const host = open(3, [loop]);
+    await host.signal({ turnId: paused.turnId, name: 'go', id: 'd1', payload: 5 });
+    expect(await host.resume(paused.turnId)).toMatchObject({ status: 'ok', output: 5 });
   },
 );

@@ -15,15 +15,32 @@ import { repetitions } from '../support/repetitions.js';
 import { verifies } from '../verifies.js';
 
 const KILLS = repetitions(300, 'RONDO_KILLS');
+/** A worker is killed after at most this many effects, and at most this long after the last of them. */
+const MAX_EFFECTS = 30;
+const MAX_DELAY_MS = 40;
 const worker = fileURLToPath(new URL('worker.mjs', import.meta.url));
 const sinkFile = fileURLToPath(new URL('../../dist/testing/effect-sink.js', import.meta.url));
 
-/** Runs the worker until it exits or is killed `killAfterMs` after its start. */
-async function runWorker(folder: string, url: string, killAfterMs?: number): Promise<number | null> {
+/** When a worker is killed: `ms` after it has opened the store and performed `effects` effects. */
+interface KillMoment {
+  readonly effects: number;
+  readonly ms: number;
+}
+
+/**
+ * Runs the worker until it exits or is killed. The moment is counted from its work, because a busy machine may take longer
+ * to start a worker than to run it.
+ */
+async function runWorker(folder: string, url: string, kill?: KillMoment): Promise<number | null> {
   const child = spawn(process.execPath, [worker, folder, url], { stdio: ['ignore', 'pipe', 'inherit'] });
   const exit = once(child, 'exit');
-  await Promise.race([once(child.stdout, 'data'), exit]);
-  const timer = killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  child.stdout.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    // A byte when the store is open, and one for each effect.
+    if (kill !== undefined && bytes > kill.effects) timer ??= setTimeout(() => child.kill('SIGKILL'), kill.ms);
+  });
   const [code] = await exit;
   clearTimeout(timer);
   return code as number | null;
@@ -102,7 +119,8 @@ async function killMany(kills: number, seed: number): Promise<void> {
   const sink = await startEffectSink(join(folder, 'sink.log'), sinkFile);
   const random = seededRandom(seed);
   for (let i = 0; i < kills; i++) {
-    const code = await runWorker(folder, sink.url, 5 + random() * random() * 400);
+    const moment = { effects: Math.floor(random() * random() * MAX_EFFECTS), ms: random() * random() * MAX_DELAY_MS };
+    const code = await runWorker(folder, sink.url, moment);
     expect(code, `worker ${i} of seed ${seed} exited before it was killed`).toBe(null);
   }
   writeFileSync(join(folder, 'finish'), '');

@@ -1,5 +1,6 @@
 // The worker that is killed: it finishes unfinished sessions and starts new ones until the file `finish` exists.
-// It reports every effect and every acknowledged result to the sink.
+// It reports every effect and every acknowledged result to the sink. On stdout it writes a byte when the store is open, and
+// one for each effect.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +28,7 @@ const clock = {
 };
 
 const store = await openSqlite(join(folder, 'journal.db'));
-console.log('ready');
+process.stdout.write('.');
 
 /** @typedef {import('rondo/testing').ProgramStep} ProgramStep */
 
@@ -64,12 +65,11 @@ async function finish(number) {
   const session = await Session.open(name, { store, clock, ids: systemIds });
   const steps = randomProgram(seededRandom(number), 14);
   const loop = programLoop('main', steps, {
-    perform: (effect, safety, key) =>
-      reportEffect(sink, {
-        key: `${safety} ${name} ${effect}`,
-        kind: 'effect',
-        data: { safety, session: name, effect, key },
-      }),
+    perform: (effect, safety, key) => {
+      process.stdout.write('.');
+      const data = { safety, session: name, effect, key };
+      return reportEffect(sink, { key: `${safety} ${name} ${effect}`, kind: 'effect', data });
+    },
     cancel: () => session.cancel('t1', 'requested by the program'),
   });
   for (;;) {

@@ -59,9 +59,8 @@ verifies(
     const open = (seed: number, loops: readonly unknown[]) => hostOf(loops, { store, receiptKeys: testKeys(), seed });
     const grant = { allowedTools: ['notes.*'], limits: { effects: { 'notes.add': 1 } } };
     const refused = await open(1, [loop]).run({ loop: 'ask', input: {}, grant });
-    expect(refused.error, 'a new turn needs the loop').toMatchObject({
-      details: { path: '/limits/effects/notes.add' },
-    });
+    const unknown = { details: { path: '/limits/effects/notes.add' } };
+    expect(refused, 'a new turn needs the loop').toMatchObject({ status: 'error', error: unknown });
     const paused = await open(2, [loop, tool('notes.add')]).run({ loop: 'ask', input: {}, grant });
     expect(paused.status).toBe('paused');
     const host = open(3, [loop]);

@@ -1,9 +1,9 @@
 /** What one decision of a ledger pays is paid completely or not at all, also when another process decides meanwhile. */
 import { expect } from 'vitest';
+import { memoryWitness } from '../../../spec/support/length-witness.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import type { LengthWitness } from '../host-options.js';
 import { Ledger, ledgerName } from './ledger.js';
 
 const limits = { effects: 2, toolRounds: 1 };
@@ -41,15 +41,6 @@ verifies('grant.budget', 'the effects of one tool round pay for it once', async 
     ledger.reserve({ turn: 't', effect, round: 't/0@round', accounts, isOpen: false }, oneEffect);
   expect(ledger.budget.totals()).toEqual({ effects: 2, toolRounds: 1 });
 });
-
-/** A witness in memory. */
-function memoryWitness(): LengthWitness {
-  const kept = new Map<string, number>();
-  return {
-    read: async (id) => kept.get(id) ?? 0,
-    write: async (id, length) => void kept.set(id, Math.max(length, kept.get(id) ?? 0)),
-  };
-}
 
 verifies(
   'grant.ledger-kept',

@@ -1,24 +1,16 @@
 import { expect } from 'vitest';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
+import { memoryWitness } from '../../../spec/support/length-witness.js';
 import { testKeys } from '../../../spec/support/receipt-keys.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
-import type { LengthWitness } from '../host-options.js';
 import { LOG_SESSION } from './receipt-log.js';
-
-function lengthsInMemory(): LengthWitness {
-  const kept = new Map<string, number>();
-  return {
-    read: async (stream) => kept.get(stream) ?? 0,
-    write: async (stream, length) => void kept.set(stream, Math.max(length, kept.get(stream) ?? 0)),
-  };
-}
 
 verifies(
   'receipt.witness',
   'a log that is shorter than it was is not valid, and nothing is signed over it',
   async () => {
-    const [store, lengthWitness] = [memoryStore(), lengthsInMemory()];
+    const [store, lengthWitness] = [memoryStore(), memoryWitness()];
     const open = (seed: number) => hostOf([tool('echo')], { store, receiptKeys: testKeys(), lengthWitness, seed });
     const first = open(1);
     for (const sessionId of ['a', 'b']) await first.run({ loop: 'echo', input: {}, sessionId });

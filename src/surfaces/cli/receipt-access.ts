@@ -14,7 +14,10 @@ const MAX_FILE_BYTES = 256 * 1024 * 1024;
 /** Returns the receipts of a host. Throws RECEIPT_NOT_FOUND if its store makes none. */
 export function receiptsOf({ receipts }: Host): ReceiptArchive {
   if (receipts !== undefined) return receipts;
-  throw new LoopError('RECEIPT_NOT_FOUND', 'This store makes no receipts: they need a durable store.');
+  throw new LoopError(
+    'RECEIPT_NOT_FOUND',
+    'There are no receipts here: there is no store yet, or it is not durable. The first run in a durable store makes both.',
+  );
 }
 
 /** Reads a file of receipts. Throws a UsageError if it cannot be read. */

@@ -1,0 +1,12 @@
+// A witness of lengths in memory.
+
+import type { LengthWitness } from '../../src/host/host-options.js';
+
+/** Returns a witness that keeps the greatest length of each stream. */
+export function memoryWitness(): LengthWitness {
+  const kept = new Map<string, number>();
+  return {
+    read: async (stream) => kept.get(stream) ?? 0,
+    write: async (stream, length) => void kept.set(stream, Math.max(length, kept.get(stream) ?? 0)),
+  };
+}

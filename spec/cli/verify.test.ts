@@ -3,7 +3,7 @@
 import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { openDriver } from '../../src/adapters/sqlite/index.js';
-import type { ReceiptVerdict } from '../../src/protocol/receipt.js';
+import type { KeysDocument, ReceiptVerdict } from '../../src/protocol/receipt.js';
 import { Project, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 
@@ -133,6 +133,28 @@ verifies('receipt.subject', 'the newest turn is not another one because its sess
   expect({ code, valid }).toEqual({ code: 3, valid: false });
   expect(reasons).toContain('journal_unreadable');
 });
+
+verifies(
+  'receipt.rotation',
+  'a key can be revoked for all receipts where the log is rewritten or cannot be signed',
+  async () => {
+    const project = await projectWith('a');
+    expect((await project.run(['export', '--session', 'a'])).code).toBe(0);
+    const { keys } = await project.json<KeysDocument>(['keys']);
+    const [receiptKey = '', checkpointKey = ''] = ['receipt', 'checkpoint'].map(
+      (role) => keys.find((key) => key.role === role)?.kid,
+    );
+    writeFileSync(project.path(`.rondo/keys/${checkpointKey}.key`), 'no key');
+    const refused = await project.run(['keys', 'revoke', checkpointKey]);
+    expect(refused).toMatchObject({ code: 70, stderr: expect.stringContaining('revoke its key (with --all') });
+    expect((await project.run(['keys', 'revoke', checkpointKey, '--all'])).code).toBe(0);
+    deleteSessions(project, 'rondo:receipts');
+    expect((await project.run(['keys', 'revoke', receiptKey])).code).toBe(70);
+    expect((await project.run(['keys', 'revoke', receiptKey, '--all'])).code).toBe(0);
+    const after = await project.json<KeysDocument>(['keys']);
+    expect(after.keys).toMatchObject([{ revoked: true }, { revoked: true }]);
+  },
+);
 
 verifies('receipt.key-files', 'a list of keys that others can change is not used', async () => {
   const project = await projectWith('a');

@@ -1,4 +1,4 @@
-// A witness of lengths in memory.
+// A witness of the lengths of streams that forgets them with the test.
 
 import type { LengthWitness } from '../../src/host/host-options.js';
 

@@ -44,19 +44,30 @@ export async function readPrivateKey(path: string): Promise<PrivateKey> {
   try {
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   } catch (cause) {
-    throw unusableFile(path, 'cannot be opened. Restore it, or revoke its key', cause);
+    throw unusableFile(
+      path,
+      'cannot be opened. Restore it, or revoke its key (with --all, if the log cannot be signed without it)',
+      cause,
+    );
   }
   try {
     const stats = await file.stat();
     if (!stats.isFile() || stats.size > MAX_FILE_BYTES) throw unusableFile(path, 'is not a file of one key');
     // guard: readable-key-refused
     if ((stats.mode & OTHERS) !== 0)
-      throw unusableFile(path, 'can be read by others. Run chmod 600 on it, or revoke its key');
+      throw unusableFile(
+        path,
+        'can be read by others. Run chmod 600 on it, or revoke its key (with --all, if the log cannot be signed without it)',
+      );
     if (process.getuid !== undefined && stats.uid !== process.getuid())
       throw unusableFile(path, 'belongs to another user');
     const text = await file.readFile('utf8');
     const seed = text.endsWith('\n') ? decodeBase64(text.slice(0, -1)) : undefined;
-    if (seed?.length !== 32) throw unusableFile(path, 'is damaged. Restore it, or revoke its key');
+    if (seed?.length !== 32)
+      throw unusableFile(
+        path,
+        'is damaged. Restore it, or revoke its key (with --all, if the log cannot be signed without it)',
+      );
     return privateKeyOf(seed);
   } finally {
     await file.close();

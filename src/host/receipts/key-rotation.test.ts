@@ -30,7 +30,7 @@ async function signingHost() {
   const rotate = (sleep: (ms: number) => Promise<unknown> = (ms) => clock.advance(ms)) =>
     rotateKey({ keys, sleep, checkpoint: () => receipts.checkpoint() }, 'receipt');
   const revoke = (kid: string, role: 'receipt' | undefined, sleep: (ms: number) => Promise<unknown>) =>
-    revokeKey({ keys, sleep, checkpoint: () => receipts.checkpoint() }, kid, { role, isForAll: false });
+    revokeKey({ keys, sleep, checkpoint: () => receipts.checkpoint() }, kid, role);
   const keyOf = async (kid = '') => (await keys.list()).keys.find((key) => key.kid === kid);
   return { run, rotate, revoke, keyOf, old, clock, receipts };
 }

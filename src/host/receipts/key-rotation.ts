@@ -1,7 +1,7 @@
 /**
- * The rotation and the revocation of a key. Running processes use the replaced key until they read the keys again, so it stays valid until
- * then, and no longer. A rotation that is interrupted leaves the replaced key valid for many receipts, which is safe
- * unless that key was stolen; the next rotation of the role ends it.
+ * The rotation and the revocation of a key. Running processes use the replaced key until they read the keys again, so it
+ * stays valid until then, and no longer. A rotation that is interrupted leaves the replaced key valid for many receipts,
+ * which is safe unless that key was stolen; the next rotation of the role ends it.
  */
 import type { KeyRole } from '../../protocol/receipt.js';
 
@@ -44,15 +44,12 @@ export async function rotateKey({ keys, checkpoint, sleep }: RotationDeps, role:
 }
 
 /**
- * Revokes a key: for all receipts, or for those that are not in the log yet. If a role is given, the key signs for that
- * role now and is replaced first, because what running processes sign with a revoked key is not valid.
+ * Revokes a key for the receipts that are not in the log yet. If a role is given, the key signs for that role now and is
+ * replaced first, because what running processes sign with a revoked key is not valid. To revoke a key for all receipts
+ * needs none of this, nor a log: nothing that it signed is valid.
  */
-export async function revokeKey(
-  deps: RotationDeps,
-  kid: string,
-  { role, isForAll }: { readonly role: KeyRole | undefined; readonly isForAll: boolean },
-): Promise<void> {
+export async function revokeKey(deps: RotationDeps, kid: string, role: KeyRole | undefined): Promise<void> {
   // guard: signing-key-replaced-before-revoked
   if (role !== undefined) await rotateKey(deps, role);
-  await deps.keys.revoke(kid, isForAll || (await deps.checkpoint()));
+  await deps.keys.revoke(kid, await deps.checkpoint());
 }

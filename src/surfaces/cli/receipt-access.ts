@@ -16,7 +16,7 @@ export function receiptsOf({ receipts }: Host): ReceiptArchive {
   if (receipts !== undefined) return receipts;
   throw new LoopError(
     'RECEIPT_NOT_FOUND',
-    'There are no receipts here: there is no store yet, or it is not durable. The first run in a durable store makes both.',
+    'There are no receipts: the project has no store yet, or its store is not durable. A run creates a durable store unless another is chosen.',
   );
 }
 

@@ -21,7 +21,8 @@ export const keys: VerbHandler = async ({ args, options, settingsInput, terminal
   else if (command === 'rotate') await rotate(stored, roleOf(textOption(options.role)), settings, terminal);
   else if (command === 'revoke') {
     if (kid === undefined) throw new UsageError('Name the key to revoke: rondo keys revoke KEY');
-    await revoke(stored, kid, options.all === true, settings, terminal);
+    if (options.all === true) await stored.revoke(kid, true);
+    else await revoke(stored, kid, settings, terminal);
   } else if (command !== 'show')
     throw new UsageError(`There is no command "keys ${command}"; there are show, create, rotate and revoke.`);
   const document = await stored.list();
@@ -41,17 +42,11 @@ function roleOf(role = 'receipt'): KeyRole {
   return known;
 }
 
-async function revoke(
-  keys: StoredKeys,
-  kid: string,
-  isForAll: boolean,
-  settings: ProjectSettings,
-  terminal: Terminal,
-): Promise<void> {
+async function revoke(keys: StoredKeys, kid: string, settings: ProjectSettings, terminal: Terminal): Promise<void> {
   const { revokeKey } = await import('../../../host/receipts/key-rotation.js');
   const known = (await keys.list()).keys.find((key) => key.kid === kid);
   const role = known !== undefined && stateOf(known, keys) === 'signs' ? known.role : undefined;
-  await revokeKey(rotationDeps(keys, settings, terminal), kid, { role, isForAll });
+  await revokeKey(rotationDeps(keys, settings, terminal), kid, role);
 }
 
 function rotationDeps(keys: StoredKeys, settings: ProjectSettings, terminal: Terminal): RotationDeps {

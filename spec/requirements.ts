@@ -3,31 +3,19 @@
 
 import { contextRequirements } from './context-requirements.js';
 import { grantRequirements } from './grant-requirements.js';
+import { houseRequirements } from './house-requirements.js';
 import { planRequirements } from './plan-requirements.js';
 import { receiptRequirements } from './receipt-requirements.js';
 import { verdictRequirements } from './verdict-requirements.js';
 
 /** The text of each requirement, by id. */
 export const requirements = {
+  ...houseRequirements,
   ...grantRequirements,
   ...contextRequirements,
   ...planRequirements,
   ...verdictRequirements,
   ...receiptRequirements,
-  'house.imports': 'A folder imports only what the import table allows.',
-  'house.sizes': 'Headers, accessors and the kernel stay within their line limits, and file names are specific.',
-  'house.linter': 'The linter enforces its rules on every file, and no rule can be switched off unnoticed.',
-  'house.exports': 'The exported names of each subpath are a literal list, and nothing is exported by star.',
-  'house.requirements': 'Every requirement is cited by a test, and every citation names a requirement.',
-  'house.hygiene':
-    'No comment postpones work or suppresses a check, no text is evaluated as code, and every version is exact.',
-  'house.words': 'Code and documents use the terms of the glossary.',
-  'house.turnKernel': 'The code that runs one turn imports nothing that decides when a turn runs.',
-  'house.rounds': 'Only the driver of plans repeats the steps of a body: there is one round loop.',
-  'house.assertions': 'Every test can fail and always runs.',
-  'house.snippets': 'The code in the documents runs.',
-  'house.guards':
-    'Every marked guard of the source is broken by a twin, and every twin breaks exactly one marked guard.',
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
   'docs.cookbook': 'The programs of the cookbook are quoted as they are, run, and print what they promise.',
   'docs.quickstart': 'The quickstart, followed from top to bottom, prints what it shows.',

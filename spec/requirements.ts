@@ -3,6 +3,7 @@
 
 import { contextRequirements } from './context-requirements.js';
 import { grantRequirements } from './grant-requirements.js';
+import { hostedRequirements } from './hosted-requirements.js';
 import { houseRequirements } from './house-requirements.js';
 import { planRequirements } from './plan-requirements.js';
 import { receiptRequirements } from './receipt-requirements.js';
@@ -11,6 +12,7 @@ import { verdictRequirements } from './verdict-requirements.js';
 /** The text of each requirement, by id. */
 export const requirements = {
   ...houseRequirements,
+  ...hostedRequirements,
   ...grantRequirements,
   ...contextRequirements,
   ...planRequirements,

@@ -300,7 +300,12 @@ export const grantChecks = {
     const ledger = await Ledger.open({ store: memoryStore(), clock }, 'g', document);
     const turn = new GovernedTurn({
       ...{ turnId: 't', ledger, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
-      ...{ priceOf: () => undefined, agentAround: () => undefined, stop: () => undefined },
+      ...{
+        accounts: [{ id: '', limits: { outputTokens: 50 } }],
+        priceOf: () => undefined,
+        agentAround: () => undefined,
+        stop: () => undefined,
+      },
     });
     turn.admit(act({ kind: 'model', name: 'm', tokenBound: () => ({ inputBytes: 5 }) as never }), 't/0');
     strictEqual(ledger.budget.usedOf('', 'outputTokens'), 50);

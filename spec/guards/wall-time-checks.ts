@@ -33,7 +33,7 @@ export const wallTimeChecks = {
   'time that has passed stays charged': async ({ Ledger, WallTime, ManualClock, memoryStore }) => {
     const clock = new ManualClock(1);
     const ledger = await Ledger.open({ store: memoryStore(), clock }, 'g', document);
-    const deps = { turnId: 't', limitMs: LIMIT_MS, ledger, accounts, clock, onExceeded: () => undefined };
+    const deps = { turnId: 't', ledger, accounts, clock, onExceeded: () => undefined };
     const time = WallTime.start(deps);
     await clock.advance(7);
     time.end();
@@ -50,7 +50,7 @@ export const wallTimeChecks = {
       const onExceeded = (): void => {
         stops += 1;
       };
-      WallTime.start({ turnId: `t${index}`, limitMs: LIMIT_MS, ledger, accounts, clock, onExceeded });
+      WallTime.start({ turnId: `t${index}`, ledger, accounts, clock, onExceeded });
     }
     await settled();
     strictEqual(stops, 1);
@@ -62,7 +62,7 @@ export const wallTimeChecks = {
     ledger.reserveTime('other', accounts, LIMIT_MS);
     const stops: string[] = [];
     const turn = new GovernedTurn({
-      ...{ turnId: 't', ledger, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
+      ...{ turnId: 't', ledger, accounts, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
       ...{ priceOf: () => undefined, agentAround: () => undefined, stop: ({ reason }) => stops.push(reason) },
     });
     turn.startTimer();
@@ -76,7 +76,7 @@ export const wallTimeChecks = {
     const clock = new ManualClock(1);
     const ledger = await Ledger.open({ store: memoryStore(), clock }, 'g', document);
     const turn = new GovernedTurn({
-      ...{ turnId: 't', ledger, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
+      ...{ turnId: 't', ledger, accounts, clock, entries: [], grant: parseGrant(document, { isOperators: true }) },
       ...{ priceOf: () => undefined, agentAround: () => undefined, stop: () => undefined },
     });
     const tokenBound = (): never => ({ inputBytes: 5 }) as never;

@@ -10,53 +10,21 @@ import type { AdmittedBody, ModelRef, TurnContext } from '../loops/services.js';
 import { assertBodyAdmitted, needsGate } from '../policy/grant-admission.js';
 import { type RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
 import type { Entry } from '../protocol/entry.js';
-import type { Grant } from '../protocol/grant.js';
-import type { Json } from '../protocol/json.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { ModelMessage } from '../protocol/model.js';
 import type { RunStop } from '../protocol/session.js';
 import type { TraceEvent } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { CallResults, type CallTimes } from '../views/call-results.js';
-import { History } from '../views/history.js';
 import { MessageInbox } from '../views/message-inbox.js';
 import { ModelAnswerCounter } from '../views/model-answer-counter.js';
 import type { SealedReceipt } from '../views/receipt/sealed-receipts.js';
 import { TraceBuilder } from '../views/trace.js';
-import { TURN_OPENED } from '../views/turns.js';
+import { openingOf, TURN_OPENED } from '../views/turns.js';
 import type { GovernedTurn } from './budget/governed-turn.js';
 import { EnvelopePublisher } from './envelope-publisher.js';
 import { ignoringErrors, type SessionFeed } from './session-feed.js';
-
-/** The principal of a turn, and the principals that may answer its approvals. */
-interface TurnPrincipals {
-  readonly principal?: string;
-  readonly approvers?: readonly string[];
-}
-
-/** Returns the authority of a request as it is journaled: its principals and its grant; undefined if it has none. */
-export function authorityOf({
-  principal,
-  approvers,
-  grant,
-  sealed,
-}: TurnPrincipals & { readonly grant?: Grant | undefined; readonly sealed: boolean }):
-  | { readonly [name: string]: Json }
-  | undefined {
-  if (principal === undefined && approvers === undefined && grant === undefined && !sealed) return undefined;
-  return {
-    ...(sealed && { sealed }),
-    ...(principal !== undefined && { principal }),
-    ...(approvers !== undefined && { approvers }),
-    ...(grant !== undefined && { grant: grant as unknown as Json }),
-  };
-}
-
-/** Returns the principals that the opening of a turn records. */
-export function principalsIn({ value }: Entry): TurnPrincipals {
-  const { principal, approvers } = (value ?? {}) as TurnPrincipals;
-  return { ...(principal !== undefined && { principal }), ...(approvers !== undefined && { approvers }) };
-}
+import { historyBefore, principalsIn, type TurnPrincipals } from './turn-opening.js';
 
 /** The principals of a turn that names none. */
 const ANONYMOUS: TurnPrincipals = {};
@@ -166,9 +134,20 @@ export class RunningTurn implements TurnContext {
     return this.modelAnswers.count(id, model, by);
   }
 
-  /** Returns the messages of the session before this turn started, also if the turn is resumed after later messages. */
+  /**
+   * Returns the messages of the session before this turn started, also if the turn is resumed after later messages; none
+   * for a turn that was opened without history.
+   */
   earlierMessages(): readonly ModelMessage[] {
+    // guard: no-history-unless-declared
+    if (openingOf(this.turnId, this.entries)?.history === 'none') return [];
     return historyBefore(this.turnId, this.entries);
+  }
+
+  /** Returns the references to context that the turn adds to those of its own loop; none for any other call. */
+  addedContext(key: string): readonly string[] {
+    if (key !== this.turnId) return [];
+    return openingOf(this.turnId, this.entries)?.hosted?.contextSkills ?? [];
   }
 
   /** Returns the times and the trace of a step of the call `parent`; undefined if the step has not completed. */
@@ -266,13 +245,4 @@ class AgentTurnState {
     else if (type === 'signal.received' || type === 'wait.settled') this.inbox.apply(entry);
     else if (type === TURN_OPENED && key === `#${this.deps.turnId}`) this.principals = principalsIn(entry);
   }
-}
-
-function historyBefore(turnId: string, entries: readonly Entry[]): readonly ModelMessage[] {
-  const history = new History();
-  for (const entry of entries) {
-    if (entry.key === turnId) break;
-    history.apply(entry);
-  }
-  return history.messages();
 }

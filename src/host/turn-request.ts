@@ -14,8 +14,10 @@ import { loopNotFoundError } from '../loops/failed-definition.js';
 import type { RegisteredLoop, Registry } from '../loops/registry.js';
 import { grantDigest } from '../policy/grant.js';
 import type { Grant } from '../protocol/grant.js';
+import type { HostedTurnOrigin } from '../protocol/hosted-loop.js';
+import type { Json } from '../protocol/json.js';
 import type { MessageMode } from '../views/message-inbox.js';
-import { grantOf, isKeyOfTurn } from '../views/turns.js';
+import { grantOf, isKeyOfTurn, openingOf } from '../views/turns.js';
 import type { Archive, StoredTurn } from './archive.js';
 import type { TurnIdentity } from './turn-result.js';
 
@@ -54,6 +56,11 @@ export interface TurnRequest<I = unknown, O = unknown> {
    * @default no limits other than those of the loops
    */
   readonly grant?: Grant;
+  /**
+   * What an agent of the turn sees of earlier turns of its session: their messages, or nothing.
+   * @default 'session'
+   */
+  readonly history?: 'none' | 'session';
 }
 
 /** A message to the running or paused turn of a session. */
@@ -82,6 +89,7 @@ const TURN_REQUEST_KEYS = optionKeys<TurnRequest>({
   principal: true,
   approvers: true,
   grant: true,
+  history: true,
 });
 
 /** Returns the identity of the turn for a request: named after its key and principal, or after `id` without a key. */
@@ -94,6 +102,11 @@ export function turnIdentityOf(request: TurnRequest, registered: RegisteredLoop 
   const loopId = registered?.definition.id ?? (typeof loop === 'string' ? loop : loop.name);
   const loopVersion = registered?.definition.version ?? version;
   return { sessionId: session, turnId: `${session}.${suffix}`, loopId, loopVersion };
+}
+
+/** Returns the id of the turn of a key in a session. */
+export function turnIdOfKey(sessionId: string, key: string): string {
+  return `${sessionId}.${keyNameOf(key, undefined)}`;
 }
 
 /**
@@ -148,6 +161,21 @@ export function attachConflict(
   if (grant === undefined || isSameGrant(grantOf(turnId, entries), grant)) return undefined;
   const message = `The key "${key}" belongs to a turn under another grant.`;
   return new LoopError('GRANT_CONFLICT', message, { turnId });
+}
+
+/** Returns KEY_CONFLICT if a turn was not requested by a hosted loop from what its request names; undefined otherwise. */
+export function originConflict(
+  { identity: { turnId }, entries }: StoredTurn,
+  hosted: HostedTurnOrigin | undefined,
+): LoopError | undefined {
+  // guard: hosted-turn-has-same-origin
+  if (
+    hosted === undefined ||
+    jsonEquals(openingOf(turnId, entries)?.hosted as unknown as Json, hosted as unknown as Json)
+  )
+    return undefined;
+  const message = `The turn ${turnId} was not requested from what its hosted loop names.`;
+  return new LoopError('KEY_CONFLICT', message, { turnId });
 }
 
 function isSameGrant(known: Grant | undefined, grant: Grant): boolean {
@@ -208,7 +236,9 @@ export function assertTurnRequest(request: TurnRequest): void {
     throw new TypeError(`Session ids that begin with "${RESERVED_SESSION_PREFIX}" are reserved.`);
   if (key !== undefined && (key === '' || key.length > 1000 || !isWellFormed(key)))
     throw new TypeError('A key is text of 1 to 1,000 characters, without lone surrogates.');
-  const { principal, approvers } = request;
+  const { principal, approvers, history } = request;
+  if (history !== undefined && history !== 'none' && history !== 'session')
+    throw new TypeError(`The history of a turn is "none" or "session", not ${JSON.stringify(history)}.`);
   if (
     (principal !== undefined && !isValidPrincipal(principal)) ||
     (approvers !== undefined && !areValidPrincipals(approvers))

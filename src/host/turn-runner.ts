@@ -16,11 +16,12 @@ import { RestrictionFlag } from '../policy/restrictions.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Grant } from '../protocol/grant.js';
+import type { HostedTurnOrigin } from '../protocol/hosted-loop.js';
 import type { Json } from '../protocol/json.js';
 import type { Layer, RunOutcome } from '../protocol/session.js';
 import type { TurnResult } from '../protocol/trace.js';
 import { receiptHeadView } from '../views/receipt/sealed-receipts.js';
-import { grantOf, TURN_GRANTED, TURN_OPENED } from '../views/turns.js';
+import { grantOf, openingOf, TURN_GRANTED } from '../views/turns.js';
 import { expireApprovals, nextExpiryOf } from './approval-answers.js';
 import { HostApprovalGate, LoopInspector } from './approval-gate.js';
 import type { StoredTurn } from './archive.js';
@@ -32,9 +33,10 @@ import type { PinnedLoop } from './pin.js';
 import { assertNotClosed } from './receipts/closed-session.js';
 import { Sealing, withReceipt } from './receipts/sealing.js';
 import { type ReplayReport, replayTurn } from './replay.js';
-import { authorityOf, RunningTurn } from './running-turn.js';
+import { RunningTurn } from './running-turn.js';
 import { hasLiveCallbacks, ignoringErrors, type SessionFeed, subscribeCallbacks } from './session-feed.js';
 import type { Subscriptions } from './subscriptions.js';
+import { recordOpening } from './turn-opening.js';
 import type { TurnRequest } from './turn-request.js';
 import { mismatchOutcome, type TurnIdentity, turnResultOf } from './turn-result.js';
 import { hostClosedFault } from './until-closed.js';
@@ -51,7 +53,9 @@ const NO_FEEDS: ReadonlyMap<string, SessionFeed> = new Map();
 /** The start of a turn: the pinned loop, its input and principals, and the existing entries of its session. */
 interface TurnStart {
   readonly pinned: PinnedLoop;
-  readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers' | 'grant'>;
+  readonly request: Pick<TurnRequest, 'input' | 'principal' | 'approvers' | 'grant' | 'history'> & {
+    readonly hosted?: HostedTurnOrigin;
+  };
   readonly earlierEntries: readonly Entry[];
   /** The pin that a turn which continues was started with. */
   readonly startedWith?: string | undefined;
@@ -78,7 +82,7 @@ export class TurnRunner {
   /** The loops of the turns that this process ran and that have not ended, so that a redefined loop does not reach them. */
   private keptLoops: Map<string, PinnedLoop> | undefined;
   private readonly restrictionFlag = new RestrictionFlag();
-  private readonly governance: Governance;
+  readonly governance: Governance;
   readonly sealing: Sealing | undefined;
   /** Called when a turn of the session starts to run. Created on first use. */
   private startListeners: Map<string, Set<() => void>> | undefined;
@@ -208,11 +212,13 @@ export class TurnRunner {
     const subscriptions = this.subscriptions();
     if (this.isClosed) throw hostClosedFault();
     const newGrant = identifiedGrant(turnId, options.grant ?? start.request.grant);
-    // Nothing of a turn that has ended runs again, so its grant is not asked and counts no turn.
+    // Nothing of a turn that has ended or was cancelled runs again, so its grant is not asked and counts no turn.
     // guard: ended-turn-not-counted
     const grant = start.hasEnded === true ? undefined : (newGrant ?? grantOf(turnId, earlierEntries));
     const { definitions } = start.pinned;
-    const opening = { turnId, isContinued: newGrant === undefined, definitions, entries: earlierEntries };
+    const { grants, previous } = start.request.hosted ?? openingOf(turnId, earlierEntries)?.hosted ?? {};
+    const origin = { grants, isKnown: previous !== undefined };
+    const opening = { turnId, isContinued: newGrant === undefined, definitions, entries: earlierEntries, ...origin };
     const opened = grant === undefined ? undefined : await this.governance.open({ ...opening, document: grant });
     if (opened?.refusal !== undefined) return this.refuse(identity, opened.refusal, earlierEntries);
     const turn = this.createTurn(identity, earlierEntries, subscriptions.feeds, options.onEvent);
@@ -267,7 +273,8 @@ export class TurnRunner {
     try {
       assertNotClosed(session, sealing !== undefined);
       await store.blobs.put(sessionId, loop.definitionDigest ?? '', pinText);
-      if (!isContinued) recordOpening(session, turnId, { ...request, grant: newGrant, sealed: sealing !== undefined });
+      const opening = { ...request, grant: newGrant, sealed: sealing !== undefined };
+      if (!isContinued) recordOpening(session, turnId, opening, earlierEntries);
       else if (newGrant !== undefined) session.addFact(TURN_GRANTED, turnId, newGrant as unknown as Json);
       if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
       const { timers = 'hold', onStarted } = options;
@@ -311,7 +318,7 @@ export class TurnRunner {
     return withReceipt(turnResultOf(refused, outcome, [], clock.now()), turn);
   }
 
-  private govern(turn: RunningTurn, opened: Pick<GovernedTurnDeps, 'grant' | 'ledger'>): void {
+  private govern(turn: RunningTurn, opened: Pick<GovernedTurnDeps, 'grant' | 'ledger' | 'accounts'>): void {
     const { turnId, entries } = turn;
     turn.governed = this.governance.govern(opened, {
       turnId,
@@ -390,10 +397,4 @@ function notifyWhenDurable(session: Session, notify: () => void): void {
     () => ignoringErrors(notify),
     () => undefined,
   );
-}
-
-/** Records the authority of a turn before its start. It becomes durable with it. */
-function recordOpening(session: Session, turnId: string, request: Parameters<typeof authorityOf>[0]): void {
-  const authority = authorityOf(request);
-  if (authority !== undefined) session.addFact(TURN_OPENED, turnId, authority);
 }

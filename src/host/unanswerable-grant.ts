@@ -3,7 +3,7 @@ import { LoopError } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Grant } from '../protocol/grant.js';
 import { TURN_OPENED } from '../views/turns.js';
-import { principalsIn } from './running-turn.js';
+import { principalsIn } from './turn-opening.js';
 
 /** Returns the error of a grant that excludes every approver of its turn; undefined if someone can answer. */
 export function unanswerableGrant(

@@ -8,6 +8,7 @@ import { Fault, toStoreFault } from '../base/errors.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { Clock } from './clock.js';
+import type { DueChange } from './due-turns.js';
 import { tailDigestOf } from './snapshot-cache.js';
 import type { Store } from './store.js';
 
@@ -51,6 +52,8 @@ interface SharedStreamDeps<S extends StreamState> {
   readonly name: string;
   /** Creates the state: an empty one, or that of a snapshot, for which it may throw. */
   create(saved?: Json): S;
+  /** Returns when a process has to work on the stream. @default no process has to */
+  due?(state: S): DueChange;
 }
 
 /** A stream as it was read: its state, its claim and the position of the snapshot that was used. */
@@ -131,6 +134,20 @@ export class SharedStream<S extends StreamState> {
     if (this.fault !== undefined) throw this.fault;
   }
 
+  /** Reads what others wrote since. Decides on nothing; a later decision on what it does not know yet is refused anyway. */
+  async refresh(): Promise<void> {
+    await this.flush();
+    const { store, name } = this.deps;
+    for await (const entries of store.journal.read(name, this.nextSeq)) {
+      // Another refresh, or a recovery, may have read them meanwhile.
+      for (const entry of entries) {
+        if (entry.seq !== this.nextSeq || this.isRecovering) continue;
+        this.known.apply(entry as StreamEntry & Entry);
+        this.nextSeq += 1;
+      }
+    }
+  }
+
   private add(decision: PendingDecision<S>): void {
     this.pending.push(decision);
     // A recovery appends everything that is pending.
@@ -165,7 +182,8 @@ export class SharedStream<S extends StreamState> {
       .flatMap((decision) => decision.entries)
       .map((entry, index) => ({ seq: firstSeq + index, at, ...entry }));
     this.nextSeq += entries.length;
-    if (entries.length > 0) await store.journal.append({ session: name, fence: this.fence, firstSeq, entries });
+    const due = this.deps.due === undefined ? undefined : [this.deps.due(this.known)];
+    if (entries.length > 0) await store.journal.append({ session: name, fence: this.fence, firstSeq, entries, due });
     // guard: empty-decision-waits-for-earlier
     else await this.appending;
     return entries.at(-1);

@@ -10,7 +10,7 @@ import { compileTemplate } from '../json/template.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, PolicySpec, PromptSpec, RouteSpec } from '../protocol/loop.js';
-import { type LoadedContext, loadContext } from './context/load-context.js';
+import { contextReferencesOf, type LoadedContext, loadContext } from './context/load-context.js';
 import type { ModelReply, ModelRequest } from './model.js';
 import { modelEffect, withNamedFallbacks } from './model-call/model-effect.js';
 import type { ModelObject } from './model-ref.js';
@@ -39,7 +39,8 @@ export function promptBody(options: PromptBodyOptions): (input: Json, scope: Sco
   return async (input, scope) => {
     const services = servicesOf(scope);
     const prompt = render(input);
-    const context = spec.contextSkills && (await loadContext(scope, spec.contextSkills, origin));
+    const references = contextReferencesOf(scope, spec.contextSkills);
+    const context = references && (await loadContext(scope, references, origin));
     const request = buildRequest(options, services.toModelRef(selectBackend(input, prompt)), prompt, context);
     const policy = withNamedFallbacks(options.policy, services);
     const effect = modelEffect(request, {

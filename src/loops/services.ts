@@ -28,6 +28,8 @@ export interface TurnContext {
   replyCount(ref: ModelRef, by: 'turn' | 'session'): number;
   /** Returns the messages of earlier turns of the session. */
   earlierMessages(): readonly ModelMessage[];
+  /** Returns the references to context that the turn adds to those of the loop of a call. */
+  addedContext(key: string): readonly string[];
   /** Returns the times and the trace of a step of the call `parent`; undefined if the step has not completed. */
   callTimes(callId: string, parent: string): CallTimes | undefined;
   /** Returns how many messages wait in the inbox of the session, by mode. */
@@ -51,6 +53,7 @@ export interface TurnContext {
 const EMPTY_TURN_CONTEXT: TurnContext = {
   replyCount: () => 0,
   earlierMessages: () => [],
+  addedContext: () => [],
   callTimes: () => undefined,
   inboxCounts: () => ({ steer: 0, queue: 0 }),
   onLiveDelta: undefined,

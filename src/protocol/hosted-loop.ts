@@ -164,6 +164,32 @@ export type HostedStopReason =
   | 'refused'
   | 'stopped_by';
 
+/** What an agent of a turn sees of the turns before. A type, because an interface is not JSON. */
+export type SeenHistory = {
+  readonly messages: number;
+  /** The size of their canonical JSON. */
+  readonly bytes: number;
+  /** The SHA-256 digest of their canonical JSON, in base64url. */
+  readonly digest: string;
+};
+
+/** What a turn of a hosted loop was requested from. It is recorded before the turn starts, and sealed with it. */
+export interface HostedTurnOrigin {
+  readonly loop: string;
+  /** The number of the turn: 1 for the first. */
+  readonly turn: number;
+  /** The head of the projection that the request was made from. */
+  readonly head: string;
+  /** The final receipt of the turn before; absent for the first turn. */
+  readonly previous?: string;
+  /** The delivery id of the signal, or the receipt of the handoff, that caused the turn. */
+  readonly cause?: string;
+  /** Narrows the grant for this turn. */
+  readonly grants?: readonly TurnGrant[];
+  /** References that are loaded into the prompts of the turn's own loop. */
+  readonly contextSkills?: readonly string[];
+}
+
 /** A signal as a projection shows it. */
 export interface ProjectedSignal {
   readonly id: string;
@@ -202,8 +228,8 @@ export interface HostedProjection {
   readonly head: string;
   /** Absent before the first turn has ended. */
   readonly last?: ProjectedTurn;
-  /** The signals that cause the turn, oldest first. */
-  readonly signals: readonly ProjectedSignal[];
+  /** The signal that causes the turn. */
+  readonly signal?: ProjectedSignal;
   /** The handoff that causes the turn. */
   readonly handoff?: ProjectedHandoff;
   /** What the turns have used of the grant so far. */

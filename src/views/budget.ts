@@ -76,7 +76,13 @@ export class Budget {
     if (type === GRANT_REGISTERED) this.registered = value as unknown as Budget['registered'];
     else if (type === BUDGET_RESERVED) this.applyReserved(key, value as unknown as ReservedValue);
     else if (type === BUDGET_SETTLED) this.applySettled(key, value as unknown as SettledValue);
-    else if (type === BUDGET_TURN_ENDED) this.attempts.delete(key);
+    else if (type === BUDGET_TURN_ENDED) this.applyTurnEnded(key);
+  }
+
+  /** Forgets a turn: its attempts, and its account if it had one. */
+  private applyTurnEnded(turn: string): void {
+    this.attempts.delete(turn);
+    this.used.delete(turn);
   }
 
   /** Returns how many attempts at an effect are paid. */

@@ -3,6 +3,7 @@ import { ownProperty, ownText } from '../base/own-property.js';
 import { expandLeaf } from '../journal/leaf-entries.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import type { Grant } from '../protocol/grant.js';
+import type { HostedTurnOrigin, SeenHistory } from '../protocol/hosted-loop.js';
 import type { Json } from '../protocol/json.js';
 import type { RunStop } from '../protocol/session.js';
 import type { PendingItem, ResultError, TurnStatus } from '../protocol/trace.js';
@@ -72,6 +73,22 @@ export function grantOf(turnId: string, entries: readonly Entry[]): Grant | unde
     else if (entry.type === TURN_OPENED) grant = ownProperty(entry.value, 'grant') ?? grant;
   }
   return grant as Grant | undefined;
+}
+
+/** What the opening of a turn says besides its authority. */
+export interface RecordedOpening {
+  readonly history?: 'none' | 'session';
+  readonly hosted?: HostedTurnOrigin;
+  /** What a turn of a hosted loop sees of the turns before; absent if it sees nothing. */
+  readonly seen?: SeenHistory;
+}
+
+/** Returns what the opening of a turn records; undefined if it records nothing. */
+export function openingOf(turnId: string, entries: readonly Entry[]): RecordedOpening | undefined {
+  const key = `#${turnId}`;
+  // guard: opening-only-under-its-key
+  const opened = entries.find((entry) => entry.type === TURN_OPENED && entry.key === key);
+  return opened?.value as RecordedOpening | undefined;
 }
 
 /**

@@ -10,11 +10,13 @@ import type { Store } from '../../journal/store.js';
 import type { RegisteredLoop, Registry } from '../../loops/registry.js';
 import { type EnforcedGrant, grantDigest, parseGrant } from '../../policy/grant.js';
 import { assertNamesKnown } from '../../policy/grant-names.js';
+import { narrowGrant } from '../../policy/narrow-grant.js';
 import type { PriceOf } from '../../policy/prices.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Grant } from '../../protocol/grant.js';
+import type { TurnGrant } from '../../protocol/hosted-loop.js';
 import type { RunOutcome } from '../../protocol/session.js';
-import { GRANT_ACCOUNT } from '../../views/budget.js';
+import { type Amounts, GRANT_ACCOUNT } from '../../views/budget.js';
 import { lastReplyAt } from '../../views/last-reply.js';
 import { ledgerLengthOf } from '../../views/receipt/sealed-receipts.js';
 import type { LengthWitness } from '../host-options.js';
@@ -40,11 +42,15 @@ export interface GrantOpening {
   readonly entries: readonly Entry[];
   /** The definitions that the turn is pinned to. */
   readonly definitions: readonly RegisteredLoop[];
+  /** Each narrows the grant for this turn. @default none */
+  readonly grants?: readonly TurnGrant[] | undefined;
+  /** True if another turn has run under this grant before. */
+  readonly isKnown?: boolean;
 }
 
 /** A grant that a turn may run under, or why it may not. */
 export type OpenedGrant =
-  | { readonly grant: EnforcedGrant; readonly ledger: Ledger; readonly refusal?: undefined }
+  | (Pick<GovernedTurnDeps, 'grant' | 'ledger' | 'accounts'> & { readonly refusal?: undefined })
   | { readonly refusal: RunOutcome };
 
 /** The ids of grants that were given without one begin with this. */
@@ -72,8 +78,9 @@ export class Governance {
     }
   }
 
-  private async openValid({ turnId, document, isContinued, entries, definitions }: GrantOpening): Promise<OpenedGrant> {
-    const grant = parseGrant(document, { isOperators: true });
+  private async openValid(opening: GrantOpening): Promise<OpenedGrant> {
+    const { turnId, document, isContinued, entries, definitions } = opening;
+    const { grant, accounts } = narrowedGrant(opening);
     // A grant that was opened once stays usable where other loops are registered.
     if (!isContinued)
       assertNamesKnown(grant, (matches) =>
@@ -83,14 +90,13 @@ export class Governance {
     // guard: expired-grant-opens-no-turn
     if (expiresAt !== undefined && this.deps.clock.now() >= expiresAt)
       throw new LoopError('GRANT_EXPIRED', `The grant expired at ${new Date(expiresAt).toISOString()}.`);
-    const ledger = await this.ledger(grant.id ?? '', document, isContinued);
+    const ledger = await this.ledger(grant.id ?? '', document, isContinued || opening.isKnown === true);
     if (isContinued) ledger.assertLength(ledgerLengthOf(turnId, entries));
-    const accounts = [{ id: GRANT_ACCOUNT, limits: grant.limits }];
     const charge = { perEffect: { turns: 1 }, perAttempt: {} };
     const reserved = ledger.reserve({ turn: turnId, effect: turnId, accounts, isOpen: false }, charge);
     if ('counter' in reserved) return { refusal: { status: 'stopped', stop: stopOf(reserved) } };
     // guard: turn-counted-before-it-opens
-    if (await reserved.durable) return { grant, ledger };
+    if (await reserved.durable) return { grant, ledger, accounts };
     const used = ledger.budget.usedOf(GRANT_ACCOUNT, 'turns');
     const exceeded = { account: GRANT_ACCOUNT, counter: 'turns', used, limit: grant.limits.turns ?? 0 };
     return { refusal: { status: 'stopped', stop: stopOf(exceeded) } };
@@ -98,7 +104,7 @@ export class Governance {
 
   /** Returns the turn that runs under an opened grant. What an interrupted process left open is settled first. */
   govern(
-    opened: Pick<GovernedTurnDeps, 'grant' | 'ledger'>,
+    opened: Pick<GovernedTurnDeps, 'grant' | 'ledger' | 'accounts'>,
     turn: Pick<GovernedTurnDeps, 'turnId' | 'entries' | 'agentAround' | 'stop'>,
   ): GovernedTurn {
     const { clock, priceOf } = this.deps;
@@ -114,6 +120,11 @@ export class Governance {
       const { backendId, model } = answered.request;
       ledger.settleKey(key, usedBy(answered.reply, this.deps.priceOf(backendId, model, answered.at), amounts));
     }
+  }
+
+  /** Returns what all turns under a grant with an id have used. Registers a grant that is not known yet. */
+  async usedOf(grant: Grant): Promise<Amounts> {
+    return (await this.ledger(grant.id ?? '', grant, false)).budget.totals();
   }
 
   /** Forgets the ledger of a grant that belongs to one turn, when that turn does not run any more. */
@@ -137,6 +148,26 @@ export class Governance {
     this.ledgers.set(grantId, opened);
     return opened;
   }
+}
+
+/**
+ * Returns the grant of a turn, and the accounts that pay for it: that of the grant and, if the turn has a grant of its
+ * own, one of the turn. Throws GRANT_WIDENED if the turn would be permitted more.
+ */
+function narrowedGrant({
+  turnId,
+  document,
+  grants = [],
+}: GrantOpening): Pick<GovernedTurnDeps, 'grant' | 'accounts'> {
+  const outer = parseGrant(document, { isOperators: true });
+  if (grants.length === 0) return { grant: outer, accounts: [{ id: GRANT_ACCOUNT, limits: outer.limits }] };
+  const grant = narrowGrant(document, grants);
+  const accounts = [
+    { id: GRANT_ACCOUNT, limits: outer.limits },
+    // guard: turn-has-its-own-limits
+    { id: turnId, limits: grant.limits },
+  ];
+  return { grant, accounts };
 }
 
 /** Returns a grant with an id. One without an id gets one for its turn, which forks of the turn share. */

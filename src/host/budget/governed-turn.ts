@@ -26,6 +26,8 @@ export interface GovernedTurnDeps {
   readonly turnId: string;
   readonly grant: EnforcedGrant;
   readonly ledger: Ledger;
+  /** The accounts that pay for the turn, that of the grant first. */
+  readonly accounts: readonly Account[];
   readonly clock: Clock;
   readonly priceOf: PriceOf;
   /** The recorded entries of the session. */
@@ -54,12 +56,12 @@ export class GovernedTurn {
   private usedUpTime: ExceededLimit | undefined;
 
   constructor(deps: GovernedTurnDeps) {
-    const { grant, ledger, clock, entries } = deps;
+    const { grant, ledger, accounts, clock, entries } = deps;
     const { limits, roots, destinations } = grant;
     this.deps = deps;
     this.grant = grant;
     this.ledger = ledger;
-    this.accounts = [{ id: GRANT_ACCOUNT, limits }];
+    this.accounts = accounts;
     this.nesting = limits.depth === undefined && limits.fanOut === undefined ? undefined : new CallNesting(entries);
     this.confinement = roots === undefined && destinations === undefined ? undefined : { roots, destinations };
     this.modelBudget = new ModelBudget(this.accounts, ledger, deps.priceOf, () => clock.now());
@@ -90,13 +92,12 @@ export class GovernedTurn {
   /** Counts the running time, and stops the turn when it is used up. Call it before the turn starts to run. */
   startTimer(): void {
     const { turnId, ledger, clock } = this.deps;
-    const limitMs = this.grant.limits.wallMs;
-    if (limitMs === undefined) return;
+    if (this.grant.limits.wallMs === undefined) return;
     const onExceeded = (exceeded: ExceededLimit): void => {
       this.usedUpTime = exceeded;
       this.deps.stop(stopOf(exceeded));
     };
-    this.wallTime = WallTime.start({ turnId, limitMs, ledger, accounts: this.accounts, clock, onExceeded });
+    this.wallTime = WallTime.start({ turnId, ledger, accounts: this.accounts, clock, onExceeded });
   }
 
   /** Ends the running time. Call it when the turn does not run any more, before its receipt states what was used. */

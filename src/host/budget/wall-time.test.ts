@@ -23,7 +23,7 @@ class TimedTurn {
   constructor(turnId: string, ledger: Ledger, clock: ManualClock, limitMs: number) {
     const accounts = [{ id: '', limits: { wallMs: limitMs } }];
     const onExceeded = () => this.end();
-    this.time = WallTime.start({ turnId, limitMs, ledger, accounts, clock, onExceeded });
+    this.time = WallTime.start({ turnId, ledger, accounts, clock, onExceeded });
   }
 
   end(): void {
@@ -84,7 +84,7 @@ verifies('grant.budget', 'a turn alone runs for exactly its limit, with few entr
     const onExceeded = () => {
       stoppedAt = clock.elapsed();
     };
-    const time = WallTime.start({ turnId: 't', limitMs, ledger, accounts, clock, onExceeded });
+    const time = WallTime.start({ turnId: 't', ledger, accounts, clock, onExceeded });
     while (stoppedAt === undefined) await clock.advanceTo(clock.nextWakeAt ?? 0);
     time.end();
     await ledger.flush();

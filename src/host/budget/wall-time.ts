@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from '../../journal/clock.js';
-import { type Account, type ExceededLimit, GRANT_ACCOUNT } from '../../views/budget.js';
+import type { Account, ExceededLimit } from '../../views/budget.js';
 import type { Ledger, Reservation } from './ledger.js';
 
 const MAX_SLICE_MS = 10_000;
@@ -15,7 +15,6 @@ const SLICE_DIVISOR = 8;
 
 interface WallTimeDeps {
   readonly turnId: string;
-  readonly limitMs: number;
   readonly ledger: Ledger;
   readonly accounts: readonly Account[];
   readonly clock: Clock;
@@ -62,17 +61,26 @@ export class WallTime {
   }
 
   private reserveSlice(): void {
-    const { ledger, limitMs, turnId, accounts, onExceeded } = this.deps;
-    const used = ledger.budget.usedOf(GRANT_ACCOUNT, 'wallMs');
-    const rest = limitMs - used;
+    const { ledger, turnId, accounts, onExceeded } = this.deps;
+    const tightest = this.tightestLimit();
+    const rest = tightest.limit - tightest.used;
     const ms = Math.min(rest, MAX_SLICE_MS, Math.max(MIN_SLICE_MS, Math.ceil(rest / SLICE_DIVISOR)));
     if (ms <= 0) {
-      onExceeded({ account: GRANT_ACCOUNT, counter: 'wallMs', used, limit: limitMs });
+      onExceeded(tightest);
       return;
     }
     const reservation = ledger.reserveTime(turnId, accounts, ms);
     if ('counter' in reservation) onExceeded(reservation);
     else this.use({ reservation, ms });
+  }
+
+  /** Returns the limit of which the least is left. */
+  private tightestLimit(): ExceededLimit {
+    const { ledger, accounts } = this.deps;
+    const limits = accounts.map(({ id, limits: { wallMs = Number.POSITIVE_INFINITY } }) => {
+      return { account: id, counter: 'wallMs', used: ledger.budget.usedOf(id, 'wallMs'), limit: wallMs };
+    });
+    return limits.reduce((least, each) => (each.limit - each.used < least.limit - least.used ? each : least));
   }
 
   /** Replaces the last slice, which has passed, and waits until the new one has. */

@@ -44,6 +44,7 @@ export interface SealedTurn {
   readonly ledgerLength?: number | undefined;
   readonly context?: ReceiptPredicate['context'];
   readonly origin?: ReceiptPredicate['origin'];
+  readonly hosted?: ReceiptPredicate['hosted'];
 }
 
 /** What a receipt says, without its place in its session. */
@@ -74,6 +75,7 @@ export class Sealer {
     if (turn.grant !== undefined) part.grant = turn.grant;
     if (turn.budget !== undefined) part.budget = turn.budget;
     if (turn.context !== undefined && turn.context.length > 0) part.context = turn.context;
+    if (turn.hosted !== undefined) part.hosted = turn.hosted;
     if (turn.origin !== undefined) part.origin = turn.origin;
     return this.record(session, part, { salt: encodeBase64(salt), ledgerLength: turn.ledgerLength });
   }
@@ -121,7 +123,7 @@ type ReceiptPlace = Pick<ReceiptPredicate, 'at' | 'sequence' | 'session'> & { re
  * written out, because objects with computed members are slow.
  */
 function predicateOf(part: ReceiptPart, { at, previous, sequence, session }: ReceiptPlace): ReceiptPredicate {
-  const { approvals, budget, code, context, effects, final, grant, journal, loop } = part;
+  const { approvals, budget, code, context, effects, final, grant, hosted, journal, loop } = part;
   const { origin, principal, reason, reopened, state, turn } = part;
   const predicate: Partial<Mutable<ReceiptPredicate>> = { approvals, at };
   if (budget !== undefined) predicate.budget = budget;
@@ -130,6 +132,7 @@ function predicateOf(part: ReceiptPart, { at, previous, sequence, session }: Rec
   predicate.effects = effects;
   predicate.final = final;
   if (grant !== undefined) predicate.grant = grant;
+  if (hosted !== undefined) predicate.hosted = hosted;
   predicate.journal = journal;
   predicate.loop = loop;
   if (origin !== undefined) predicate.origin = origin;

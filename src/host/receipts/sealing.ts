@@ -14,7 +14,7 @@ import { parentKeyOf } from '../../views/conversation/open-calls.js';
 import { CONTEXT_LOADED, contextItemsOf } from '../../views/loaded-context.js';
 import { SALT_BYTES } from '../../views/receipt/leaf-hashes.js';
 import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-receipts.js';
-import { forkedEntryOf, isKeyOfTurn, TURN_REFUSED } from '../../views/turns.js';
+import { forkedEntryOf, isKeyOfTurn, openingOf, TURN_REFUSED } from '../../views/turns.js';
 import type { GovernedTurn } from '../budget/governed-turn.js';
 import type { HostOptions, ReceiptKeys } from '../host-options.js';
 import { readSession } from '../read-session.js';
@@ -67,6 +67,7 @@ export class Sealing {
       ...authorityOf(governed, before),
       ledgerLength,
       context: contextOf(turnId, entries),
+      hosted: hostedOf(turnId, entries),
       origin: originOf(entries),
     });
   }
@@ -157,14 +158,25 @@ function authorityOf(
 const CONTEXT_BODIES: ReadonlySet<string | undefined> = new Set(['prompt', 'agent']);
 
 function contextOf(turnId: string, entries: readonly Entry[]): NonNullable<ReceiptPredicate['context']> {
+  const { seen } = openingOf(turnId, entries) ?? {};
+  const history = seen === undefined ? [] : [{ bytes: seen.bytes, digest: seen.digest, name: 'history' }];
   const loaded = entries.filter(({ key, type }) => type === CONTEXT_LOADED && isKeyOfTurn(key, turnId));
-  if (loaded.length === 0) return [];
+  if (loaded.length === 0) return history;
   const calls = new Map(
     entries.flatMap(({ key, type, bodyKind }) => (type === 'call.started' ? [[key, bodyKind]] : [])),
   );
-  return loaded
+  const texts = loaded
     .filter(({ key }) => CONTEXT_BODIES.has(calls.get(parentKeyOf(key))))
     .flatMap(({ value }) => contextItemsOf(value).map(({ name, sha256, bytes }) => ({ bytes, digest: sha256, name })));
+  return [...history, ...texts];
+}
+
+function hostedOf(turnId: string, entries: readonly Entry[]): ReceiptPredicate['hosted'] {
+  const { hosted } = openingOf(turnId, entries) ?? {};
+  // The session of a fork has the opening of the turn that was forked.
+  if (hosted === undefined || forkedEntryOf(entries) !== undefined) return undefined;
+  const { head, loop, previous, turn } = hosted;
+  return previous === undefined ? { head, loop, turn } : { head, loop, previous, turn };
 }
 
 function originOf(entries: readonly Entry[]): ReceiptPredicate['origin'] {

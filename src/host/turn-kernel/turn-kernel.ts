@@ -6,6 +6,7 @@
 import { LoopError } from '../../base/errors.js';
 import { linkLoop } from '../../loops/link.js';
 import type { RegisteredLoop } from '../../loops/registry.js';
+import type { HostedTurnOrigin } from '../../protocol/hosted-loop.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import type { Archive, StoredTurn } from '../archive.js';
 import { changedContextResult } from '../context-change.js';
@@ -20,6 +21,7 @@ import {
   assertNeedsGrant,
   assertTurnRequest,
   attachConflict,
+  originConflict,
   recordedIdentity,
   type TurnRequest,
   turnIdentityOf,
@@ -50,8 +52,11 @@ export class TurnKernel {
     this.deps = deps;
   }
 
-  /** Runs a turn until it ends or pauses, or attaches to the turn of its key; see `Host.run`. */
-  async runTurn(request: TurnRequest, options: TurnOptions = {}): Promise<TurnResult> {
+  /**
+   * Runs a turn until it ends or pauses, or attaches to the turn of its key; see `Host.run`. `hosted` is recorded with the
+   * opening of a turn of a hosted loop.
+   */
+  async runTurn(request: TurnRequest, options: TurnOptions = {}, hosted?: HostedTurnOrigin): Promise<TurnResult> {
     assertTurnRequest(request);
     const { archive } = this.deps;
     const { ids, registry } = this.deps.options;
@@ -60,12 +65,14 @@ export class TurnKernel {
     if (registered === undefined) return this.refusedResult(newIdentity, unknownLoopError(request, registry));
     const identity = request.key === undefined ? newIdentity : await recordedIdentity(archive, request, newIdentity);
     const start = (turnOptions: TurnOptions): Promise<TurnResult> =>
-      this.startTurn(identity, registered, request, turnOptions);
+      this.startTurn(identity, registered, hosted === undefined ? request : { ...request, hosted }, turnOptions);
     // A new session is queued as well: `onTurn` publishes the id, so the turn can be resumed or answered while it runs.
     if (request.key === undefined) return this.runInSession(identity, options, start);
     const attach = async (turnOptions: TurnOptions): Promise<TurnResult> => {
       const stored = await archive.find(identity.turnId);
-      return stored === undefined ? start(turnOptions) : this.attach(stored, identity, request, turnOptions);
+      return stored === undefined
+        ? start(turnOptions)
+        : this.attach(stored, identity, { ...request, hosted }, turnOptions);
     };
     return this.runInSession(identity, options, attach).catch((thrown) => {
       // It is unknown whether the turn started: another process can have started it under the same key.
@@ -117,7 +124,9 @@ export class TurnKernel {
     // guard: changed-context-stops-the-turn
     if (changed !== undefined) return changed;
     const request = { input: turn.startedEntry.value };
-    const continued = { isContinued: true, hasEnded: turn.endedEntry !== undefined };
+    // guard: cancelled-turn-needs-no-grant
+    const isCancelled = earlierEntries.some(({ type, key }) => type === 'cancel.requested' && key === identity.turnId);
+    const continued = { isContinued: true, hasEnded: turn.endedEntry !== undefined || isCancelled };
     return turns.run(identity, { pinned, request, earlierEntries, startedWith, ...continued }, options);
   }
 
@@ -132,7 +141,7 @@ export class TurnKernel {
   private async startTurn(
     identity: TurnIdentity,
     registered: RegisteredLoop,
-    request: TurnRequest,
+    request: TurnRequest & { readonly hosted?: HostedTurnOrigin },
     options: TurnOptions,
   ): Promise<TurnResult> {
     const { archive, turns } = this.deps;
@@ -153,11 +162,11 @@ export class TurnKernel {
   private async attach(
     stored: StoredTurn,
     identity: TurnIdentity,
-    request: TurnRequest,
+    request: TurnRequest & { readonly hosted: HostedTurnOrigin | undefined },
     options: TurnOptions,
   ): Promise<TurnResult> {
     try {
-      const conflict = attachConflict(stored, request, identity);
+      const conflict = attachConflict(stored, request, identity) ?? originConflict(stored, request.hosted);
       return conflict === undefined ? await this.continueTurn(stored, options) : this.refusedResult(identity, conflict);
     } catch (thrown) {
       if (thrown instanceof LoopError) return this.refusedResult(identity, thrown);

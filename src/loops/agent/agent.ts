@@ -8,7 +8,7 @@ import { digestOfText } from '../../journal/record.js';
 import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import { ROUND_BEGUN } from '../../views/history.js';
-import { loadContext } from '../context/load-context.js';
+import { contextReferencesOf, loadContext } from '../context/load-context.js';
 import { appendPointer } from '../definition/shape.js';
 import { failedDefinitionError } from '../failed-definition.js';
 import type { ModelReply } from '../model.js';
@@ -64,9 +64,9 @@ export function agentBody(
     if (missing !== undefined) throw missingToolError(id, missing);
     const unknown = Object.keys(spec.approvals ?? {}).find((name) => name !== '*' && !options.includesLoop(name));
     if (unknown !== undefined) throw unknownApprovalError(id, unknown);
-    const { contextSkills } = spec;
-    if (contextSkills === undefined) return runAgent(new AgentRun(agent, table, input, scope), scope);
-    return loadContext(scope, contextSkills, options.contextOrigin).then((context) =>
+    const references = contextReferencesOf(scope, spec.contextSkills);
+    if (references === undefined) return runAgent(new AgentRun(agent, table, input, scope), scope);
+    return loadContext(scope, references, options.contextOrigin).then((context) =>
       runAgent(new AgentRun(agent, table, input, scope, context), scope),
     );
   };

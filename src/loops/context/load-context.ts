@@ -12,7 +12,7 @@ import type { Json } from '../../protocol/json.js';
 import type { ModelMessage } from '../../protocol/model.js';
 import { CONTEXT_LOADED } from '../../views/loaded-context.js';
 import type { DefinitionOrigin } from '../origin.js';
-import { servicesOf } from '../services.js';
+import { servicesOf, turnIdOf } from '../services.js';
 import { contextMessageOf } from './context-message.js';
 import { type ContextText, readContext } from './read-context.js';
 
@@ -41,6 +41,15 @@ export async function loadContext(
   await scope.record(CONTEXT_LOADED, () => ({ items }));
   const message = contextMessageOf(texts);
   return { message, chars: charsOf(message), digest: digestOfText(JSON.stringify(items)) };
+}
+
+/** Returns the references of a call: those of its loop, and those that its turn adds; undefined if there are none. */
+export function contextReferencesOf(
+  scope: Scope,
+  ofLoop: readonly string[] | undefined,
+): readonly string[] | undefined {
+  const added = servicesOf(scope).turnContext(turnIdOf(scope)).addedContext(scope.key);
+  return added.length === 0 ? ofLoop : [...new Set([...(ofLoop ?? []), ...added])];
 }
 
 /** Returns the effect that reads the texts. It changes nothing, and its result is recorded like that of any effect. */

@@ -6,9 +6,10 @@
 import { decodeBase64 } from '../../base/base64.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
 import type { Entry } from '../../protocol/entry.js';
-import type { ReceiptPredicate, ReceiptVerdict } from '../../protocol/receipt.js';
+import type { ReceiptPredicate, ReceiptStatement, ReceiptVerdict } from '../../protocol/receipt.js';
 import { bundleBytes } from './bundle.js';
 import { Findings } from './findings.js';
+import type { ReceiptReason } from './reasons.js';
 import { receiptsIn, type SealedReceipt } from './sealed-receipts.js';
 import { entriesAfterClosed, unsealedTurns } from './unsealed-turns.js';
 import { type VerifiedReceipt, verifyBundle } from './verify-bundle.js';
@@ -63,6 +64,37 @@ export function verifyStore(
   verifyJournal(sorted, receipts, verified, findings);
   const { isValid: valid, completeness: complete, reasons } = findings;
   return { ...named, valid, complete, checks: findings.checks(), reasons };
+}
+
+/** What is wrong with the receipts of one session; empty if nothing is. */
+export interface SessionVerification {
+  readonly reasons: readonly ReceiptReason[];
+  /** The verified statements, in order; empty unless nothing is wrong. */
+  readonly statements: readonly ReceiptStatement[];
+}
+
+/**
+ * Verifies the receipts of one session against its entries, without the log of the store. `logIndexOf` returns the
+ * position of a receipt in the log, by the hash of its envelope, for keys that are limited to a part of the log.
+ */
+export function verifySession(
+  id: string,
+  entries: readonly Entry[],
+  keys: TrustedKeys,
+  logIndexOf: (hash: string) => number | undefined = () => undefined,
+): SessionVerification {
+  const findings = new Findings(true);
+  const receipts = receiptsIn(entries);
+  const bytes = bundleBytes({
+    format: 'rondo.receipts.v1',
+    receipts: receipts.map(({ envelope }) => ({ envelope })),
+  });
+  const { receipts: verified } = verifyBundle(bytes, keys, { trust: 'store', findings, logIndexOf });
+  if (findings.isValid) verifyJournal([{ id, entries }], [{ id, receipts }], verified, findings);
+  if (findings.isValid && unsealedTurns(entries).length > 0) return { reasons: ['turn_unsealed'], statements: [] };
+  return findings.isValid && !findings.reasons.includes('receipts_missing')
+    ? { reasons: [], statements: verified.map(({ statement }) => statement) }
+    : { reasons: findings.reasons, statements: [] };
 }
 
 /** Notices entries that no receipt covers. */

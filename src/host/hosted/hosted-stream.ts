@@ -1,0 +1,130 @@
+/**
+ * The streams of hosted loops: one shared stream for each loop, to which every process appends by compare and retry, and
+ * its row in the index of due turns. The stream is a cache of nothing: what it says is what has happened.
+ */
+import type { Clock } from '../../journal/clock.js';
+import type { DueChange } from '../../journal/due-turns.js';
+import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
+import { type Decide, SharedStream } from '../../journal/shared-stream.js';
+import type { Store } from '../../journal/store.js';
+import { HostedLoopState } from '../../views/hosted-loop.js';
+
+/** The stream of a hosted loop, as one process uses it. */
+export type HostedStream = SharedStream<HostedLoopState>;
+
+const STREAM_PREFIX = `${RESERVED_SESSION_PREFIX}hosted:`;
+const SESSION_PREFIX = 'hosted:';
+/** How many streams stay open in a process. Beyond it, the one that was opened first is opened again when it is needed. */
+const MAX_OPEN_STREAMS = 5000;
+
+/** Returns the name of the stream of a hosted loop. Its lease decides which process runs its turns. */
+export function hostedStreamOf(loop: string): string {
+  return `${STREAM_PREFIX}${loop}`;
+}
+
+/** Returns the session of a turn of a hosted loop: one for each turn, or one for all if turns see the ones before. */
+export function hostedSessionOf(loop: string, turn: number, history: 'none' | 'session'): string {
+  return history === 'session' ? `${SESSION_PREFIX}${loop}` : `${SESSION_PREFIX}${loop}:${turn}`;
+}
+
+/** Returns the hosted loop that a session or a stream belongs to; undefined for any other session. */
+export function hostedLoopOf(session: string): string | undefined {
+  if (session.startsWith(STREAM_PREFIX)) return session.slice(STREAM_PREFIX.length);
+  if (!session.startsWith(SESSION_PREFIX)) return undefined;
+  const [loop = ''] = session.slice(SESSION_PREFIX.length).split(':', 1);
+  return loop;
+}
+
+/** Returns the idempotency key of a turn. */
+export function hostedTurnKey(loop: string, turn: number): string {
+  return `${loop}#${turn}`;
+}
+
+/** The open streams of one process. */
+export class HostedStreams {
+  private readonly store: Store;
+  private readonly clock: Clock;
+  private readonly open = new Map<string, Promise<HostedStream>>();
+
+  constructor(store: Store, clock: Clock) {
+    this.store = store;
+    this.clock = clock;
+  }
+
+  /** Returns the ids of all hosted loops of the store. */
+  async list(): Promise<readonly string[]> {
+    const sessions = await this.store.journal.list();
+    return sessions.flatMap(({ session }) =>
+      session.startsWith(STREAM_PREFIX) ? [session.slice(STREAM_PREFIX.length)] : [],
+    );
+  }
+
+  /** Returns the stream of a loop with everything that is stored. Creates it if it does not exist. */
+  async get(loop: string): Promise<HostedStream> {
+    const opening = this.open.get(loop);
+    const known = await opening?.catch(() => undefined);
+    if (known !== undefined && known.failure === undefined) {
+      await known.refresh();
+      return known;
+    }
+    if (this.open.get(loop) !== opening) return this.get(loop);
+    const { store, clock } = this;
+    const opened = SharedStream.open({
+      store,
+      clock,
+      name: hostedStreamOf(loop),
+      create: (saved) => new HostedLoopState(saved),
+      due: dueChangeOf,
+    });
+    this.open.set(loop, opened);
+    const [oldest] = this.open.keys();
+    if (this.open.size > MAX_OPEN_STREAMS && oldest !== undefined) this.open.delete(oldest);
+    return opened;
+  }
+
+  /** Returns the stream of a loop that was started; undefined if the store has none. Creates nothing. */
+  async find(loop: string): Promise<HostedStream | undefined> {
+    if (!this.open.has(loop) && !(await this.exists(loop))) return undefined;
+    const stream = await this.get(loop);
+    return stream.state.now.started === undefined ? undefined : stream;
+  }
+
+  private async exists(loop: string): Promise<boolean> {
+    for await (const batch of this.store.journal.read(hostedStreamOf(loop), 0)) if (batch.length > 0) return true;
+    return false;
+  }
+}
+
+/** Appends what a decision adds, and waits until it is durable. Returns false if it was refused. */
+export async function decide(stream: HostedStream, decision: Decide<HostedLoopState>): Promise<boolean> {
+  const { isAccepted, durable } = stream.update(decision);
+  return isAccepted && (await durable);
+}
+
+/** Returns when a process has to work on a loop. The row has the name of the loop in place of a turn. */
+export function dueChangeOf(state: HostedLoopState): DueChange {
+  return { turn: state.now.started?.document.id ?? '', dueAt: dueTimeOf(state) };
+}
+
+/** Returns when a process has to work on a loop, in milliseconds since the epoch; undefined for never. */
+export function dueTimeOf(state: HostedLoopState): number | undefined {
+  const { started, open, stopped, paused, plan, retryAt } = state.now;
+  if (started === undefined) return undefined;
+  // A turn that is open when the loop stops is still to be cancelled.
+  if (stopped !== undefined) return open === undefined ? undefined : 0;
+  if (state.handoffs.length > 0) return 0;
+  const { deadline } = started.document.stop;
+  const times = deadline === undefined ? [] : [Date.parse(deadline)];
+  // guard: paused-loop-is-not-due
+  if (paused === undefined) {
+    if (open !== undefined && open.waitsFor === undefined) return 0;
+    if (open === undefined) times.push(...nextTimes(state.signals[0]?.at, plan?.dueAt, retryAt));
+  }
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** A failed turn delays everything else until it is tried again. */
+function nextTimes(signalAt: number | undefined, dueAt: number | undefined, retryAt: number | undefined): number[] {
+  if (retryAt !== undefined) return [retryAt];
+  return [signalAt, dueAt].filter((time) => time !== undefined);
+}

@@ -1,0 +1,180 @@
+/**
+ * The inbox of a hosted loop: accepts signals that the document declares and handoffs of declared senders, each delivery
+ * id once. Whatever is accepted waits in the stream of the loop until a turn is requested for it.
+ */
+import { LoopError } from '../../base/errors.js';
+import type { Clock } from '../../journal/clock.js';
+import { copyAsJson, lastCopyBytes } from '../../json/value.js';
+import { compileSchema, type Validator } from '../../json/schema.js';
+import { narrowGrant } from '../../policy/narrow-grant.js';
+import type { HostedSignalDelivery, SignalReceipt } from '../../protocol/hosted-loop.js';
+import type { Json } from '../../protocol/json.js';
+import type { JsonSchema } from '../../protocol/loop.js';
+import {
+  HOSTED_HANDED_OFF,
+  HOSTED_RECEIVED,
+  type HostedLoopState,
+  jsonDigest,
+  type OutgoingHandoff,
+  type ReceivedSignal,
+} from '../../views/hosted-loop.js';
+import { documentOf } from './hosted-driver.js';
+import { decide, type HostedStream, type HostedStreams } from './hosted-stream.js';
+import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
+
+/** How the sender of a signal was authenticated. */
+export type SignalMethod = 'operator' | 'hmac-sha256';
+
+const MAX_PAYLOAD_BYTES = 64 * 1024;
+/** How many signals may wait for turns of a loop. */
+const MAX_WAITING = 1000;
+/** A delivery id is 1 to 200 printable ASCII characters. */
+const DELIVERY_ID = /^[!-~]{1,200}$/;
+const DEFAULT_WINDOW_MS = 300_000;
+/** How long the delivery ids of the operator are kept at least, in milliseconds. */
+const OPERATOR_WINDOW_MS = 86_400_000;
+
+/** The validators of the schemas of signals; a document that was read does not change. */
+const validators = new WeakMap<object, Validator>();
+
+interface InboxDeps {
+  readonly clock: Clock;
+  readonly streams: HostedStreams;
+  readonly predecessor: PredecessorDeps;
+}
+
+/** Accepts what is sent to hosted loops. */
+export class HostedInbox {
+  private readonly deps: InboxDeps;
+
+  constructor(deps: InboxDeps) {
+    this.deps = deps;
+  }
+
+  /**
+   * Accepts a signal. Throws SIGNAL_REFUSED if the loop does not declare it or it is not authentic,
+   * INPUT_VALIDATION_FAILED if its payload does not fit, SIGNAL_CONFLICT if the delivery id is known with other content,
+   * INBOX_FULL, and HOSTED_LOOP_CONFLICT if the loop has stopped.
+   */
+  async accept(stream: HostedStream, delivery: HostedSignalDelivery, method: SignalMethod): Promise<SignalReceipt> {
+    const { id, name } = delivery;
+    const { signals = {}, id: loop } = documentOf(stream.state);
+    const signal = Object.hasOwn(signals, name) ? signals[name] : undefined;
+    // guard: undeclared-signal-refused
+    if (signal === undefined) throw new LoopError('SIGNAL_REFUSED', `The hosted loop "${loop}" declares no signal "${name}".`);
+    // guard: signal-authentic-by-the-declared-method
+    if (method !== 'operator' && signal.verify?.method !== method)
+      throw new LoopError('SIGNAL_REFUSED', `The signal "${name}" of "${loop}" is accepted from the operator only.`);
+    const payload = copyAsJson(delivery.payload ?? null, `the payload of signal "${name}"`) as Json;
+    // guard: large-payload-refused
+    if (lastCopyBytes() > MAX_PAYLOAD_BYTES)
+      throw new LoopError('VALUE_INVALID', `The payload of a signal has at most ${MAX_PAYLOAD_BYTES} bytes.`, { name });
+    assertFits(signal.schema, payload, name);
+    const at = this.deps.clock.now();
+    const windowMs = method === 'operator' ? OPERATOR_WINDOW_MS : 2 * (signal.verify?.windowMs ?? DEFAULT_WINDOW_MS);
+    const digest = jsonDigest({ name, payload });
+    return this.receive(stream, id, { id, name, payload, at, digest, method, keepUntil: at + windowMs });
+  }
+
+  /**
+   * Accepts a handoff. Throws HANDOFF_REFUSED if the target declares no sender whose last turn has this receipt, if the
+   * receipt is not valid, or if the handoff asks for more than its sender may.
+   */
+  async acceptHandoff(handoff: OutgoingHandoff): Promise<SignalReceipt> {
+    const { target, receipt, input, grant, reason } = handoff;
+    const stream = await this.deps.streams.find(target);
+    if (stream === undefined) throw refusedHandoff(target, 'was never started');
+    const senders = documentOf(stream.state).acceptsHandoffsFrom ?? [];
+    const from = await this.senderOf(senders, receipt);
+    // guard: handoff-from-declared-sender
+    if (from === undefined) throw refusedHandoff(target, `accepts no handoff with the receipt ${receipt}`);
+    const { started, last } = from.state.now;
+    const verified = last && (await verifyPredecessor(this.deps.predecessor, documentOf(from.state).id, last));
+    // guard: handoff-has-valid-receipt
+    if (verified === undefined || verified.stop !== undefined || last?.status !== 'ok')
+      throw refusedHandoff(target, verified?.stop?.message ?? 'got one from a turn that failed');
+    // guard: handoff-within-its-sender
+    if (grant !== undefined && started !== undefined)
+      narrowGrant(started.grant, [...(started.document.turn?.grant ? [started.document.turn.grant] : []), grant]);
+    const at = this.deps.clock.now();
+    const payload = copyAsJson(input, 'the input of the handoff') as Json;
+    const content = { from: documentOf(from.state).id, receipt, input: payload, reason, ...(grant !== undefined && { grant }) };
+    const digest = jsonDigest(content as unknown as Json);
+    const value = { id: `handoff ${receipt}`, name: '', payload, at, handoff: content, digest, method: 'receipt' } as const;
+    return this.receive(stream, value.id, { ...value, keepUntil: at + OPERATOR_WINDOW_MS });
+  }
+
+  /** Delivers the handoffs of a loop, the oldest first. One that its target refuses is recorded as refused. */
+  async deliverHandoffs(stream: HostedStream): Promise<void> {
+    for (let [next] = stream.state.handoffs; next !== undefined; [next] = stream.state.handoffs) {
+      const handoff = next;
+      const result = await this.acceptHandoff(handoff).catch((thrown: unknown) => {
+        if (thrown instanceof LoopError && thrown.code !== 'INBOX_FULL') return `${thrown.code}: ${thrown.message}`;
+        throw thrown;
+      });
+      const key = `handoff ${handoff.receipt} ${handoff.target}`;
+      await decide(stream, ({ handoffs: [first] }) =>
+        // guard: handoff-recorded-once
+        first?.receipt === handoff.receipt && first.target === handoff.target
+          ? [{ type: HOSTED_HANDED_OFF, key, value: { target: handoff.target, result } }]
+          : undefined,
+      );
+    }
+  }
+
+  private async senderOf(senders: readonly string[], receipt: string): Promise<HostedStream | undefined> {
+    for (const sender of senders) {
+      const stream = await this.deps.streams.find(sender);
+      if (stream?.state.now.last?.receipt === receipt && receipt !== '') return stream;
+    }
+    return undefined;
+  }
+
+  private async receive(stream: HostedStream, id: string, received: ReceivedSignal): Promise<SignalReceipt> {
+    if (received.handoff === undefined && !DELIVERY_ID.test(id))
+      throw new LoopError('VALUE_INVALID', 'A delivery id is 1 to 200 printable ASCII characters without spaces.');
+    const outcome: { problem?: LoopError; isDuplicate?: boolean } = {};
+    await decide(stream, (state) => {
+      delete outcome.problem;
+      const known = state.deliveredDigest(id);
+      // guard: delivery-accepted-once
+      outcome.isDuplicate = known === received.digest;
+      if (outcome.isDuplicate) return undefined;
+      outcome.problem = problemOf(state, id, known);
+      if (outcome.problem !== undefined) return undefined;
+      return [{ type: HOSTED_RECEIVED, key: id, value: received as unknown as Json }];
+    });
+    if (outcome.problem !== undefined) throw outcome.problem;
+    return outcome.isDuplicate === true ? 'duplicate' : 'accepted';
+  }
+}
+
+/** Returns why a new delivery is not accepted; undefined if it is. */
+function problemOf(state: HostedLoopState, id: string, known: string | undefined): LoopError | undefined {
+  const { id: loop } = documentOf(state);
+  // guard: known-delivery-keeps-its-content
+  if (known !== undefined)
+    return new LoopError('SIGNAL_CONFLICT', `The delivery "${id}" was received with other content.`, { id });
+  // guard: stopped-loop-accepts-nothing
+  if (state.now.stopped !== undefined)
+    return new LoopError('HOSTED_LOOP_CONFLICT', `The hosted loop "${loop}" has stopped: ${state.now.stopped.reason}.`);
+  // guard: inbox-is-bounded
+  if (state.signals.length >= MAX_WAITING)
+    return new LoopError('INBOX_FULL', `${MAX_WAITING} signals wait for turns of the hosted loop "${loop}".`);
+  return undefined;
+}
+
+function assertFits(schema: JsonSchema, payload: Json, name: string): void {
+  const known = typeof schema === 'object' ? validators.get(schema) : undefined;
+  const validator = known ?? compileSchema(schema, `the schema of signal "${name}"`);
+  if (typeof schema === 'object') validators.set(schema, validator);
+  // guard: payload-fits-its-schema
+  if (!validator.isValid(payload))
+    throw new LoopError('INPUT_VALIDATION_FAILED', `The payload of signal "${name}" does not fit its schema.`, {
+      issues: validator.issues(payload) as unknown as Json,
+    });
+}
+
+function refusedHandoff(target: string, problem: string): LoopError {
+  return new LoopError('HANDOFF_REFUSED', `The handoff is refused: the hosted loop "${target}" ${problem}.`, { target });
+}

@@ -1,0 +1,299 @@
+/**
+ * The view of a hosted loop: what is due, which turn is open, which signals wait, and why it stopped; folded from the
+ * stream of the loop. Times are members of the entries, so that a decision can be applied before it is written. The head
+ * is a chain of digests over the receipts and the admitted events, in their order.
+ */
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../json/canonical.js';
+import type { Grant } from '../protocol/grant.js';
+import type { HostedLoopDocument, HostedStopReason, ProjectedHandoff, TurnGrant } from '../protocol/hosted-loop.js';
+import type { Json } from '../protocol/json.js';
+
+/** The types of the entries of a hosted loop. */
+export const HOSTED_STARTED = 'rondo.hosted.started';
+export const HOSTED_PLANNED = 'rondo.hosted.planned';
+export const HOSTED_REQUESTED = 'rondo.hosted.requested';
+export const HOSTED_WAITING = 'rondo.hosted.waiting';
+export const HOSTED_CONTINUED = 'rondo.hosted.continued';
+export const HOSTED_ENDED = 'rondo.hosted.ended';
+export const HOSTED_STOPPED = 'rondo.hosted.stopped';
+export const HOSTED_PAUSED = 'rondo.hosted.paused';
+export const HOSTED_RESUMED = 'rondo.hosted.resumed';
+export const HOSTED_RECEIVED = 'rondo.hosted.received';
+export const HOSTED_HANDED_OFF = 'rondo.hosted.handed-off';
+
+/** When the next turn is due by the schedule, and up to when due times are dealt with by it. */
+export interface DuePlan {
+  readonly dueAt: number;
+  readonly through: number;
+  /** Due times that no turn is run for. */
+  readonly skipped?: { readonly from: number; readonly until: number; readonly why: 'overlap' | 'missed' };
+}
+
+/** The start of a hosted loop. */
+export interface StartedLoop {
+  readonly document: HostedLoopDocument;
+  readonly digest: string;
+  /** The authority of all turns, with an id and no later than the deadline. */
+  readonly grant: Grant;
+  readonly at: number;
+  readonly by?: string;
+  /** True if the next input is made by code, which the process of a turn must have. */
+  readonly hasCode: boolean;
+}
+
+/** A signal or a handoff that waits for a turn. */
+export interface WaitingSignal {
+  readonly id: string;
+  /** Empty for a handoff. */
+  readonly name: string;
+  readonly payload: Json;
+  readonly at: number;
+  readonly handoff?: ProjectedHandoff & { readonly grant?: TurnGrant };
+}
+
+/** Why a turn is due. */
+export type TurnCause = 'schedule' | 'signal' | 'handoff' | 'retry';
+
+/** The request of a turn. */
+export interface RequestedTurn {
+  readonly turn: number;
+  readonly at: number;
+  readonly cause: TurnCause;
+  readonly dueAt: number;
+  readonly through: number;
+  readonly input: Json;
+  readonly head: string;
+  readonly previous?: string;
+  /** The signal or the handoff that caused the turn. */
+  readonly signal?: WaitingSignal;
+  readonly contextSkills?: readonly string[];
+}
+
+/** What a turn that has not ended waits for. */
+export type TurnWait = 'approval' | 'signal' | 'timer' | 'doubt';
+
+/** The turn that has not ended. */
+export interface OpenTurn {
+  readonly request: RequestedTurn;
+  /** Set while the turn is paused. */
+  readonly waitsFor?: TurnWait;
+}
+
+/** The last turn that has ended. */
+export interface EndedTurn {
+  readonly turn: number;
+  readonly turnId: string;
+  readonly status: 'ok' | 'error' | 'stopped' | 'cancelled';
+  /** The id of its final receipt; empty if it was never started. */
+  readonly receipt: string;
+  readonly at: number;
+  readonly head: string;
+  readonly previous?: string;
+  /** The digest of its output. */
+  readonly output?: string;
+  readonly code?: string;
+  /** When another turn is tried, if it failed. */
+  readonly retryAt?: number;
+  readonly handoffs?: readonly OutgoingHandoff[];
+}
+
+/** A handoff that is to be delivered. */
+export interface OutgoingHandoff {
+  readonly target: string;
+  readonly receipt: string;
+  readonly input: Json;
+  readonly grant?: TurnGrant;
+  readonly reason: string;
+}
+
+/** Why and when a hosted loop stopped. */
+export interface StoppedLoop {
+  readonly reason: HostedStopReason;
+  readonly message: string;
+  readonly at: number;
+  readonly by?: string;
+}
+
+/** A signal as it is recorded. */
+export interface ReceivedSignal extends WaitingSignal {
+  /** A digest of name and payload, by which a repeated delivery is compared. */
+  readonly digest: string;
+  /** How the sender was authenticated. */
+  readonly method: 'operator' | 'hmac-sha256' | 'receipt';
+  /** Until when a repeated delivery is recognised for certain. */
+  readonly keepUntil: number;
+}
+
+/** An entry of the stream. */
+export interface HostedEntry {
+  readonly type: string;
+  readonly key: string;
+  readonly value?: Json;
+}
+
+/** How many delivery ids are kept at least. Older ones are forgotten once their time has passed. */
+const KEPT_DELIVERIES = 10_000;
+
+/** The parts of the state that are plain JSON. */
+interface PlainState {
+  started?: StartedLoop;
+  turns: number;
+  through: number;
+  plan?: DuePlan;
+  open?: OpenTurn;
+  last?: EndedTurn;
+  head: string;
+  /** How many turns in a row brought no new output. */
+  unchanged: number;
+  /** How many turns in a row have failed. */
+  failures: number;
+  retryAt?: number;
+  paused?: { readonly at: number; readonly by: string };
+  stopped?: StoppedLoop;
+  asOf?: number;
+}
+
+/** The state of one hosted loop. */
+export class HostedLoopState {
+  private plain: PlainState = { turns: 0, through: 0, head: '', unchanged: 0, failures: 0 };
+  private readonly waiting: WaitingSignal[] = [];
+  private readonly outgoing: OutgoingHandoff[] = [];
+  private readonly delivered = new Map<string, { readonly digest: string; readonly keepUntil: number }>();
+
+  constructor(saved?: Json) {
+    if (saved !== undefined) this.restore(saved as unknown as SavedState);
+  }
+
+  /** The state without the signals. */
+  get now(): Readonly<PlainState> {
+    return this.plain;
+  }
+
+  /** The signals and handoffs that wait for a turn, oldest first. */
+  get signals(): readonly WaitingSignal[] {
+    return this.waiting;
+  }
+
+  /** The handoffs that are to be delivered. */
+  get handoffs(): readonly OutgoingHandoff[] {
+    return this.outgoing;
+  }
+
+  /** Returns the digest under which a delivery id was received; undefined if it was not, or is forgotten. */
+  deliveredDigest(id: string): string | undefined {
+    return this.delivered.get(id)?.digest;
+  }
+
+  /** Applies the next entry. */
+  apply({ type, key, value }: HostedEntry): void {
+    const { plain } = this;
+    if (type === HOSTED_STARTED) this.applyStarted(value as unknown as StartedLoop);
+    else if (type === HOSTED_PLANNED) this.applyPlanned(value as unknown as DuePlan | null);
+    else if (type === HOSTED_REQUESTED) this.applyRequested(value as unknown as RequestedTurn);
+    else if (type === HOSTED_WAITING) this.applyWaiting(value as unknown as { readonly for: TurnWait });
+    else if (type === HOSTED_CONTINUED && plain.open !== undefined) plain.open = { request: plain.open.request };
+    else if (type === HOSTED_ENDED) this.applyEnded(value as unknown as EndedTurn);
+    else if (type === HOSTED_STOPPED) plain.stopped ??= value as unknown as StoppedLoop;
+    else if (type === HOSTED_PAUSED) plain.paused = value as unknown as NonNullable<PlainState['paused']>;
+    else if (type === HOSTED_RESUMED) delete plain.paused;
+    else if (type === HOSTED_RECEIVED) this.applyReceived(key, value as unknown as ReceivedSignal);
+    else if (type === HOSTED_HANDED_OFF) this.outgoing.shift();
+  }
+
+  private applyStarted(started: StartedLoop): void {
+    const { document, digest, at } = started;
+    this.plain = {
+      ...this.plain,
+      started,
+      through: at - 1,
+      head: nextHead('', { loop: document.id, digest }),
+      asOf: at,
+    };
+  }
+
+  private applyPlanned(plan: DuePlan | null): void {
+    delete this.plain.plan;
+    if (plan === null) return;
+    this.plain.plan = plan;
+    // Due times before the planned one are dealt with, also if a signal causes the next turn.
+    // guard: dropped-due-times-stay-dropped
+    this.plain.through = Math.max(this.plain.through, plan.dueAt - 1);
+  }
+
+  private applyRequested(request: RequestedTurn): void {
+    const { plain } = this;
+    const { turn, at, signal, through, head } = request;
+    plain.open = { request };
+    plain.turns = turn;
+    plain.through = Math.max(plain.through, through);
+    plain.head = head;
+    delete plain.retryAt;
+    if (signal === undefined) return;
+    plain.asOf = at;
+    const index = this.waiting.findIndex(({ id }) => id === signal.id);
+    // guard: admitted-signal-leaves-the-inbox
+    if (index !== -1) this.waiting.splice(index, 1);
+  }
+
+  private applyWaiting({ for: waitsFor }: { readonly for: TurnWait }): void {
+    const { open } = this.plain;
+    if (open !== undefined) this.plain.open = { ...open, waitsFor };
+  }
+
+  private applyEnded(ended: EndedTurn): void {
+    const { plain } = this;
+    const { turn, receipt, status, output, at, retryAt, handoffs = [] } = ended;
+    const isNew = status === 'ok' && output !== plain.last?.output;
+    plain.unchanged = isNew ? 0 : plain.unchanged + 1;
+    plain.failures = status === 'ok' ? 0 : plain.failures + 1;
+    if (retryAt !== undefined) plain.retryAt = retryAt;
+    delete plain.open;
+    plain.last = ended;
+    plain.head = nextHead(plain.head, { turn, receipt, status });
+    plain.asOf = at;
+    this.outgoing.push(...handoffs);
+  }
+
+  private applyReceived(id: string, { name, payload, at, handoff, digest, keepUntil }: ReceivedSignal): void {
+    this.waiting.push({ id, name, payload, at, ...(handoff !== undefined && { handoff }) });
+    this.delivered.set(id, { digest, keepUntil });
+    for (const [oldest, known] of this.delivered) {
+      // guard: delivery-remembered-for-its-time
+      if (this.delivered.size <= KEPT_DELIVERIES || known.keepUntil > at) break;
+      this.delivered.delete(oldest);
+    }
+  }
+
+  /** Returns the state as JSON. */
+  save(): Json {
+    const { plain, waiting, outgoing, delivered } = this;
+    return { plain, waiting, outgoing, delivered: [...delivered] } as unknown as Json;
+  }
+
+  private restore({ plain, waiting, outgoing, delivered }: SavedState): void {
+    this.plain = { ...plain };
+    this.waiting.push(...waiting);
+    this.outgoing.push(...outgoing);
+    for (const [id, known] of delivered) this.delivered.set(id, known);
+  }
+}
+
+interface SavedState {
+  readonly plain: PlainState;
+  readonly waiting: readonly WaitingSignal[];
+  readonly outgoing: readonly OutgoingHandoff[];
+  readonly delivered: readonly (readonly [string, { readonly digest: string; readonly keepUntil: number }])[];
+}
+
+/** Returns the head after another receipt or admitted event. */
+export function nextHead(head: string, item: Json): string {
+  return createHash('sha256')
+    .update(`${head}\n${canonicalJson(item)}`)
+    .digest('hex');
+}
+
+/** Returns the digest of a JSON value. */
+export function jsonDigest(value: Json): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex');
+}

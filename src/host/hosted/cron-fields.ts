@@ -72,13 +72,13 @@ function isItem(field: CronField, item: string): boolean {
   const isRange = first === undefined || last !== undefined;
   if (step !== undefined && (!isRange || Number(step) < 1 || Number(step) > field.count)) return false;
   if (first === undefined) return true;
-  const low = valueOf(field, first);
-  const high = last === undefined ? low : upperValueOf(field, last);
+  const low = numberOf(field, first);
+  const high = last === undefined ? low : rangeEndOf(field, last);
   return low !== undefined && high !== undefined && low <= high;
 }
 
 /** The number of a value or of its name; undefined if the field has no such value. */
-function valueOf({ min, max, names }: CronField, text: string): number | undefined {
+function numberOf({ min, max, names }: CronField, text: string): number | undefined {
   const index = names.indexOf(text.toUpperCase());
   if (index >= 0) return min + index;
   const value = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
@@ -86,6 +86,6 @@ function valueOf({ min, max, names }: CronField, text: string): number | undefin
 }
 
 /** The same for the end of a range, where Sunday is the last day of the week: `FRI-SUN`. */
-function upperValueOf(field: CronField, text: string): number | undefined {
-  return field.names === DAYS && text.toUpperCase() === 'SUN' ? field.max : valueOf(field, text);
+function rangeEndOf(field: CronField, text: string): number | undefined {
+  return field.names === DAYS && text.toUpperCase() === 'SUN' ? field.max : numberOf(field, text);
 }

@@ -24,11 +24,12 @@ function isCronSchedule(schedule: GridSchedule): schedule is CronSchedule {
 export function nextDueTime(schedule: GridSchedule, after: number, anchor: number): number | undefined {
   if (isCronSchedule(schedule)) return nextCronTime(schedule, after);
   const { everyMs } = schedule;
+  // guard: due-time-is-after
   return anchor + (Math.floor((after - anchor) / everyMs) + 1) * everyMs;
 }
 
 function nextCronTime({ cron, zone }: CronSchedule, after: number): number | undefined {
   // Without a function, croner starts no timer, and `nextRun(from)` depends on neither the clock nor earlier calls.
-  const times = new Cron(cron, { timezone: zone, paused: true, mode: '5-or-6-parts' });
+  const times = new Cron(cron, { /* guard: cron-follows-zone */ timezone: zone, paused: true, mode: '5-or-6-parts' });
   return times.nextRun(new Date(after))?.getTime();
 }

@@ -54,8 +54,8 @@ const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{0,99}$/;
  * nothing is.
  */
 export function findScheduleProblem(schedule: unknown): string | undefined {
-  const names = isObject(schedule) ? Object.keys(schedule).sort().join() : '';
   // guard: schedule-members-exact
+  const names = isObject(schedule) ? Object.keys(schedule).sort().join() : '';
   if (names === 'cron,zone') return findCronScheduleProblem(schedule);
   if (names === 'everyMs')
     return INTERVAL_RANGE.includes(ownProperty(schedule, 'everyMs'))
@@ -73,6 +73,7 @@ function findCronScheduleProblem(schedule: unknown): string | undefined {
   const problem = findCronProblem(cron);
   if (problem !== undefined) return `.cron: ${problem}`;
   const zone = ownProperty(schedule, 'zone');
+  // guard: zone-is-known
   if (!isZone(zone)) return '.zone: must be an IANA time zone, such as Europe/Berlin or UTC';
   const next = nextDueTime({ cron, zone } as CronSchedule, REFERENCE_TIME, REFERENCE_TIME);
   // guard: cron-matches-sometime
@@ -137,10 +138,9 @@ export function dueWhenLate(
   { dueAt, through }: DuePlan,
   now: number,
 ): DuePlan | undefined {
-  // guard: turn-is-never-early
-  if (now < dueAt) return { dueAt, through };
+  if (schedule === undefined || isDelaySchedule(schedule)) return { dueAt, through };
   // guard: catch-up-all-runs-each
-  if (schedule === undefined || isDelaySchedule(schedule) || catchUp === 'all') return { dueAt, through };
+  if (catchUp === 'all') return { dueAt, through };
   // guard: missed-due-time-dropped
   if (catchUp === 'none' && now - through > latenessLimit(schedule, dueAt))
     return planAfter(schedule, dueAt, { from: dueAt, until: now, why: 'missed' });
@@ -160,6 +160,7 @@ function planAt(dueAt: number | undefined): DuePlan | undefined {
 
 /** The plan of the first due time after those that are dropped. */
 function planAfter(schedule: GridSchedule, anchor: number, skipped: SkippedDueTimes): DuePlan | undefined {
+  // guard: dropped-due-times-stay-dropped
   const plan = planAt(nextDueTime(schedule, skipped.until, anchor));
   return plan && { ...plan, skipped };
 }

@@ -42,7 +42,8 @@ export const checkTurnGrant: DefinitionCheck = withSchema(
 /** Adds the issues of the grants of turns, each completed with the tools that it inherits. */
 export function addTurnGrantIssues(document: JsonObject, issues: DefinitionIssues): void {
   const { grant, turn, handoffs } = document;
-  if (!isObject(grant) || !Array.isArray(grant.allowedTools)) return;
+  // Without a valid grant of the loop, it is not known what they inherit.
+  if (!isObject(grant) || issues.list.some(({ path }) => path === '/grant' || path.startsWith('/grant/'))) return;
   const narrowed: readonly (readonly [path: string, turnGrant: Json | undefined])[] = [
     ['/turn/grant', isObject(turn) ? turn.grant : undefined],
     ...(Array.isArray(handoffs) ? handoffs : []).map(

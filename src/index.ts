@@ -7,6 +7,12 @@
 export { type ErrorCode, errorCodes, Fault, LoopError, NonRetryableError } from './base/errors.js';
 export type { PriceOptions } from './host/budget/price-table.js';
 export type { ForkedTurn, ForkOptions } from './host/fork-turn.js';
+export {
+  defineHostedLoop,
+  type HostedLoop,
+  type HostedLoopDefinition,
+  type NextInput,
+} from './host/hosted/define-hosted-loop.js';
 export type { WorkOptions, WorkProblem } from './host/worker.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
@@ -37,6 +43,14 @@ export type {
   Validate,
 } from './protocol/body.js';
 export type { EventEnvelope } from './protocol/events.js';
+export type {
+  HostedLoopDocument,
+  HostedProjection,
+  HostedSchedule,
+  HostedSignal,
+  StopPolicy,
+  TurnGrant,
+} from './protocol/hosted-loop.js';
 export type { LiveDelta } from './protocol/live.js';
 export { ApprovalRequiredError, tool } from './protocol/tool.js';
 export type {

@@ -13,7 +13,7 @@ proveGuards(reviewParts, [
     'never',
   ),
   guard('grant.document', 'a tool is named without a version', 'versioned-tool-name-refused', { value: 'true' }),
-  guard('grant.document', 'a grant expires on a day that exists', 'grant-expires-on-an-existing-day', 'never'),
+  guard('grant.document', 'a grant expires on a day that exists', 'iso-time-on-an-existing-day', 'never'),
   guard('grant.review', 'a composite whose review is blocked is not admitted', 'blocked-body-refused', 'never'),
   guard('grant.tools', 'a composite with other arguments does not run', 'arguments-of-body-satisfy-grant', 'drop'),
   guard(

@@ -15,6 +15,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
     'TurnStopped',
     'createRondo',
     'defineAgent',
+    'defineHostedLoop',
     'defineLoop',
     'definePlan',
     'defineSignal',

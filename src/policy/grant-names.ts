@@ -36,7 +36,10 @@ export function toolOfCounter(counter: string): string | undefined {
 
 /** Returns the error of a grant document with a problem at `path`. */
 export function invalidGrant(path: string, problem: string): LoopError {
-  return new LoopError('GRANT_INVALID', `The grant is not valid: ${path || 'it'} ${problem}.`, { path });
+  return new LoopError('GRANT_INVALID', `The grant is not valid: ${path || 'it'} ${problem}.`, {
+    path,
+    reason: problem,
+  });
 }
 
 /**

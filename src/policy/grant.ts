@@ -3,7 +3,7 @@
  * Unknown members are refused, so that a misspelled limit never means "unlimited".
  */
 
-import { isCalendarDay } from '../base/calendar-day.js';
+import { ISO_TIME_DESCRIPTION, parseIsoTime } from '../base/iso-time.js';
 import { wholeNumbers } from '../base/number-range.js';
 import { isObject } from '../base/own-property.js';
 import { findHostProblem } from '../base/permits.js';
@@ -218,12 +218,7 @@ function findPrincipalProblem(name: string): string | undefined {
 }
 
 function timeAt(value: unknown): number {
-  const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
-  const isIso =
-    typeof value === 'string' &&
-    /^\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.test(value);
-  // guard: grant-expires-on-an-existing-day
-  if (!isIso || Number.isNaN(time) || !isCalendarDay(value.slice(0, 10)))
-    throw invalidGrant('/expiresAt', 'must be an ISO time that exists, such as 2030-01-31T12:00:00Z');
+  const time = parseIsoTime(value);
+  if (time === undefined) throw invalidGrant('/expiresAt', `must be ${ISO_TIME_DESCRIPTION}`);
   return time;
 }

@@ -21,9 +21,15 @@ import { markDataDirectory, protectDataDirectory } from './data-directory.js';
 import type { Settings } from './settings.js';
 
 export type { DocumentReadError } from '../adapters/files/document-read-error.js';
-export type { BadFile, ProjectConfig } from '../adapters/files/index.js';
+export type { BadFile, HostedFile, ProjectConfig } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../adapters/sqlite/index.js';
 export { type DefinitionFormat, readDefinitionFile, renderDefinition } from './compose/convert-definition.js';
+export {
+  findHostedLoopFile,
+  type HostedLoopFile,
+  listHostedLoopFiles,
+  readHostedLoopFile,
+} from './compose/hosted-files.js';
 export {
   type Definitions,
   emptyDefinitions,

@@ -11,6 +11,7 @@ import type { DefinitionOrigin } from '../../loops/origin.js';
 import type { LoopDef } from '../../protocol/loop.js';
 import { isDefinitionModule, NO_DEFINITION_REASON } from './definition-module.js';
 import { describeError } from './document-read-error.js';
+import { type HostedFile, type HostedLoopParser, isHostedLoopText, parseHostedLoopText } from './hosted-files.js';
 import { importLoops } from './import-loops.js';
 import { isInsideWithLinksResolved } from './inside.js';
 import {
@@ -28,6 +29,11 @@ export interface LoadOptions {
   readonly trusted: (directory: string) => boolean;
   /** Converts parsed documents into definitions. */
   readonly parser: DocumentParser;
+  /**
+   * Loads the check of hosted loops, if there are any.
+   * @default hosted loops are not recognised
+   */
+  readonly loadHostedParser?: () => Promise<HostedLoopParser>;
 }
 
 /** A loaded definition: a validated document, or the export of a module, which is not validated yet. */
@@ -42,6 +48,8 @@ export interface LoadedDefinitions {
   readonly badFiles: readonly BadFile[];
   /** The modules that were not imported, because they define no loops, with the reason. */
   readonly skipped: readonly BadFile[];
+  /** The hosted loops among the documents. They are no definitions, and their problems are not among `badFiles`. */
+  readonly hosted: readonly HostedFile[];
 }
 
 const MAX_DEFINITION_BYTES = 4 * 1024 * 1024;
@@ -51,7 +59,7 @@ const IGNORED_FILE_NAMES =
 
 const isDocument = (file: string): boolean => /\.(?:json|toml)$/.test(file);
 const isModule = (file: string): boolean => /\.(?:mjs|js|ts)$/.test(file);
-const NOTHING: LoadedDefinitions = { definitions: [], badFiles: [], skipped: [] };
+const NOTHING: LoadedDefinitions = { definitions: [], badFiles: [], skipped: [], hosted: [] };
 const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
   ...NOTHING,
   badFiles: [{ file, reason, loopId: nameOfFile(file) }],
@@ -64,19 +72,15 @@ const rejectFile = (file: string, reason: string): LoadedDefinitions => ({
  */
 export async function loadDefinitions(directory: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const home = resolve(directory);
-  const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
-  if (typeof items === 'string')
-    return { ...NOTHING, badFiles: [{ file: home, reason: `the directory cannot be listed: ${items}` }] };
-  const candidates = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
-  const files = candidates.map(({ name }) => join(home, name)).sort();
-  const links = new Set(candidates.filter((item) => item.isSymbolicLink()).map(({ name }) => join(home, name)));
-  const rejectLink = async (file: string): Promise<LoadedDefinitions | undefined> =>
-    links.has(file) ? rejectOutsideLink(file, home) : undefined;
+  const listed = await listFiles(home);
+  if (typeof listed === 'string')
+    return { ...NOTHING, badFiles: [{ file: home, reason: `the directory cannot be listed: ${listed}` }] };
+  const { files, rejectLink } = listed;
   const trusted = options.trusted(home);
   const results = new Map<string, LoadedDefinitions>();
   const programs = new Set<string>();
   await forEachConcurrently(files.filter(isDocument), async (file) => {
-    results.set(file, (await rejectLink(file)) ?? (await loadDocument(file, trusted, options.parser, programs)));
+    results.set(file, (await rejectLink(file)) ?? (await loadDocument(file, trusted, options, programs)));
   });
   for (const file of files) {
     if (!isModule(file) || programs.has(file)) continue;
@@ -87,6 +91,38 @@ export async function loadDefinitions(directory: string, options: LoadOptions): 
     definitions: sorted.flatMap(({ definitions }) => definitions),
     badFiles: sorted.flatMap(({ badFiles }) => badFiles),
     skipped: sorted.flatMap(({ skipped }) => skipped),
+    hosted: sorted.flatMap(({ hosted }) => hosted),
+  };
+}
+
+/** Loads the hosted loops of a directory, and nothing else: no code is imported. */
+export async function loadHostedFiles(directory: string, parse: HostedLoopParser): Promise<readonly HostedFile[]> {
+  const listed = await listFiles(resolve(directory));
+  if (typeof listed === 'string') return [];
+  const hosted = new Map<string, HostedFile>();
+  await forEachConcurrently(listed.files.filter(isDocument), async (file) => {
+    if ((await listed.rejectLink(file)) !== undefined) return;
+    const text = await readText(file, MAX_DEFINITION_BYTES).catch(() => '');
+    if (isHostedLoopText(file, text)) hosted.set(file, parseHostedLoopText(file, text, parse));
+  });
+  return listed.files.flatMap((file) => hosted.get(file) ?? []);
+}
+
+/** The files of a directory that may be definitions, sorted, and the rejection of links that lead out of it. */
+interface ListedFiles {
+  readonly files: readonly string[];
+  rejectLink(file: string): Promise<LoadedDefinitions | undefined>;
+}
+
+/** Lists a directory. Returns the reason if it cannot be listed. */
+async function listFiles(home: string): Promise<ListedFiles | string> {
+  const items = await readdir(home, { withFileTypes: true }).catch(describeSystemError);
+  if (typeof items === 'string') return items;
+  const candidates = items.filter((item) => !item.isDirectory() && !IGNORED_FILE_NAMES.test(item.name));
+  const links = new Set(candidates.filter((item) => item.isSymbolicLink()).map(({ name }) => join(home, name)));
+  return {
+    files: candidates.map(({ name }) => join(home, name)).sort(),
+    rejectLink: async (file) => (links.has(file) ? rejectOutsideLink(file, home) : undefined),
   };
 }
 
@@ -97,7 +133,7 @@ export async function loadDefinitions(directory: string, options: LoadOptions): 
 export async function loadDefinitionFile(path: string, options: LoadOptions): Promise<LoadedDefinitions> {
   const file = resolve(path);
   const trusted = options.trusted(dirname(file));
-  if (isDocument(file)) return loadDocument(file, trusted, options.parser, new Set());
+  if (isDocument(file)) return loadDocument(file, trusted, options, new Set());
   if (!isModule(file)) return rejectFile(file, 'a definition is a file that ends in .json, .toml, .mjs, .js or .ts');
   const loaded = await loadModule(file, trusted, 'any');
   return loaded.definitions.length + loaded.badFiles.length > 0 ? loaded : rejectFile(file, 'it exports no loop');
@@ -134,16 +170,19 @@ async function rejectOutsideLink(file: string, directory: string): Promise<Loade
 async function loadDocument(
   file: string,
   trusted: boolean,
-  parser: DocumentParser,
+  { parser, loadHostedParser }: Pick<LoadOptions, 'parser' | 'loadHostedParser'>,
   programs: Set<string>,
   parents: readonly string[] = [],
 ): Promise<LoadedDefinitions> {
   try {
     const text = await readText(file, MAX_DEFINITION_BYTES);
+    // guard: hosted-loop-is-no-definition
+    if (loadHostedParser !== undefined && isHostedLoopText(file, text))
+      return { ...NOTHING, hosted: [parseHostedLoopText(file, text, await loadHostedParser())] };
     for (const program of execTargetsIn(text)) programs.add(resolve(dirname(file), program));
     const inner = new Map<string, LoadedDefinitions>();
     for (const path of workflowPathsIn(file, text, parser))
-      inner.set(path, await loadInnerWorkflow(path, file, trusted, parser, programs, [...parents, file]));
+      inner.set(path, await loadInnerWorkflow(path, file, trusted, { parser }, programs, [...parents, file]));
     const workflowIds = new Map([...inner].flatMap(([path, loaded]) => idsOf(loaded).map((id) => [path, id] as const)));
     const result = parseDefinitionText(file, text, parser, workflowIds);
     const own =
@@ -166,7 +205,7 @@ async function loadInnerWorkflow(
   path: string,
   file: string,
   trusted: boolean,
-  parser: DocumentParser,
+  options: Pick<LoadOptions, 'parser'>,
   programs: Set<string>,
   parents: readonly string[],
 ): Promise<LoadedDefinitions> {
@@ -176,7 +215,7 @@ async function loadInnerWorkflow(
     return rejectFile(file, `the workflow "${path}" is outside of the directory of this file`);
   if (parents.includes(target))
     return rejectFile(file, `the workflow "${path}" calls itself: ${[...parents, target].map(nameOfFile).join(' → ')}`);
-  return loadDocument(target, trusted, parser, programs, parents);
+  return loadDocument(target, trusted, options, programs, parents);
 }
 
 /** Returns the id of a loaded workflow: that of its definition or, if it is invalid, that of the first problem. */

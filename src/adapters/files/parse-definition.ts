@@ -58,6 +58,52 @@ function definitionFlawsOf(thrown: LoopError): DefinitionFlaw[] {
   return flaws.length > 0 ? flaws : [{ path: '', reason: thrown.message }];
 }
 
+/** Returns the format of a document: TOML if the file name ends in `.toml`, and JSON otherwise. */
+const formatOf = (file: string): DocumentFormat => (file.endsWith('.toml') ? tomlFormat : jsonFormat);
+
+/** Returns the parsed text of a document; undefined if it cannot be parsed. */
+export function parseDocument(file: string, text: string): unknown {
+  try {
+    return formatOf(file).parse(text);
+  } catch (thrown) {
+    if (thrown instanceof DocumentReadError) return undefined;
+    throw thrown;
+  }
+}
+
+/**
+ * Parses the text of a document and converts it. Returns the problems of an invalid document, with their positions,
+ * instead of throwing. `documentPointer` converts a JSON pointer of a problem to one in the document.
+ */
+export function parseDocumentText<T>(
+  file: string,
+  text: string,
+  convert: (value: unknown) => T,
+  documentPointer: DocumentParser['documentPointer'] = (_, pointer) => pointer,
+): { readonly document: T } | { readonly badFiles: readonly BadFile[] } {
+  const format = formatOf(file);
+  let loopId = nameOfFile(file);
+  let value: unknown;
+  try {
+    value = format.parse(text);
+    loopId = idIn(value) ?? loopId;
+    if (Array.isArray(value))
+      throw new DocumentReadError('it is an array, not a definition; name a script file *.script.json');
+    return { document: convert(value) };
+  } catch (thrown) {
+    if (thrown instanceof LoopError) {
+      const positionOf = format.findPositions(text);
+      const flaws = definitionFlawsOf(thrown).map(({ path, reason }) => ({
+        path: documentPointer(value, path),
+        reason,
+      }));
+      return { badFiles: flaws.map(({ path, reason }) => ({ file, reason, path, ...positionOf(path), loopId })) };
+    }
+    if (!(thrown instanceof DocumentReadError)) throw thrown;
+    return { badFiles: [{ file, reason: describeError(thrown), ...thrown.position, loopId }] };
+  }
+}
+
 /**
  * Parses the text of a definition, as TOML if the file name ends in `.toml` and as JSON otherwise. Returns the problems
  * of an invalid document instead of throwing.
@@ -68,27 +114,9 @@ export function parseDefinitionText(
   parser: DocumentParser,
   workflowIds?: ReadonlyMap<string, string>,
 ): DefinitionResult {
-  const format = file.endsWith('.toml') ? tomlFormat : jsonFormat;
-  let loopId = nameOfFile(file);
-  let value: unknown;
-  try {
-    value = format.parse(text);
-    loopId = idIn(value) ?? loopId;
-    if (Array.isArray(value))
-      throw new DocumentReadError('it is an array, not a definition; name a script file *.script.json');
-    return { definition: parser.parse(value, file, nameOfFile(file), workflowIds) };
-  } catch (thrown) {
-    if (thrown instanceof LoopError) {
-      const positionOf = format.findPositions(text);
-      const flaws = definitionFlawsOf(thrown).map(({ path, reason }) => ({
-        path: parser.documentPointer(value, path),
-        reason,
-      }));
-      return { badFiles: flaws.map(({ path, reason }) => ({ file, reason, path, ...positionOf(path), loopId })) };
-    }
-    if (!(thrown instanceof DocumentReadError)) throw thrown;
-    return { badFiles: [{ file, reason: describeError(thrown), ...thrown.position, loopId }] };
-  }
+  const convert = (value: unknown): LoopDef => parser.parse(value, file, nameOfFile(file), workflowIds);
+  const result = parseDocumentText(file, text, convert, (value, pointer) => parser.documentPointer(value, pointer));
+  return 'badFiles' in result ? result : { definition: result.document };
 }
 
 /** Returns the name of a file without its extension. */
@@ -105,10 +133,5 @@ function idIn(value: unknown): string | undefined {
 /** Returns the paths of the files of workflows that the text of a document refers to; empty if it cannot be read. */
 export function workflowPathsIn(file: string, text: string, parser: DocumentParser): readonly string[] {
   if (!text.includes('workflow')) return [];
-  try {
-    return parser.workflowPaths((file.endsWith('.toml') ? tomlFormat : jsonFormat).parse(text));
-  } catch (thrown) {
-    if (thrown instanceof DocumentReadError) return [];
-    throw thrown;
-  }
+  return parser.workflowPaths(parseDocument(file, text));
 }

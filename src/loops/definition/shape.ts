@@ -4,7 +4,7 @@
  * published schema of definitions is generated.
  */
 
-import { LoopError } from '../../base/errors.js';
+import { type ErrorCode, LoopError } from '../../base/errors.js';
 import { nearestWord } from '../../base/nearest-word.js';
 import { numbers, wholeNumbers } from '../../base/number-range.js';
 import { isObject } from '../../base/own-property.js';
@@ -55,14 +55,17 @@ export class DefinitionIssues {
     return this.list.length >= MAX_ISSUES;
   }
 
-  /** Returns DEFINITION_INVALID for the first issue, with all kept issues in its data as `flaws`. */
-  toError(where: string): LoopError {
+  /**
+   * Returns DEFINITION_INVALID, or another code, for the first issue, with all kept issues in its data as `flaws`.
+   * `subject` is what the document should be.
+   */
+  toError(where: string, subject = 'definition', code: ErrorCode = 'DEFINITION_INVALID'): LoopError {
     const { path, reason } = this.list[0] ?? { path: '', reason: 'it has no issues' };
     const location = path === '' ? '' : `at ${path}: `;
     const more = this.count === 1 ? '' : ` (${this.count - 1} more; see data.flaws)`;
     const flaws = this.list.map((issue) => ({ path: issue.path, reason: issue.reason }));
-    const message = `${where} is not a valid definition: ${location}${reason}.${more}`;
-    return new LoopError('DEFINITION_INVALID', message, { path, reason, flaws, where });
+    const message = `${where} is not a valid ${subject}: ${location}${reason}.${more}`;
+    return new LoopError(code, message, { path, reason, flaws, where });
   }
 }
 
@@ -190,13 +193,15 @@ interface ObjectShape {
   readonly optional?: { readonly [name: string]: DefinitionCheck };
   /** Keys that are refused with a specific reason. */
   readonly refused?: { readonly [name: string]: string };
+  /** Required keys whose absence has a specific reason. */
+  readonly missing?: { readonly [name: string]: string };
 }
 
 /**
  * Returns a check that accepts an object with all required members and any of the optional ones. Every other key is an
  * issue.
  */
-export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectShape): DefinitionCheck {
+export function objectOf({ required = {}, optional = {}, refused = {}, missing = {} }: ObjectShape): DefinitionCheck {
   const checks = new Map(Object.entries({ ...required, ...optional }));
   const knownKeys = [...checks.keys()];
   const schema = () => ({ ...membersSchema(required, optional), additionalProperties: false });
@@ -207,10 +212,11 @@ export function objectOf({ required = {}, optional = {}, refused = {} }: ObjectS
       const memberPath = appendPointer(path, key);
       if (check !== undefined) check(member, memberPath, issues);
       else if (Object.hasOwn(refused, key)) issues.add(memberPath, refused[key] ?? '');
+      // guard: unknown-member-refused
       else addUnknownKey(key, memberPath, knownKeys, issues);
     }
     for (const key of Object.keys(required)) {
-      if (!Object.hasOwn(value, key)) issues.add(appendPointer(path, key), 'is required');
+      if (!Object.hasOwn(value, key)) issues.add(appendPointer(path, key), missing[key] ?? 'is required');
     }
   });
 }

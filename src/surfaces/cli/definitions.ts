@@ -61,10 +61,16 @@ function parseLoopReference(argument: string, option: string | undefined, regist
  * Returns the only loop of a file. Throws DEFINITION_INVALID if the file is invalid, and a UsageError for another
  * number.
  */
-function singleLoopIn(file: string, { loops, badFiles }: Definitions, option: string | undefined): LoopReference {
+function singleLoopIn(
+  file: string,
+  { loops, badFiles, hosted }: Definitions,
+  option: string | undefined,
+): LoopReference {
   const problems = badFiles.filter((item) => item.file === file);
   const [problem] = problems;
   if (problem !== undefined) throw failedDefinitionError({ id: problem.loopId ?? file, problems });
+  if (hosted.some((item) => item.file === file))
+    throw new UsageError(`${file} contains a hosted loop, which has turns of its own; give the loop that it runs.`);
   const definitions = loops.filter((item) => item.file === file).map(({ registered }) => registered.definition);
   const [loop] = definitions;
   if (loop === undefined) throw new UsageError(`${file} contains no loop.`);

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { BadFile, FoundDefinition } from '../../adapters/files/index.js';
+import type { BadFile, FoundDefinition, HostedFile } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
 import { ownProperty } from '../../base/own-property.js';
 import type { RegisteredLoop, Registry, RegistryOptions } from '../../loops/registry.js';
@@ -12,6 +12,7 @@ import type { BackendRef } from '../../protocol/loop.js';
 import { trustPredicateOf } from '../authority.js';
 import { UsageError } from '../settings.js';
 import { loadToolImplementations, providerIdsOf, toolSchemesOf } from './adapters.js';
+import { checkHostedFiles, createHostedParser } from './hosted-files.js';
 import type { ProjectSettings } from './project-settings.js';
 import { shippedDefinitions } from './shipped-loops.js';
 
@@ -26,6 +27,8 @@ export interface Definitions {
   readonly skipped: readonly BadFile[];
   /** Warnings about files that were loaded. */
   readonly warnings: readonly FileWarning[];
+  /** The hosted loop files among the definitions. Their problems are not among `badFiles`. */
+  readonly hosted: readonly HostedFile[];
   /** The registered loops with their files, in the order in which they were loaded. */
   readonly loops: readonly { readonly file: string; readonly registered: RegisteredLoop }[];
 }
@@ -33,7 +36,7 @@ export interface Definitions {
 /** Returns definitions without loops, for verbs that run none. */
 export async function emptyDefinitions(): Promise<Definitions> {
   const { Registry } = await import('../../loops/registry.js');
-  return { registry: new Registry(), badFiles: [], skipped: [], warnings: [], loops: [] };
+  return { registry: new Registry(), badFiles: [], skipped: [], warnings: [], hosted: [], loops: [] };
 }
 
 /** Options of {@link loadLoops}. */
@@ -53,7 +56,7 @@ export async function loadLoops(
     import('../../loops/plan/workflow-document.js'),
     import('../../loops/registry.js'),
   ]);
-  const options = { parser, trusted: trustPredicateOf(settings.authority) };
+  const options = { parser, loadHostedParser: createHostedParser, trusted: trustPredicateOf(settings.authority) };
   const isMissing = !settings.hasExplicitLoops && !existsSync(settings.loopsDirectory);
   // A file can call the loops beside it and those of the project.
   const directories = new Set([...files.map(dirname), ...(isMissing ? [] : [settings.loopsDirectory])]);
@@ -74,7 +77,11 @@ export async function loadLoops(
   addFailures(registry, badFiles);
   // A file that the caller named has been imported.
   const skipped = distinctBadFiles(loads.flatMap((load) => load.skipped)).filter(({ file }) => !files.includes(file));
-  return { registry, loops, badFiles, skipped, warnings };
+  const hosted = await checkHostedFiles(
+    loads.flatMap((load) => load.hosted),
+    registry,
+  );
+  return { registry, loops, badFiles, skipped, warnings, hosted };
 }
 
 /**
@@ -129,10 +136,12 @@ function distinctBadFiles(badFiles: readonly BadFile[]): readonly BadFile[] {
   return [...new Map(badFiles.map((item) => [JSON.stringify(item), item])).values()];
 }
 
+type RegisteredDefinitions = Pick<Definitions, 'loops' | 'badFiles' | 'warnings'>;
+
 async function registerAll(
   registry: Registry,
   definitions: readonly FoundDefinition[],
-): Promise<Omit<Definitions, 'registry' | 'skipped'>> {
+): Promise<RegisteredDefinitions> {
   const loops: Definitions['loops'][number][] = [];
   const badFiles: BadFile[] = [];
   const warnings: FileWarning[] = [];
@@ -156,8 +165,8 @@ async function registerAll(
 async function withoutInvalidPlans(
   registry: Registry,
   definitions: readonly FoundDefinition[],
-  added: Omit<Definitions, 'registry' | 'skipped'>,
-): Promise<Omit<Definitions, 'registry' | 'skipped'>> {
+  added: RegisteredDefinitions,
+): Promise<RegisteredDefinitions> {
   const { loops, badFiles } = added;
   if (!loops.some(({ registered }) => registered.definition.composite?.plan !== undefined)) return added;
   const { analyzePlans } = await import('../../loops/plan/analysis/analyze.js');

@@ -1,5 +1,5 @@
 /**
- * `rondo check`: validates definitions without running them, and lists the turns in flight that a change would break.
+ * `rondo check`: validates definitions and hosted loops without running them, and lists the turns in flight that a change would break.
  */
 import { resolve } from 'node:path';
 import { ownText } from '../../../base/own-property.js';
@@ -53,13 +53,14 @@ export const check: VerbHandler = async ({ args, options, settingsInput, termina
 };
 
 function checkedFilesOf(
-  { loops, badFiles, warnings: allWarnings, registry }: Definitions,
+  { loops, badFiles, warnings: allWarnings, registry, hosted }: Definitions,
   paths: readonly string[],
 ): readonly CheckedFile[] {
-  const loaded = [...loops, ...badFiles].map(({ file }) => file);
+  const loaded = [...loops, ...badFiles, ...hosted].map(({ file }) => file);
+  const allBadFiles = [...badFiles, ...hosted.flatMap((item) => item.badFiles)];
   const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
-    const bad = badFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
+    const bad = allBadFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
     // The tools of a plan may be loaded after it.
     const retried = loops
       .filter((loop) => loop.file === file)

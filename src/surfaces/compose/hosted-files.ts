@@ -1,0 +1,145 @@
+/** Hosted loop files of a project: reads them, finds them by id or path, and checks them against the project. */
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { BadFile, HostedFile } from '../../adapters/files/index.js';
+import { LoopError } from '../../base/errors.js';
+import { nearestWord } from '../../base/nearest-word.js';
+import { isObject } from '../../base/own-property.js';
+import { describeProblem, failedDefinitionError } from '../../loops/failed-definition.js';
+import type { Registry } from '../../loops/registry.js';
+import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
+import { UsageError } from '../settings.js';
+import type { ProjectSettings } from './project-settings.js';
+
+/** A valid hosted loop file. */
+export interface HostedLoopFile {
+  readonly file: string;
+  readonly document: HostedLoopDocument;
+}
+
+/** Returns a check of hosted loop documents. Relative roots of grants start at the directory of the file. */
+export async function createHostedParser(): Promise<(value: unknown, file: string) => HostedLoopDocument> {
+  const { parseHostedLoop } = await import('../../host/hosted/hosted-document.js');
+  return (value, file) => parseHostedLoop(withAbsoluteRoots(value, dirname(file)), file);
+}
+
+/** Reads a hosted loop file. Throws DEFINITION_INVALID with its problems, each with its line, if it is invalid. */
+export async function readHostedLoopFile(path: string): Promise<HostedLoopFile> {
+  const { loadHostedFile } = await import('../../adapters/files/hosted-files.js');
+  return validFile(await loadHostedFile(path, await createHostedParser()));
+}
+
+/** Returns the hosted loop files in the directory of definitions, sorted by name. No code is imported. */
+export async function listHostedLoopFiles(settings: ProjectSettings): Promise<readonly HostedFile[]> {
+  if (!settings.hasExplicitLoops && !existsSync(settings.loopsDirectory)) return [];
+  const { loadHostedFiles } = await import('../../adapters/files/load.js');
+  return loadHostedFiles(settings.loopsDirectory, await createHostedParser());
+}
+
+/**
+ * Returns a hosted loop by its id, or by the path of its file. Throws DEFINITION_INVALID if its file is invalid, and a
+ * UsageError if there is none, or several with the id.
+ */
+export async function findHostedLoopFile(settings: ProjectSettings, idOrPath: string): Promise<HostedLoopFile> {
+  const path = resolve(settings.cwd, idOrPath);
+  if (/\.(?:toml|json)$/.test(idOrPath) && existsSync(path)) return readHostedLoopFile(path);
+  const files = await listHostedLoopFiles(settings);
+  const found = files.filter((item) => idOf(item) === idOrPath);
+  const [first, second] = found;
+  // guard: ambiguous-hosted-loop-refused
+  if (first !== undefined && second !== undefined)
+    throw new UsageError(`The hosted loop "${idOrPath}" is defined in ${found.map(({ file }) => file).join(' and ')}.`);
+  if (first !== undefined) return validFile(first);
+  const ids = files.map(idOf);
+  const nearest = nearestWord(idOrPath, ids);
+  const known = ids.length === 0 ? `${settings.loopsDirectory} has none` : `known are ${ids.join(', ')}`;
+  const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`;
+  throw new UsageError(`There is no hosted loop "${idOrPath}", and no such file; ${known}.${hint}`);
+}
+
+/** Adds the problems that hosted loop files have in their project: an id that two have, or a loop that does not exist. */
+export async function checkHostedFiles(
+  files: readonly HostedFile[],
+  registry: Registry,
+): Promise<readonly HostedFile[]> {
+  const distinct = [...new Map(files.map((item) => [item.file, item])).values()];
+  return Promise.all(
+    distinct.map(async (item) => {
+      const { file, document } = item;
+      if (document === undefined) return item;
+      const other = distinct.find((one) => one.file !== file && one.document?.id === document.id);
+      const flaws = [
+        ...(other === undefined ? [] : [{ path: '/id', reason: `is also the id of the hosted loop in ${other.file}` }]),
+        ...loopFlaws(document.loop, registry),
+      ];
+      return flaws.length === 0 ? item : { ...item, badFiles: await locateInHostedFile(file, flaws) };
+    }),
+  );
+}
+
+interface Flaw {
+  readonly path: string;
+  readonly reason: string;
+}
+
+function loopFlaws(loop: string, registry: Registry): readonly Flaw[] {
+  if (registry.find(loop) !== undefined) return [];
+  const [problem] = registry.failureOf(loop)?.problems ?? [];
+  if (problem !== undefined)
+    return [{ path: '/loop', reason: `is "${loop}", which could not be loaded: ${describeProblem(problem)}` }];
+  const nearest = nearestWord(
+    loop,
+    registry.list().map(({ definition }) => definition.id),
+  );
+  const hint = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  return [{ path: '/loop', reason: `is "${loop}", and there is no such loop${hint}` }];
+}
+
+async function locateInHostedFile(file: string, flaws: readonly Flaw[]): Promise<readonly BadFile[]> {
+  const { loadHostedFile } = await import('../../adapters/files/hosted-files.js');
+  const { badFiles } = await loadHostedFile(file, () => {
+    throw new LoopError('DEFINITION_INVALID', '', { flaws: flaws.map((flaw) => ({ ...flaw })) });
+  });
+  return badFiles;
+}
+
+function idOf({ document, badFiles, file }: HostedFile): string {
+  return document?.id ?? badFiles[0]?.loopId ?? file;
+}
+
+function validFile({ file, document, badFiles }: HostedFile): HostedLoopFile {
+  if (document !== undefined) return { file, document };
+  const id = badFiles[0]?.loopId ?? file;
+  throw failedDefinitionError({ id, problems: badFiles }, `The hosted loop "${id}"`);
+}
+
+/** Returns a document in which the relative roots of its grants are absolute, without links, as in a grant file. */
+function withAbsoluteRoots(value: unknown, directory: string): unknown {
+  if (!isObject(value)) return value;
+  const { grant, turn, handoffs } = value;
+  const narrow = (part: unknown): unknown =>
+    isObject(part) && 'grant' in part ? { ...part, grant: absoluteRoots(part.grant, directory) } : part;
+  return {
+    ...value,
+    ...(grant !== undefined && { grant: absoluteRoots(grant, directory) }),
+    ...(turn !== undefined && { turn: narrow(turn) }),
+    ...(handoffs !== undefined && { handoffs: Array.isArray(handoffs) ? handoffs.map(narrow) : handoffs }),
+  };
+}
+
+function absoluteRoots(grant: unknown, directory: string): unknown {
+  if (!isObject(grant) || !Array.isArray(grant.roots)) return grant;
+  const roots = grant.roots.map((root: unknown) =>
+    typeof root === 'string' ? realRoot(resolve(directory, root)) : root,
+  );
+  return { ...grant, roots };
+}
+
+/** Returns the path without links; unchanged if it does not exist, in which case nothing is inside of it. */
+function realRoot(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

@@ -12,6 +12,9 @@ import { Archive } from './archive.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { type ForkedTurn, type ForkOptions, forkTurn } from './fork-turn.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
+import { assertNotHosted, createHostedLoops, hostedRetryError } from './hosted/hosted-host.js';
+import type { HostedLoops } from './hosted/hosted-loops.js';
+import { hostedLoopOf, leasedSessionOf } from './hosted/hosted-stream.js';
 import { PeerHosts } from './peers.js';
 import { type InFlightTurn, PinnedTurns } from './pinned-turns.js';
 import { rebuildDueTurns } from './rebuild-due-turns.js';
@@ -25,6 +28,7 @@ import type { SignalRequest } from './signal-request.js';
 import { Subscriptions } from './subscriptions.js';
 import { TurnKernel } from './turn-kernel/turn-kernel.js';
 import type { SessionMessage, TurnRequest } from './turn-request.js';
+import { sessionIdOf } from './turn-result.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
 import { Worker, type WorkOptions } from './worker.js';
@@ -69,6 +73,7 @@ export class Host {
   private createdActions: SessionActions | undefined;
   private createdReceipts: ReceiptArchive | undefined;
   private createdWaiter: TurnWaiter | undefined;
+  private createdHosted: HostedLoops | undefined;
   private workers: Set<Worker> | undefined;
 
   constructor(options: HostOptions) {
@@ -118,6 +123,13 @@ export class Host {
     return this.createdWaiter;
   }
 
+  /** Loops whose turns are run one after another, only while a stop policy allows it. */
+  get hosted(): HostedLoops {
+    const { options, archive, kernel, sessionQueues, peers, turns, actions } = this;
+    this.createdHosted ??= createHostedLoops({ options, archive, kernel, sessionQueues, peers, turns, actions });
+    return this.createdHosted;
+  }
+
   /** The receipts of the store; undefined if the host has no keys for them. */
   get receipts(): ReceiptArchive | undefined {
     const { archive, turns, options } = this;
@@ -132,7 +144,7 @@ export class Host {
   private get actions(): SessionActions {
     const { archive, sessionQueues, peers, turns } = this;
     const { clock, ids } = this.options;
-    const resume = (turnId: string): Promise<TurnResult> => this.resume(turnId);
+    const resume = (turnId: string): Promise<TurnResult> => this.kernel.resumeTurn(turnId);
     this.createdActions ??= new SessionActions({ archive, sessionQueues, peers, clock, ids, turns, resume });
     return this.createdActions;
   }
@@ -155,6 +167,7 @@ export class Host {
    * ```
    */
   async run<I, O>(request: TurnRequest<I, O>, options: TurnOptions = {}): Promise<TurnResult<O>> {
+    assertNotHosted(request.sessionId);
     return (await this.kernel.runTurn(request as TurnRequest, options)) as TurnResult<O>;
   }
 
@@ -164,6 +177,7 @@ export class Host {
    * definitions may not run.
    */
   async resume(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
+    if (hostedLoopOf(sessionIdOf(turnId)) !== undefined) return this.hosted.resumeTurn(turnId, options);
     return this.kernel.resumeTurn(turnId, options);
   }
 
@@ -174,6 +188,7 @@ export class Host {
    * the errors of `resume`.
    */
   async retry(turnId: string, options: TurnOptions = {}): Promise<TurnResult> {
+    if (hostedLoopOf(sessionIdOf(turnId)) !== undefined) throw hostedRetryError(turnId);
     return this.kernel.retryTurn(turnId, options);
   }
 
@@ -195,16 +210,23 @@ export class Host {
         clock,
         rebuild: () => rebuildDueTurns(store),
         isBusy: (sessionId) => this.sessionQueues.isBusy(sessionId),
-        continueTurn: (turnId, sessionId) =>
-          this.sessionQueues.tryRun(sessionId, turnId, async () =>
-            this.kernel.continueTurn(await this.archive.get(turnId), { timers: WORKER_HOLD_MS }),
-          ),
+        leasedSession: leasedSessionOf,
+        continueTurn: (turnId, sessionId) => this.workOn(turnId, sessionId, { timers: WORKER_HOLD_MS }),
       },
       options,
     );
     this.workers ??= new Set();
     this.workers.add(worker);
     await worker.run().finally(() => this.workers?.delete(worker));
+  }
+
+  /** Continues a turn, or does what is due of a hosted loop. Returns undefined without waiting if it is not free. */
+  private workOn(turnId: string, sessionId: string, options: TurnOptions): Promise<TurnResult | undefined> {
+    const loop = hostedLoopOf(sessionId);
+    if (loop !== undefined) return this.hosted.driveIfFree(loop, options);
+    return this.sessionQueues.tryRun(sessionId, turnId, async () =>
+      this.kernel.continueTurn(await this.archive.get(turnId), options),
+    );
   }
 
   /**
@@ -225,7 +247,8 @@ export class Host {
    * turn.
    */
   cancel(turnId: string, reason: string): Promise<boolean> {
-    return this.actions.cancel(turnId, reason);
+    const cancel = (): Promise<boolean> => this.actions.cancel(turnId, reason);
+    return hostedLoopOf(sessionIdOf(turnId)) === undefined ? cancel() : this.hosted.cancelTurn(turnId, cancel);
   }
 
   /**
@@ -241,7 +264,8 @@ export class Host {
    * Sends a message to the running, paused or interrupted turn of a session. Throws TURN_NOT_FOUND if there is none,
    * and a TypeError for an unknown mode.
    */
-  sendMessage(message: SessionMessage): Promise<void> {
+  async sendMessage(message: SessionMessage): Promise<void> {
+    assertNotHosted(message.sessionId);
     return this.actions.sendMessage(message);
   }
 

@@ -174,6 +174,7 @@ verifies('host.work', 'a worker forgets the turns that are not due any more', as
       clock: systemClock,
       rebuild: async () => {},
       isBusy: () => false,
+      leasedSession: (session) => session,
       continueTurn: async () => undefined,
     },
     { signal: stopped.signal, concurrency: 100 },

@@ -50,6 +50,8 @@ interface WorkerDeps {
   readonly clock: Clock;
   /** Rebuilds the index if it is incomplete. */
   rebuild(): Promise<void>;
+  /** Returns the session whose lease decides who works on a session: another one for the turns of hosted loops. */
+  leasedSession(sessionId: string): string;
   /** True if a task of the session runs or waits in this process. */
   isBusy(sessionId: string): boolean;
   /** Continues a turn. Returns undefined without waiting if its session is not free. */
@@ -151,7 +153,7 @@ export class Worker {
     while (this.active.size < concurrency && !this.isStopped) {
       const page = await dueTurns.list(now, PAGE_SIZE, after);
       for (const due of page) {
-        const isHeld = heldSessions.has(due.session);
+        const isHeld = heldSessions.has(this.deps.leasedSession(due.session));
         // Another process continues the turn, so what is not yet reported is no problem.
         if (!isHeld || this.isReported(due.turn)) obsoleteTurns.delete(due.turn);
         if (this.active.size >= concurrency || isHeld || !this.isReady(due)) continue;
@@ -175,15 +177,17 @@ export class Worker {
   private isReady({ session, turn }: DueTurn): boolean {
     const backoff = this.backoffs.get(turn);
     if (backoff !== undefined && backoff.until > this.deps.clock.elapsed()) return false;
-    return !this.active.has(session) && !this.deps.isBusy(session);
+    const leased = this.deps.leasedSession(session);
+    return !this.active.has(leased) && !this.deps.isBusy(leased);
   }
 
   private start(due: DueTurn): void {
+    const leased = this.deps.leasedSession(due.session);
     const work = this.continue(due).finally(() => {
-      this.active.delete(due.session);
+      this.active.delete(leased);
       this.wake.abort();
     });
-    this.active.set(due.session, work);
+    this.active.set(leased, work);
   }
 
   private async continue({ session, turn }: DueTurn): Promise<void> {

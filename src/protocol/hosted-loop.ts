@@ -226,6 +226,8 @@ export interface HostedProjection {
   readonly turn: number;
   /** The digest of everything that the projection is made from. */
   readonly head: string;
+  /** The `input` of the document; null if it has none. */
+  readonly input: Json;
   /** Absent before the first turn has ended. */
   readonly last?: ProjectedTurn;
   /** The signal that causes the turn. */

@@ -22,12 +22,24 @@ export const HOSTED_RESUMED = 'rondo.hosted.resumed';
 export const HOSTED_RECEIVED = 'rondo.hosted.received';
 export const HOSTED_HANDED_OFF = 'rondo.hosted.handed-off';
 
-/** When the next turn is due by the schedule, and up to when due times are dealt with by it. */
+/** Due times that get no turn: all from `from` to `until`, both inclusive. */
+export interface SkippedDueTimes {
+  /** The first due time that is dropped. */
+  readonly from: number;
+  /** The end of the period; not necessarily a due time. */
+  readonly until: number;
+  /** `overlap`: the turn before was open. `missed`: no worker ran. */
+  readonly why: 'overlap' | 'missed';
+}
+
+/** What is planned for a turn. */
 export interface DuePlan {
+  /** When it is due, in milliseconds since the epoch: a due time of the schedule. */
   readonly dueAt: number;
+  /** The due times up to here, inclusive, are dealt with by this turn. */
   readonly through: number;
-  /** Due times that no turn is run for. */
-  readonly skipped?: { readonly from: number; readonly until: number; readonly why: 'overlap' | 'missed' };
+  /** The due times that were dropped when this was decided. A later decision about the plan does not repeat them. */
+  readonly skipped?: SkippedDueTimes;
 }
 
 /** The start of a hosted loop. */

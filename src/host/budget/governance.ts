@@ -8,7 +8,7 @@ import type { Clock } from '../../journal/clock.js';
 import { digestOfText } from '../../journal/record.js';
 import type { Store } from '../../journal/store.js';
 import type { RegisteredLoop, Registry } from '../../loops/registry.js';
-import { type EnforcedGrant, grantDigest, parseGrant } from '../../policy/grant.js';
+import { grantDigest, parseGrant } from '../../policy/grant.js';
 import { assertNamesKnown } from '../../policy/grant-names.js';
 import { narrowGrant } from '../../policy/narrow-grant.js';
 import type { PriceOf } from '../../policy/prices.js';
@@ -154,11 +154,7 @@ export class Governance {
  * Returns the grant of a turn, and the accounts that pay for it: that of the grant and, if the turn has a grant of its
  * own, one of the turn. Throws GRANT_WIDENED if the turn would be permitted more.
  */
-function narrowedGrant({
-  turnId,
-  document,
-  grants = [],
-}: GrantOpening): Pick<GovernedTurnDeps, 'grant' | 'accounts'> {
+function narrowedGrant({ turnId, document, grants = [] }: GrantOpening): Pick<GovernedTurnDeps, 'grant' | 'accounts'> {
   const outer = parseGrant(document, { isOperators: true });
   if (grants.length === 0) return { grant: outer, accounts: [{ id: GRANT_ACCOUNT, limits: outer.limits }] };
   const grant = narrowGrant(document, grants);

@@ -59,8 +59,9 @@ const projectionMembers = {
   loop: true,
   turn: true,
   head: true,
+  input: true,
   last: true,
-  signals: true,
+  signal: true,
   handoff: true,
   used: true,
 } as const satisfies Record<keyof Required<HostedProjection>, true>;

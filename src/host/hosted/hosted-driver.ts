@@ -26,6 +26,7 @@ import {
 import type { Archive } from '../archive.js';
 import type { TurnOptions } from '../host-options.js';
 import { type TurnRequest, turnIdOfKey } from '../turn-request.js';
+import type { NextInput } from './define-hosted-loop.js';
 import { decide, type HostedStream, hostedSessionOf, hostedTurnKey } from './hosted-stream.js';
 import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
 import { dueAfterTurn, dueWhenLate } from './schedule.js';
@@ -35,7 +36,6 @@ import {
   handoffsOf,
   inputOf,
   type NextCause,
-  type NextInput,
   nextCauseOf,
   projectionOf,
 } from './turn-derivation.js';
@@ -103,7 +103,10 @@ export class HostedDriver {
   }
 
   /** Returns what causes the next turn. A due time that the document drops is replaced by the next one. */
-  private async causeOf(stream: HostedStream, now: number): Promise<(NextCause & { readonly through: number }) | undefined> {
+  private async causeOf(
+    stream: HostedStream,
+    now: number,
+  ): Promise<(NextCause & { readonly through: number }) | undefined> {
     const { state } = stream;
     const { plan, through } = state.now;
     const cause = nextCauseOf(state, now);
@@ -166,7 +169,10 @@ export class HostedDriver {
     if (stop !== undefined) return this.stopWithOpen(stream, stop);
     // guard: request-names-the-current-head
     if (request.head !== state.now.head)
-      return this.stopWithOpen(stream, { reason: 'stale_projection', message: 'The projection moved after the request.' });
+      return this.stopWithOpen(stream, {
+        reason: 'stale_projection',
+        message: 'The projection moved after the request.',
+      });
     // Recorded before the turn goes on: a process that ends in between leaves the loop due.
     // guard: continued-turn-makes-the-loop-due
     if (waitsFor !== undefined) await this.record(stream, request, [{ type: HOSTED_CONTINUED, value: {} }]);
@@ -174,12 +180,18 @@ export class HostedDriver {
   }
 
   /** Runs the turn of a request, and records what became of it. */
-  private async run(stream: HostedStream, request: RequestedTurn, options: TurnOptions): Promise<TurnResult | undefined> {
+  private async run(
+    stream: HostedStream,
+    request: RequestedTurn,
+    options: TurnOptions,
+  ): Promise<TurnResult | undefined> {
     const { started } = stream.state.now;
     if (started === undefined) return undefined;
     const { document, grant } = started;
     const { turn, input, head, previous, signal, contextSkills } = request;
-    const grants = [document.turn?.grant, signal?.handoff?.grant].filter((each): each is TurnGrant => each !== undefined);
+    const grants = [document.turn?.grant, signal?.handoff?.grant].filter(
+      (each): each is TurnGrant => each !== undefined,
+    );
     const history = document.turn?.history ?? 'none';
     const origin: HostedTurnOrigin = {
       ...{ loop: document.id, turn, head },
@@ -238,7 +250,7 @@ export class HostedDriver {
     if (status !== 'ok' || document.handoffs === undefined) return { value };
     const last = { key: hostedTurnKey(document.id, turn), turnId, status, receipt, output: output ?? null };
     try {
-      const projection = { loop: document.id, turn, head, used: {}, last };
+      const projection = { loop: document.id, turn, head, input: document.input ?? null, used: {}, last };
       const handoffs = handoffsOf(document, projection, ({ when }) => when === undefined || isTerminal(when, end));
       return { value: { ...value, handoffs } };
     } catch (thrown) {
@@ -324,7 +336,12 @@ export function isEventDriven({ schedule, signals, acceptsHandoffsFrom }: Hosted
 }
 
 /** Returns the plan after a turn; null if the schedule has no further due time. */
-function nextPlan(document: HostedLoopDocument, { now }: HostedLoopState, request: RequestedTurn, endedAt: number): Json {
+function nextPlan(
+  document: HostedLoopDocument,
+  { now }: HostedLoopState,
+  request: RequestedTurn,
+  endedAt: number,
+): Json {
   if (isEventDriven(document)) return null;
   const { through, started } = now;
   const turn = { through, requestedAt: request.at, endedAt };

@@ -35,6 +35,12 @@ export function hostedLoopOf(session: string): string | undefined {
   return loop;
 }
 
+/** Returns the session whose lease decides which process works on a session: the stream of the loop for hosted turns. */
+export function leasedSessionOf(session: string): string {
+  const loop = hostedLoopOf(session);
+  return loop === undefined ? session : hostedStreamOf(loop);
+}
+
 /** Returns the idempotency key of a turn. */
 export function hostedTurnKey(loop: string, turn: number): string {
   return `${loop}#${turn}`;

@@ -4,8 +4,8 @@
  */
 import { LoopError } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
-import { copyAsJson, lastCopyBytes } from '../../json/value.js';
 import { compileSchema, type Validator } from '../../json/schema.js';
+import { copyAsJson, lastCopyBytes } from '../../json/value.js';
 import { narrowGrant } from '../../policy/narrow-grant.js';
 import type { HostedSignalDelivery, SignalReceipt } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
@@ -61,7 +61,8 @@ export class HostedInbox {
     const { signals = {}, id: loop } = documentOf(stream.state);
     const signal = Object.hasOwn(signals, name) ? signals[name] : undefined;
     // guard: undeclared-signal-refused
-    if (signal === undefined) throw new LoopError('SIGNAL_REFUSED', `The hosted loop "${loop}" declares no signal "${name}".`);
+    if (signal === undefined)
+      throw new LoopError('SIGNAL_REFUSED', `The hosted loop "${loop}" declares no signal "${name}".`);
     // guard: signal-authentic-by-the-declared-method
     if (method !== 'operator' && signal.verify?.method !== method)
       throw new LoopError('SIGNAL_REFUSED', `The signal "${name}" of "${loop}" is accepted from the operator only.`);
@@ -98,9 +99,23 @@ export class HostedInbox {
       narrowGrant(started.grant, [...(started.document.turn?.grant ? [started.document.turn.grant] : []), grant]);
     const at = this.deps.clock.now();
     const payload = copyAsJson(input, 'the input of the handoff') as Json;
-    const content = { from: documentOf(from.state).id, receipt, input: payload, reason, ...(grant !== undefined && { grant }) };
+    const content = {
+      from: documentOf(from.state).id,
+      receipt,
+      input: payload,
+      reason,
+      ...(grant !== undefined && { grant }),
+    };
     const digest = jsonDigest(content as unknown as Json);
-    const value = { id: `handoff ${receipt}`, name: '', payload, at, handoff: content, digest, method: 'receipt' } as const;
+    const value = {
+      id: `handoff ${receipt}`,
+      name: '',
+      payload,
+      at,
+      handoff: content,
+      digest,
+      method: 'receipt',
+    } as const;
     return this.receive(stream, value.id, { ...value, keepUntil: at + OPERATOR_WINDOW_MS });
   }
 
@@ -133,9 +148,12 @@ export class HostedInbox {
   private async receive(stream: HostedStream, id: string, received: ReceivedSignal): Promise<SignalReceipt> {
     if (received.handoff === undefined && !DELIVERY_ID.test(id))
       throw new LoopError('VALUE_INVALID', 'A delivery id is 1 to 200 printable ASCII characters without spaces.');
-    const outcome: { problem?: LoopError; isDuplicate?: boolean } = {};
+    const outcome: { problem: LoopError | undefined; isDuplicate: boolean } = {
+      problem: undefined,
+      isDuplicate: false,
+    };
     await decide(stream, (state) => {
-      delete outcome.problem;
+      outcome.problem = undefined;
       const known = state.deliveredDigest(id);
       // guard: delivery-accepted-once
       outcome.isDuplicate = known === received.digest;
@@ -145,7 +163,7 @@ export class HostedInbox {
       return [{ type: HOSTED_RECEIVED, key: id, value: received as unknown as Json }];
     });
     if (outcome.problem !== undefined) throw outcome.problem;
-    return outcome.isDuplicate === true ? 'duplicate' : 'accepted';
+    return outcome.isDuplicate ? 'duplicate' : 'accepted';
   }
 }
 
@@ -176,5 +194,7 @@ function assertFits(schema: JsonSchema, payload: Json, name: string): void {
 }
 
 function refusedHandoff(target: string, problem: string): LoopError {
-  return new LoopError('HANDOFF_REFUSED', `The handoff is refused: the hosted loop "${target}" ${problem}.`, { target });
+  return new LoopError('HANDOFF_REFUSED', `The handoff is refused: the hosted loop "${target}" ${problem}.`, {
+    target,
+  });
 }

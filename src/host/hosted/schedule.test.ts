@@ -10,8 +10,9 @@ import type {
   IntervalSchedule,
   OverlapRule,
 } from '../../protocol/hosted-loop.js';
+import type { DuePlan } from '../../views/hosted-loop.js';
 import { nextDueTime } from './due-times.js';
-import { type DuePlan, dueAfterTurn, dueWhenLate, findScheduleProblem, firstDue } from './schedule.js';
+import { dueAfterTurn, dueWhenLate, findScheduleProblem, firstDue } from './schedule.js';
 
 const HOUR = 3_600_000;
 const hourly: IntervalSchedule = { everyMs: HOUR };

@@ -6,28 +6,9 @@
 import { wholeNumbers } from '../../base/number-range.js';
 import { isObject, ownProperty } from '../../base/own-property.js';
 import type { CatchUpRule, CronSchedule, HostedSchedule, OverlapRule } from '../../protocol/hosted-loop.js';
+import type { DuePlan, SkippedDueTimes } from '../../views/hosted-loop.js';
 import { findCronProblem } from './cron-fields.js';
 import { type GridSchedule, isDelaySchedule, nextDueTime } from './due-times.js';
-
-/** Due times that get no turn: all from `from` to `until`, both inclusive. */
-export interface SkippedDueTimes {
-  /** The first due time that is dropped. */
-  readonly from: number;
-  /** The end of the period; not necessarily a due time. */
-  readonly until: number;
-  /** `overlap`: the turn before was open. `missed`: no worker ran. */
-  readonly why: 'overlap' | 'missed';
-}
-
-/** What is planned for a turn. */
-export interface DuePlan {
-  /** When it is due, in milliseconds since the epoch: a due time of the schedule. */
-  readonly dueAt: number;
-  /** The due times up to here, inclusive, are dealt with by this turn. */
-  readonly through: number;
-  /** The due times that were dropped when this was decided. A later decision about the plan does not repeat them. */
-  readonly skipped?: SkippedDueTimes;
-}
 
 /** A turn that has ended, by the wall clock. */
 export interface EndedTurn {

@@ -22,10 +22,8 @@ import {
   type WaitingSignal,
 } from '../../views/hosted-loop.js';
 import { isoTime } from '../../views/iso-time.js';
+import type { NextInput } from './define-hosted-loop.js';
 import { hostedTurnKey } from './hosted-stream.js';
-
-/** Makes the next input in code. */
-export type NextInput = (projection: HostedProjection) => unknown;
 
 /** What causes the next turn. */
 export interface NextCause {
@@ -59,12 +57,12 @@ interface ProjectionParts {
 export function projectionOf({ now: state }: HostedLoopState, parts: ProjectionParts): HostedProjection {
   const { turn, signal, output, used } = parts;
   const { last, started } = state;
-  const loop = started?.document.id ?? '';
+  const { id: loop = '', input = null } = started?.document ?? {};
   // guard: admitted-signal-moves-the-head
   const head =
     signal === undefined ? state.head : nextHead(state.head, { id: signal.id, digest: jsonDigest(signal.payload) });
   return {
-    ...{ loop, turn, head, used },
+    ...{ loop, turn, head, input, used },
     ...(last !== undefined && { last: projectedTurn(loop, last, output) }),
     ...(signal?.handoff !== undefined && { handoff: signal.handoff }),
     ...(signal !== undefined && signal.handoff === undefined && { signal: projectedSignal(signal) }),
@@ -94,13 +92,13 @@ export function inputOf(document: HostedLoopDocument, next: NextInput | undefine
   if (handoff !== undefined) return handoff.input;
   if (turn === 1 && signal === undefined && input !== undefined) return input;
   if (next !== undefined) return (copyAsJson(next(projection), 'the next input') ?? null) as Json;
-  if (document.next !== undefined) return compileMapping(document.next, '/next')(mappingData(document, projection));
+  if (document.next !== undefined) return compileMapping(document.next, '/next')(mappingData(projection));
   return input ?? signal?.payload ?? null;
 }
 
 /** Returns the handoffs that follow a turn with this output. Throws MAPPING_FAILED if a path matches nothing. */
 export function handoffsOf(
-  { handoffs = [], ...document }: HostedLoopDocument,
+  { handoffs = [] }: HostedLoopDocument,
   projection: HostedProjection,
   isMet: (rule: NonNullable<HostedLoopDocument['handoffs']>[number]) => boolean,
 ): readonly OutgoingHandoff[] {
@@ -108,7 +106,7 @@ export function handoffsOf(
   return handoffs.flatMap((rule, index) => {
     if (!isMet(rule)) return [];
     const { target, grant, reason } = rule;
-    const input = compileMapping(rule.input, `/handoffs/${index}/input`)(mappingData(document, projection));
+    const input = compileMapping(rule.input, `/handoffs/${index}/input`)(mappingData(projection));
     return [{ target, receipt, input, reason, ...(grant !== undefined && { grant }) }];
   });
 }
@@ -122,12 +120,8 @@ export function contextOf({ turn }: HostedLoopDocument, last: EndedTurn | undefi
   return references?.length === 0 ? undefined : references;
 }
 
-/** What mappings can read: the members of the projection, and the input of the document. */
-function mappingData(
-  { input = null }: Omit<HostedLoopDocument, 'handoffs'>,
-  projection: HostedProjection,
-): MappingData {
-  return { ...(projection as unknown as { readonly [name: string]: Json }), input };
+function mappingData(projection: HostedProjection): MappingData {
+  return projection as unknown as MappingData;
 }
 
 /** Returns why no request could be made, from an error of a mapping or of code; throws a Fault. */

@@ -1,0 +1,298 @@
+/**
+ * The hosted loops of a store: starts, inspects, pauses, resumes and stops them, accepts what is sent to them, and
+ * performs the next step of one for a worker. Any process may do any of this; a lease decides which one runs a turn.
+ */
+import { LoopError } from '../../base/errors.js';
+import { loopNotFoundError } from '../../loops/failed-definition.js';
+import { grantDigest, parseGrant } from '../../policy/grant.js';
+import type { Grant } from '../../protocol/grant.js';
+import type {
+  HostedLoopDocument,
+  HostedLoopStatus,
+  HostedSignalDelivery,
+  SignalReceipt,
+} from '../../protocol/hosted-loop.js';
+import type { Json } from '../../protocol/json.js';
+import type { TurnResult } from '../../protocol/trace.js';
+import {
+  HOSTED_CONTINUED,
+  HOSTED_PAUSED,
+  HOSTED_PLANNED,
+  HOSTED_RESUMED,
+  HOSTED_STARTED,
+  HOSTED_STOPPED,
+  type HostedEntry,
+  type OutgoingHandoff,
+  type StartedLoop,
+} from '../../views/hosted-loop.js';
+import { type HostedTurnListing, hostedTurnsOf } from '../../views/hosted-turns.js';
+import type { HostOptions, TurnOptions } from '../host-options.js';
+import type { SessionQueues } from '../session-queues.js';
+import { sessionIdOf } from '../turn-result.js';
+import type { HostedLoop, NextInput } from './define-hosted-loop.js';
+import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
+import { type DriverDeps, documentOf, HostedDriver, hostedTurnId, isEventDriven } from './hosted-driver.js';
+import { statusOf } from './hosted-status.js';
+import { decide, type HostedStream, HostedStreams, hostedLoopOf, hostedStreamOf } from './hosted-stream.js';
+import { HostedInbox, type SignalMethod } from './inbox.js';
+import { verifyPredecessor } from './predecessor.js';
+import { firstDue } from './schedule.js';
+
+/** What hosted loops need of their host. */
+export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'clock'> {
+  readonly options: HostOptions;
+  readonly sessionQueues: SessionQueues;
+  /** Resolves when the process that holds the lease of a session has given it up. */
+  whenReleased(sessionId: string): Promise<void>;
+}
+
+/** Who does something to a hosted loop. It is recorded. */
+export interface HostedActor {
+  readonly by: string;
+}
+
+/** The hosted loops of one host. */
+export class HostedLoops {
+  private readonly deps: HostedLoopsDeps;
+  private readonly streams: HostedStreams;
+  private readonly inbox: HostedInbox;
+  private readonly driver: HostedDriver;
+  private readonly code = new Map<string, NextInput>();
+
+  constructor(deps: HostedLoopsDeps) {
+    const { options, predecessor } = deps;
+    const { store, clock } = options;
+    this.deps = deps;
+    this.streams = new HostedStreams(store, clock);
+    this.inbox = new HostedInbox({ clock, streams: this.streams, predecessor });
+    const deliverHandoffs = (stream: HostedStream): Promise<void> => this.inbox.deliverHandoffs(stream);
+    this.driver = new HostedDriver({ ...deps, clock, deliverHandoffs, codeOf: (loop) => this.code.get(loop) });
+  }
+
+  /**
+   * Starts a hosted loop, or returns the status of one that was started with the same content. Nothing runs here: a worker
+   * runs its turns. Throws DEFINITION_INVALID or GRANT_INVALID if the document is invalid, LOOP_NOT_FOUND if its loop is
+   * not registered, and HOSTED_LOOP_CONFLICT if the id is known with other content, or has stopped.
+   */
+  async start(loop: HostedLoop | HostedLoopDocument, { by }: HostedActor): Promise<HostedLoopStatus> {
+    const started = this.startedLoop(loop, by);
+    const { document, digest, at } = started;
+    if (this.deps.options.receiptKeys === undefined)
+      throw new LoopError(
+        'RECEIPT_NOT_FOUND',
+        'A hosted loop needs receipts, and this store makes none. Use a durable store.',
+      );
+    const plan = isEventDriven(document) ? undefined : firstDue(document.schedule, at);
+    const stream = await this.streams.get(document.id);
+    await decide(stream, (state) =>
+      // guard: hosted-loop-started-once
+      state.now.started !== undefined
+        ? undefined
+        : [
+            { type: HOSTED_STARTED, key: document.id, value: started as unknown as Json },
+            { type: HOSTED_PLANNED, key: 'plan', value: (plan ?? null) as unknown as Json },
+          ],
+    );
+    const { started: known, stopped } = stream.state.now;
+    // guard: hosted-loop-has-one-content
+    if (known?.digest !== digest)
+      throw conflict(document.id, 'was started with other content; give the changed one another id');
+    // guard: stopped-loop-does-not-start-again
+    if (stopped !== undefined)
+      throw conflict(document.id, `has stopped (${stopped.reason}); start it under another id`);
+    this.register(loop);
+    return this.statusOf(stream);
+  }
+
+  /** Registers the code of a hosted loop that was started by another process, or before a restart. */
+  register(loop: HostedLoop | HostedLoopDocument): void {
+    if (!('document' in loop)) return;
+    if (loop.loop !== undefined) this.deps.options.registry.add(loop.loop);
+    if (loop.next !== undefined) this.code.set(loop.document.id, loop.next);
+  }
+
+  /** Returns the status of a hosted loop. Throws HOSTED_LOOP_NOT_FOUND. */
+  async status(loop: string): Promise<HostedLoopStatus> {
+    return this.statusOf(await this.streamOf(loop));
+  }
+
+  /** Returns the status of all hosted loops of the store, sorted by id. */
+  async list(): Promise<readonly HostedLoopStatus[]> {
+    const all: HostedLoopStatus[] = [];
+    for (const loop of [...(await this.streams.list())].sort()) {
+      const stream = await this.streams.find(loop);
+      if (stream !== undefined) all.push(await this.statusOf(stream));
+    }
+    return all;
+  }
+
+  /** Returns the turns of a hosted loop, oldest first. Throws HOSTED_LOOP_NOT_FOUND. */
+  async turns(loop: string): Promise<readonly HostedTurnListing[]> {
+    const stream = await this.streamOf(loop);
+    const entries: HostedEntry[] = [];
+    for await (const batch of this.deps.options.store.journal.read(hostedStreamOf(loop), 0))
+      entries.push(...(batch as readonly HostedEntry[]));
+    return hostedTurnsOf(entries, (turn) => hostedTurnId(documentOf(stream.state), turn));
+  }
+
+  /** Returns the document of a hosted loop; undefined if it was not started. */
+  async definition(loop: string): Promise<HostedLoopDocument | undefined> {
+    return (await this.streams.find(loop))?.state.now.started?.document;
+  }
+
+  /** Pauses a hosted loop: no turn starts or continues until it is resumed. A turn that runs goes on until it pauses. */
+  async pause(loop: string, { by }: HostedActor): Promise<HostedLoopStatus> {
+    const stream = await this.streamOf(loop);
+    const value = { at: this.deps.options.clock.now(), by };
+    await decide(stream, ({ now: { paused, stopped } }) =>
+      paused === undefined && stopped === undefined ? [{ type: HOSTED_PAUSED, key: 'pause', value }] : undefined,
+    );
+    this.assertNotStopped(stream);
+    return this.statusOf(stream);
+  }
+
+  /** Resumes a paused hosted loop. What was due meanwhile follows its document. */
+  async resume(loop: string, { by }: HostedActor): Promise<HostedLoopStatus> {
+    const stream = await this.streamOf(loop);
+    const value = { at: this.deps.options.clock.now(), by };
+    await decide(stream, ({ now: { paused, open } }) =>
+      paused === undefined
+        ? undefined
+        : [
+            { type: HOSTED_RESUMED, key: 'pause', value },
+            // Whether the open turn can go on is found out by continuing it.
+            ...(open?.waitsFor === undefined ? [] : [{ type: HOSTED_CONTINUED, key: 'pause', value: {} }]),
+          ],
+    );
+    this.assertNotStopped(stream);
+    return this.statusOf(stream);
+  }
+
+  /** Stops a hosted loop for good, and cancels its open turn. */
+  async stop(loop: string, { by, reason = '' }: HostedActor & { readonly reason?: string }): Promise<HostedLoopStatus> {
+    const stream = await this.streamOf(loop);
+    const message = reason === '' ? `Stopped by ${by}.` : `Stopped by ${by}: ${reason}`;
+    const value = { reason: 'stopped_by', message, by, at: this.deps.options.clock.now() };
+    await decide(stream, ({ now: { stopped } }) =>
+      stopped === undefined ? [{ type: HOSTED_STOPPED, key: 'stop', value }] : undefined,
+    );
+    const { open } = stream.state.now;
+    if (open === undefined) return this.statusOf(stream);
+    await this.driveIfFree(loop, {});
+    // Another task or process runs the turn. It records the end.
+    const turnId = hostedTurnId(documentOf(stream.state), open.request.turn);
+    if (stream.state.now.open !== undefined && (await this.deps.archive.has(turnId)))
+      await this.deps.cancelTurn(turnId, message);
+    return this.status(loop);
+  }
+
+  /** Accepts a signal; see `HostedInbox.accept`. Throws HOSTED_LOOP_NOT_FOUND. */
+  async signal(delivery: HostedSignalDelivery, method: SignalMethod = 'operator'): Promise<SignalReceipt> {
+    return this.inbox.accept(await this.streamOf(delivery.loop), delivery, method);
+  }
+
+  /** Accepts a handoff; see `HostedInbox.acceptHandoff`. */
+  async handoff(handoff: OutgoingHandoff): Promise<SignalReceipt> {
+    return this.inbox.acceptHandoff(handoff);
+  }
+
+  /** Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. */
+  driveIfFree(loop: string, options: TurnOptions): Promise<TurnResult | undefined> {
+    const perform = (): Promise<TurnResult | undefined> => this.drive(loop, options);
+    return this.deps.sessionQueues.tryRun(hostedStreamOf(loop), loop, perform);
+  }
+
+  /**
+   * Continues a turn of a hosted loop, as its open turn and nothing else, and returns its result. Throws TURN_NOT_FOUND,
+   * and HOSTED_LOOP_CONFLICT if the loop is paused or has stopped, so that the turn cannot go on.
+   */
+  async resumeTurn(turnId: string, options: TurnOptions): Promise<TurnResult> {
+    const loop = hostedLoopOf(sessionIdOf(turnId)) ?? '';
+    if (options.grant !== undefined)
+      throw conflict(loop, 'has one grant for all of its turns; no turn gets another one');
+    const stream = await this.streamOf(loop);
+    const sessionId = hostedStreamOf(loop);
+    const perform = async (): Promise<TurnResult | undefined> => {
+      await stream.refresh();
+      const { open } = stream.state.now;
+      const isOpen = open !== undefined && hostedTurnId(documentOf(stream.state), open.request.turn) === turnId;
+      // guard: only-the-open-turn-continues
+      return isOpen ? this.drive(loop, options) : undefined;
+    };
+    const whileHeldElsewhere = (): Promise<void> => this.deps.whenReleased(sessionId);
+    const run = await this.deps.sessionQueues.run({ sessionId, turnId: loop, perform, whileHeldElsewhere });
+    const result = run?.turnId === turnId ? run : await this.deps.archive.restingResult(turnId);
+    if (result !== undefined) return result;
+    throw conflict(loop, stream.state.now.stopped === undefined ? 'is paused; resume it first' : 'has stopped');
+  }
+
+  /** Cancels a turn of a hosted loop. The loop counts it as failed. */
+  async cancelTurn(turnId: string, cancel: () => Promise<boolean>): Promise<boolean> {
+    const loop = hostedLoopOf(sessionIdOf(turnId)) ?? '';
+    const stream = await this.streamOf(loop);
+    // Recorded before: a process that ends between the cancel and the record of the end leaves the loop due.
+    await decide(stream, ({ now: { open, stopped } }) =>
+      open?.waitsFor === undefined || stopped !== undefined
+        ? undefined
+        : [{ type: HOSTED_CONTINUED, key: 'cancel', value: {} }],
+    );
+    const isCancelled = await cancel();
+    await this.driveIfFree(loop, {});
+    return isCancelled;
+  }
+
+  private async drive(loop: string, options: TurnOptions): Promise<TurnResult | undefined> {
+    return this.driver.drive(await this.streamOf(loop), options);
+  }
+
+  private async streamOf(loop: string): Promise<HostedStream> {
+    const stream = await this.streams.find(loop);
+    if (stream !== undefined) return stream;
+    throw new LoopError('HOSTED_LOOP_NOT_FOUND', `No hosted loop "${loop}" was started in this store.`, { loop });
+  }
+
+  private async statusOf(stream: HostedStream): Promise<HostedLoopStatus> {
+    const { started, last } = stream.state.now;
+    const loop = started?.document.id ?? '';
+    const verified = last === undefined ? undefined : await verifyPredecessor(this.deps.predecessor, loop, last);
+    return statusOf(stream.state, verified === undefined || verified.stop === undefined);
+  }
+
+  private assertNotStopped(stream: HostedStream): void {
+    const { stopped } = stream.state.now;
+    if (stopped !== undefined) throw conflict(documentOf(stream.state).id, `has stopped (${stopped.reason})`);
+  }
+
+  /** Checks a hosted loop against this host, and returns what is recorded of its start. */
+  private startedLoop(loop: HostedLoop | HostedLoopDocument, by: string): StartedLoop {
+    const hasCode = 'document' in loop && loop.next !== undefined;
+    const document = parseHostedLoop('document' in loop ? loop.document : loop);
+    const { registry, clock } = this.deps.options;
+    if ('document' in loop && loop.loop !== undefined) registry.add(loop.loop);
+    const registered = registry.find(document.loop);
+    if (registered === undefined) throw loopNotFoundError(registry, document.loop);
+    const { prompt, composite } = registered.definition;
+    if (document.turn?.contextSkills !== undefined && prompt === undefined && composite?.agent === undefined)
+      throw new LoopError(
+        'DEFINITION_INVALID',
+        `turn.contextSkills: the loop "${document.loop}" is neither a prompt nor an agent, so it reads no context.`,
+        { path: '/turn/contextSkills' },
+      );
+    const grant = effectiveGrant(document);
+    parseGrant(grant, { isOperators: true });
+    return { document, digest: hostedLoopDigest(document), grant, at: clock.now(), by, hasCode };
+  }
+}
+
+/** Returns the grant of all turns: with an id of its own if it has none, and no longer than the deadline. */
+function effectiveGrant({ id, grant, stop: { deadline } }: HostedLoopDocument): Grant {
+  const { expiresAt } = grant;
+  const isSooner = deadline !== undefined && (expiresAt === undefined || Date.parse(deadline) < Date.parse(expiresAt));
+  // guard: grant-ends-at-the-deadline
+  const ends = isSooner ? { ...grant, expiresAt: deadline } : grant;
+  return { ...ends, id: grant.id ?? `hosted@${id}@${grantDigest(ends).slice(0, 16)}` };
+}
+
+function conflict(loop: string, problem: string): LoopError {
+  return new LoopError('HOSTED_LOOP_CONFLICT', `The hosted loop "${loop}" ${problem}.`, { loop });
+}

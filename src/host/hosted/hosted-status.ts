@@ -1,0 +1,42 @@
+/** The status of a hosted loop, as it is reported. */
+import type { HostedLoopStatus } from '../../protocol/hosted-loop.js';
+import type { HostedLoopState } from '../../views/hosted-loop.js';
+import { isoTime } from '../../views/iso-time.js';
+import { hostedTurnId } from './hosted-driver.js';
+
+type StatusPart = Pick<HostedLoopStatus, 'status'> & Partial<Pick<HostedLoopStatus, 'reason' | 'message' | 'nextAt'>>;
+
+/** Returns the status. `isValid` is true if the receipt of the last turn is there and is valid. */
+export function statusOf(state: HostedLoopState, isValid: boolean): HostedLoopStatus {
+  const { started, open, turns, head, asOf, last } = state.now;
+  const isFresh = isValid && open === undefined && state.handoffs.length === 0;
+  return {
+    loop: started?.document.id ?? '',
+    ...partOf(state),
+    turns,
+    projection: { head, fresh: isFresh, ...(asOf !== undefined && { asOf: isoTime(asOf) }) },
+    ...(last !== undefined && last.receipt !== '' && { lastReceipt: last.receipt }),
+    ...(open !== undefined && started !== undefined && { turnId: hostedTurnId(started.document, open.request.turn) }),
+    signals: state.signals.length,
+  };
+}
+
+function partOf(state: HostedLoopState): StatusPart {
+  const { stopped, paused, open, plan, retryAt } = state.now;
+  if (stopped !== undefined) return { status: 'stopped', reason: stopped.reason, message: stopped.message };
+  if (paused !== undefined) return { status: 'paused', message: `Paused by ${paused.by}.` };
+  if (open !== undefined) return openPart(open.waitsFor);
+  if (retryAt !== undefined) return { status: 'waiting', reason: 'retry', nextAt: isoTime(retryAt) };
+  const [signal] = state.signals;
+  if (signal !== undefined) return { status: 'waiting', reason: 'signal', nextAt: isoTime(signal.at) };
+  if (plan === undefined) return { status: 'waiting', reason: 'signal' };
+  return { status: 'waiting', reason: 'schedule', nextAt: isoTime(plan.dueAt) };
+}
+
+/** The open turn runs, or waits for something. A process that ended in the middle of it leaves it running. */
+function openPart(waitsFor: NonNullable<HostedLoopState['now']['open']>['waitsFor']): StatusPart {
+  if (waitsFor === undefined) return { status: 'running', reason: 'turn' };
+  const reason = waitsFor === 'timer' || waitsFor === 'doubt' ? 'turn' : waitsFor;
+  const message = waitsFor === 'doubt' ? 'It is unknown whether an effect happened: rondo resolve.' : undefined;
+  return { status: 'waiting', reason, ...(message !== undefined && { message }) };
+}

@@ -136,7 +136,6 @@ export function hostedLoopDigest(document: HostedLoopDocument): string {
 function addRelationIssues(document: JsonObject, issues: DefinitionIssues): void {
   const { schedule, handoffs } = document;
   const kind = scheduleKindOf(schedule);
-  // guard: due-time-rules-need-due-times
   for (const member of ['overlap', 'catchUp']) {
     // guard: due-time-rules-need-due-times
     if (!Object.hasOwn(document, member) || kind === 'cron' || kind === 'everyMs') continue;

@@ -25,6 +25,7 @@ export type { DocumentReadError } from '../adapters/files/document-read-error.js
 export type { BadFile, ProjectConfig } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../adapters/sqlite/index.js';
 export { type DefinitionFormat, readDefinitionFile, renderDefinition } from './compose/convert-definition.js';
+export { type CaseModels, createCaseModels, type ScriptProblem, toScriptSteps } from './compose/harness-models.js';
 export {
   type Definitions,
   emptyDefinitions,
@@ -32,7 +33,6 @@ export {
   loadLoops,
 } from './compose/project-loops.js';
 export { loadSettings, type ProjectSettings, readTrustFile, writeTrustFile } from './compose/project-settings.js';
-export { type CaseModels, createCaseModels, type ScriptProblem, toScriptSteps } from './compose/harness-models.js';
 export { loadVerifierKeys, openReceiptKeys, type StoredKeys } from './compose/receipt-keys.js';
 
 /** A host with its store, registry and config. */

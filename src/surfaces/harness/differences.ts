@@ -35,7 +35,8 @@ export interface ObservedTurn {
   readonly output: Json | undefined;
   readonly toolCalls: readonly string[];
   readonly receipts: ObservedReceipts;
-  readonly verdict: ReceiptVerdict;
+  /** Undefined if nothing was recorded. */
+  readonly verdict: ReceiptVerdict | undefined;
 }
 
 /** Returns what differs in a case with one turn. */
@@ -54,26 +55,33 @@ export function turnDifferences(expect: TurnExpectation, observed: ObservedTurn)
   ];
 }
 
-/** Returns what differs in the verification of a store. A store is expected to be valid, with nothing missing. */
+/**
+ * Returns what differs in the verification of a store, which is expected to be valid, with nothing missing. The verdict is
+ * undefined if nothing was recorded.
+ */
 export function verdictDifferences(
-  { valid = true, complete }: VerdictExpectation = {},
-  actual: Pick<ReceiptVerdict, 'valid' | 'complete' | 'reasons'>,
+  expect: VerdictExpectation | undefined,
+  actual: Pick<ReceiptVerdict, 'valid' | 'complete' | 'reasons'> | undefined,
 ): readonly Difference[] {
+  if (actual === undefined)
+    return expect === undefined ? [] : [differenceOf('/expect/verdict', { ...expect }, undefined)];
+  const { valid = true, complete } = expect ?? {};
   const isComplete = complete === undefined ? actual.complete !== false : complete === actual.complete;
-  const expected = complete ?? 'true or unknown';
+  const found = `${actual.valid} (${actual.reasons.join(', ')})`;
   return [
     // guard: store-of-case-verified
-    ...(actual.valid === valid
-      ? []
-      : [differenceOf('/expect/verdict/valid', valid, `${actual.valid} (${actual.reasons.join(', ')})`)]),
-    ...(isComplete ? [] : [differenceOf('/expect/verdict/complete', expected, actual.complete)]),
+    ...(actual.valid === valid ? [] : [differenceOf('/expect/verdict/valid', valid, found)]),
+    ...(isComplete ? [] : [differenceOf('/expect/verdict/complete', complete ?? 'true or unknown', actual.complete)]),
   ];
 }
 
 function receiptDifferences(expect: ReceiptExpectation, actual: ObservedReceipts): readonly Difference[] {
   const path = '/expect/receipt';
   const { state, final, effects, context, chain, approvals } = expect;
-  const listed = typeof effects === 'number' ? actual.effects.length : actual.effects.map(({ name, state: end }) => ({ name, state: end }));
+  const listed =
+    typeof effects === 'number'
+      ? actual.effects.length
+      : actual.effects.map(({ name, state: end }) => ({ name, state: end }));
   return [
     ...same(`${path}/state`, state, actual.state),
     ...(final === undefined ? [] : same(`${path}/final`, final, actual.final)),

@@ -4,7 +4,7 @@ import { ownText } from '../../base/own-property.js';
 import type { Host } from '../../host/host.js';
 import type { ReceiptArchive } from '../../host/receipts/receipt-archive.js';
 import { copyAsJson } from '../../json/value.js';
-import type { ReceiptPredicate } from '../../protocol/receipt.js';
+import type { ReceiptPredicate, ReceiptVerdict } from '../../protocol/receipt.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import { payloadOf } from '../../views/receipt/envelope.js';
 import { parseStatement } from '../../views/receipt/statement.js';
@@ -19,7 +19,7 @@ export async function observeTurn(host: Host, end: TurnEnd): Promise<ObservedTur
   const shared = {
     toolCalls: 'refusal' in end ? [] : await toolCallsOf(host, end.turnId),
     receipts: await observeReceipts(archive),
-    verdict: await archive.verify(undefined),
+    verdict: await verdictOf(host),
   };
   if ('refusal' in end) {
     const { code, message } = end.refusal;
@@ -41,12 +41,17 @@ export function receiptsOf({ receipts }: Host): ReceiptArchive {
   throw new LoopError('RECEIPT_NOT_FOUND', 'The store of the case makes no receipts.');
 }
 
+/** Returns the verification of the whole store; undefined if nothing was recorded in it, so that there is nothing to verify. */
+export async function verdictOf(host: Host): Promise<ReceiptVerdict | undefined> {
+  const verdict = await receiptsOf(host).verify(undefined);
+  const { sessions, receipts } = verdict.subject;
+  return sessions === 0 && receipts === 0 && (await host.archive.sessionIds()).length === 0 ? undefined : verdict;
+}
+
 /** Returns the tools that a turn started, in order; none if there is no such turn. */
 async function toolCallsOf({ archive }: Host, turnId: string): Promise<readonly string[]> {
   const trace = (await archive.has(turnId)) ? await archive.trace(turnId) : [];
-  return trace.flatMap(({ type, payload }) =>
-    type === 'call.tool.invoked' ? [ownText(payload, 'toolName')] : [],
-  );
+  return trace.flatMap(({ type, payload }) => (type === 'call.tool.invoked' ? [ownText(payload, 'toolName')] : []));
 }
 
 /** Returns what the receipts of the store of a case say, the sessions in the order of their first receipts. */

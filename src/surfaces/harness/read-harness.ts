@@ -12,11 +12,18 @@ import { signalNameProblem } from '../../loops/signal-name.js';
 import type { Grant } from '../../protocol/grant.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
 import { isInside, realPathOf, trustPredicateOf } from '../authority.js';
-import { readDocumentIn, toScriptSteps } from '../compose.js';
 import type { ScriptStep } from '../compose/harness-models.js';
+import { readDocumentIn, toScriptSteps } from '../compose.js';
 import { withAbsoluteRoots } from '../grant-roots.js';
 import { type Authority, UsageError } from '../settings.js';
-import type { CaseAnswer, CaseSignal, Harness, HarnessCase, HostedExpectation, TurnExpectation } from './harness-case.js';
+import type {
+  CaseAnswer,
+  CaseSignal,
+  Harness,
+  HarnessCase,
+  HostedExpectation,
+  TurnExpectation,
+} from './harness-case.js';
 import { harnessSchema, hostedCaseSchema, turnCaseSchema } from './harness-schema.js';
 
 const FILE_NAMES = ['harness.toml', 'harness.json'] as const;
@@ -101,7 +108,8 @@ class HarnessReader {
     const homes = [this.directory, cwd].map((home) => realPathOf(home) ?? home);
     const isPermitted = homes.some((home) => isInside(home, real)) || trustPredicateOf(authority)(this.directory);
     // guard: harness-definitions-confined
-    if (!isPermitted) throw this.invalid('/loops', `is outside of ${this.directory}, which is not trusted, and of ${cwd}`);
+    if (!isPermitted)
+      throw this.invalid('/loops', `is outside of ${this.directory}, which is not trusted, and of ${cwd}`);
     return directory;
   }
 

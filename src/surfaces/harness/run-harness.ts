@@ -3,11 +3,11 @@ import type { TurnOptions } from '../../host/host.js';
 import type { ReceiptVerdict } from '../../protocol/receipt.js';
 import type { Difference } from './differences.js';
 import type { Harness, HarnessCase } from './harness-case.js';
+import { receiptsOf } from './observe.js';
 import type { ReceiptDirectory } from './receipt-directory.js';
 import { runHostedCase } from './run-hosted-case.js';
 import { type CaseObservation, runTurnCase } from './run-turn-case.js';
 import { type HarnessContext, type ScratchHost, withScratchHost } from './scratch-host.js';
-import { receiptsOf } from './observe.js';
 
 /** The report of a case. */
 export interface CaseReport {
@@ -15,6 +15,8 @@ export interface CaseReport {
   /** True if nothing differs. */
   readonly ok: boolean;
   readonly status: string;
+  /** Why it stopped, or the message of its error. */
+  readonly reason?: string | undefined;
   readonly differences: readonly Difference[];
   /** The ids of the receipts of its turns. */
   readonly receipts: readonly string[];
@@ -52,14 +54,14 @@ export async function runHarness(
   for (const [index, item] of cases.entries()) {
     const startedAt = options.elapsed();
     const onEvent = options.onCase?.(item, index);
-    const { status, differences, receipts, verdict } = await withScratchHost(item, context, async (scratch) => {
-      const observation = await runCase(item, scratch, onEvent);
+    const observation = await withScratchHost(item, context, async (scratch) => {
+      const found = await runCase(item, scratch, onEvent);
       await options.receiptDirectory?.add(item.name, receiptsOf(scratch.host), await scratch.keys());
-      return observation;
+      return found;
     });
     const durationMs = Math.round(options.elapsed() - startedAt);
-    const ok = differences.length === 0;
-    const report: CaseReport = { name: item.name, ok, status, differences, receipts, verdict, durationMs };
+    const ok = observation.differences.length === 0;
+    const report: CaseReport = { name: item.name, ok, ...observation, durationMs };
     options.onReport?.(report);
     reports.push(report);
   }

@@ -12,6 +12,8 @@ import type { ScratchHost } from './scratch-host.js';
 /** What a case found. */
 export interface CaseObservation {
   readonly status: string;
+  /** Why it stopped, or the message of its error. */
+  readonly reason?: string | undefined;
   readonly differences: readonly Difference[];
   /** The ids of the receipts of its turns. */
   readonly receipts: readonly string[];
@@ -39,8 +41,8 @@ export async function runTurnCase(
     // guard: answers-used-completely
     ...driver.problems(),
   ];
-  const { status, receipts, verdict } = observed;
-  return { status, differences, receipts: receipts.ids, verdict };
+  const { status, reason, receipts, verdict } = observed;
+  return { status, reason, differences, receipts: receipts.ids, verdict };
 }
 
 /** Runs a turn until it ends, or nothing is left that it waits for. */

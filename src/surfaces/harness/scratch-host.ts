@@ -6,14 +6,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../host/host.js';
-import { composeHost, type Definitions, openReceiptKeys, type ProjectSettings } from '../compose.js';
 import { type CaseModels, createCaseModels } from '../compose/harness-models.js';
+import { composeHost, type Definitions, openReceiptKeys, type ProjectSettings } from '../compose.js';
 import type { HarnessCase } from './harness-case.js';
 
 /** What all cases of a harness share. */
 export interface HarnessContext {
   readonly settings: ProjectSettings;
   readonly definitions: Definitions;
+  /** Receives the directory of each case, and undefined when it has been removed. */
+  readonly onDirectory?: (directory: string | undefined) => void;
 }
 
 /** The host of a case. */
@@ -30,10 +32,11 @@ const SIGNER_VARIABLE = /^RUNX_RECEIPT_/;
 /** Calls `use` with the host of a case, and removes its directory afterwards. */
 export async function withScratchHost<T>(
   item: HarnessCase,
-  { settings, definitions }: HarnessContext,
+  { settings, definitions, onDirectory }: HarnessContext,
   use: (scratch: ScratchHost) => Promise<T>,
 ): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), 'rondo-harness-'));
+  onDirectory?.(directory);
   try {
     const own = settingsOfCase(item, settings, directory);
     const models = createCaseModels(item.script);
@@ -46,6 +49,7 @@ export async function withScratchHost<T>(
     }
   } finally {
     await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+    onDirectory?.(undefined);
   }
 }
 

@@ -1,5 +1,5 @@
 // Generates the JSON Schemas in schemas/ from the checks of the parsers. The descriptions are the comments of the
-// interfaces in src/protocol/loop.ts. Run it after a change to either:
+// interfaces in src/protocol/. Run it after a change to either:
 // npm run build && node scripts/schemas.mjs && npm run format
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,18 +9,16 @@ import ts from 'typescript';
 /** @typedef {{ [name: string]: any }} Schema */
 
 const root = new URL('..', import.meta.url);
-const source = ts.createSourceFile(
-  'loop.ts',
-  readFileSync(new URL('src/protocol/loop.ts', root), 'utf8'),
-  ts.ScriptTarget.Latest,
-  true,
+const sources = ['loop.ts', 'hosted-loop.ts', 'grant.ts'].map((name) =>
+  ts.createSourceFile(name, readFileSync(new URL(`src/protocol/${name}`, root), 'utf8'), ts.ScriptTarget.Latest, true),
 );
 
 /** @type {Map<string, ts.InterfaceDeclaration | ts.TypeAliasDeclaration>} */
 const declarations = new Map();
-ts.forEachChild(source, (node) => {
-  if (ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)) declarations.set(node.name.text, node);
-});
+for (const source of sources)
+  ts.forEachChild(source, (node) => {
+    if (ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)) declarations.set(node.name.text, node);
+  });
 
 /** Returns the sentences of a comment, without tags and line breaks. @param {ts.Node} node */
 function commentOf(node) {
@@ -70,7 +68,7 @@ function describe(schema, members, path) {
     if (name.startsWith('$')) return [name, property];
     const found = members.filter((member) => member.name.getText() === name);
     const member = found.find(({ type }) => type?.kind !== ts.SyntaxKind.NeverKeyword);
-    if (member === undefined) throw new Error(`src/protocol/loop.ts has no member for ${path}/${name}.`);
+    if (member === undefined) throw new Error(`src/protocol has no member for ${path}/${name}.`);
     const comment = commentOf(member) || commentOfType(member.type);
     const nested = describe(property, membersOf(member.type), `${path}/${name}`);
     return [name, comment === '' ? nested : { description: comment, ...nested }];
@@ -78,12 +76,24 @@ function describe(schema, members, path) {
   return { ...schema, ...parts, properties: Object.fromEntries(properties) };
 }
 
-/** Returns the text of each schema file, by name. @param {Schema} definition @param {Schema} config */
-export function schemaFiles(definition, config) {
-  const loopDef = /** @type {ts.InterfaceDeclaration} */ (declarations.get('LoopDef'));
-  const described = describe(definition, loopDef.members.filter(ts.isPropertySignature), '');
+/** Returns a schema with the descriptions of an interface, as text. @param {Schema} schema @param {string} type */
+function describedText(schema, type) {
+  const declaration = /** @type {ts.InterfaceDeclaration} */ (declarations.get(type));
+  const described = describe(schema, declaration.members.filter(ts.isPropertySignature), '');
+  return `${JSON.stringify(described, null, 2)}\n`;
+}
+
+/**
+ * Returns the text of each schema file, by name.
+ *
+ * @param {Schema} definition
+ * @param {Schema} config
+ * @param {Schema} hostedLoop
+ */
+export function schemaFiles(definition, config, hostedLoop) {
   return {
-    'loop.schema.json': `${JSON.stringify(described, null, 2)}\n`,
+    'hosted-loop.json': describedText(hostedLoop, 'HostedLoopDocument'),
+    'loop.schema.json': describedText(definition, 'LoopDef'),
     'rondo.schema.json': `${JSON.stringify(config, null, 2)}\n`,
   };
 }
@@ -91,8 +101,9 @@ export function schemaFiles(definition, config) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { definitionSchema } = await import(new URL('dist/loops/definition/definition-schema.js', root).href);
   const { configSchema } = await import(new URL('dist/adapters/files/config-schema.js', root).href);
+  const { hostedLoopSchema } = await import(new URL('dist/host/hosted/hosted-document.js', root).href);
   mkdirSync(new URL('schemas', root), { recursive: true });
-  for (const [name, text] of Object.entries(schemaFiles(definitionSchema(), configSchema()))) {
+  for (const [name, text] of Object.entries(schemaFiles(definitionSchema(), configSchema(), hostedLoopSchema()))) {
     writeFileSync(new URL(`schemas/${name}`, root), text);
   }
 }

@@ -4,25 +4,29 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import { schemaFiles } from '../../scripts/schemas.mjs';
 import { configSchema } from '../../src/adapters/files/config-schema.js';
 import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import type { LoopError } from '../../src/base/errors.js';
+import { hostedLoopSchema, parseHostedLoop } from '../../src/host/hosted/hosted-document.js';
 import { parseDefinition } from '../../src/loops/definition/definition.js';
 import { definitionSchema } from '../../src/loops/definition/definition-schema.js';
 import { documentParser } from '../../src/loops/plan/workflow-document.js';
-import { randomDefinition, randomFrom } from '../fuzz/broken-definitions.js';
+import { define, keys, randomDefinition, randomFrom, randomObject } from '../fuzz/broken-definitions.js';
+import { fullHostedLoop, randomHostedLoop } from '../support/random-hosted-documents.js';
 import { verifies } from '../verifies.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const readSchema = (name: string): object => JSON.parse(readFileSync(join(root, 'schemas', name), 'utf8')) as object;
 const ajv = new Ajv2020({ strict: false });
 const isLoop = ajv.compile(readSchema('loop.schema.json'));
+const isHostedLoop = ajv.compile(readSchema('hosted-loop.json'));
 const isConfig = ajv.compile(readSchema('rondo.schema.json'));
 
 verifies('definition.schema', 'the schema files are up to date', () => {
-  for (const [name, text] of Object.entries(schemaFiles(definitionSchema(), configSchema()))) {
+  for (const [name, text] of Object.entries(schemaFiles(definitionSchema(), configSchema(), hostedLoopSchema()))) {
     // The linter formats the files, so their values are compared, with the order of the members.
     const advice = 'run: npm run build && node scripts/schemas.mjs && npm run format';
     expect(JSON.stringify(readSchema(name)), advice).toBe(JSON.stringify(JSON.parse(text)));
@@ -144,4 +148,44 @@ verifies('definition.schema', 'the schema of rondo.toml has the rules of its par
     { backends: { lab: { ...server, apiKey: 'k' } } },
   ])
     expect(isConfig(config), JSON.stringify(config)).toBe(false);
+});
+
+verifies(
+  'hosted.document',
+  'the schema accepts every valid hosted loop, and refuses unknown and missing members',
+  () => {
+    expect(isHostedLoop({ $schema: '../node_modules/rondo/schemas/hosted-loop.json', ...fullHostedLoop })).toBe(true);
+    fc.assert(
+      fc.property(randomHostedLoop, (document) => {
+        expect(isHostedLoop(document), JSON.stringify(isHostedLoop.errors)).toBe(true);
+      }),
+    );
+    const { stop: _, ...unbounded } = fullHostedLoop;
+    const bad = [
+      unbounded,
+      { ...unbounded, stop: {} },
+      { ...fullHostedLoop, stopp: 1 },
+      { ...fullHostedLoop, turn: [] },
+    ];
+    for (const document of bad) expect(isHostedLoop(document), JSON.stringify(document)).toBe(false);
+  },
+);
+
+verifies('hosted.document', 'the schema accepts every hosted loop that the parser accepts', () => {
+  const random = randomFrom(7);
+  let accepted = 0;
+  for (let index = 0; index < 2000; index++) {
+    const value = structuredClone(fullHostedLoop) as unknown as { [name: string]: unknown };
+    const target = randomObject(value, random);
+    const key = random.pick([...Object.keys(target), random.pick(keys)]);
+    define(target, key, random.pick<unknown>([null, true, 0, 1, -1, 0.5, '', '$', '$.last', 'a', [], {}, ['a']]));
+    try {
+      parseHostedLoop(value);
+    } catch {
+      continue;
+    }
+    accepted++;
+    expect(isHostedLoop(value), `${JSON.stringify(value)}: ${JSON.stringify(isHostedLoop.errors)}`).toBe(true);
+  }
+  expect(accepted).toBeGreaterThan(100);
 });

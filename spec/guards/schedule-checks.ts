@@ -40,6 +40,10 @@ export const scheduleChecks = {
     const schedule = { cron: '30 2 * * *', zone: 'Asia/Kolkata' };
     strictEqual(library.nextDueTime(schedule, 0, 0), 21 * HOUR);
   },
+  'the first of March is not missed after a February without the other days': async (library) => {
+    const schedule = { cron: '0 0 1,31 * *', zone: 'UTC' };
+    strictEqual(library.nextDueTime(schedule, Date.UTC(2027, 1, 10), 0), Date.UTC(2027, 2, 1));
+  },
   'an interval is due after the given time, never at it': async (library) => {
     strictEqual(library.nextDueTime(hourly, hour(2), START), hour(3));
     strictEqual(library.nextDueTime(hourly, hour(2) - 1, START), hour(2));

@@ -22,6 +22,12 @@ proveGuards<ScheduleLibrary>(
     guard('hosted.schedule', 'a cron expression is due by the clocks in its zone', 'cron-follows-zone', {
       value: "'UTC'",
     }),
+    guard(
+      'hosted.schedule',
+      'the first of March is not missed after a February without the other days',
+      'first-of-march-not-missed',
+      'never',
+    ),
     guard('hosted.schedule', 'an interval is due after the given time, never at it', 'due-time-is-after', {
       rewrite: [/Math\.floor\((.*)\) \+ 1/, 'Math.ceil($1)'],
     }),

@@ -34,6 +34,11 @@ export interface HostOptions {
    */
   readonly providers?: ReadonlyMap<string, ModelProvider>;
   /**
+   * Opens every model in place of its provider, also one that code gives as a model object. For tests.
+   * @default every model is opened by its provider
+   */
+  readonly modelOverride?: ModelProvider | undefined;
+  /**
    * Tool implementations by scheme, such as `exec` or `http`.
    * @default no implementations; loops written in code need none
    */

@@ -102,7 +102,7 @@ export class TurnRunner {
     this.loopInspector = new LoopInspector(implementations);
     const { restrictionFlag } = this;
     this.loopServices = new LoopServices({
-      providers,
+      ...{ providers, modelOverride: options.modelOverride },
       implementations,
       turnContext,
       clock,

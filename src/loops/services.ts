@@ -68,6 +68,8 @@ const EMPTY_TURN_CONTEXT: TurnContext = {
 /** Dependencies of `LoopServices`. */
 interface LoopServicesDeps {
   readonly providers: ReadonlyMap<string, ModelProvider>;
+  /** Opens every model in place of its provider. */
+  readonly modelOverride?: ModelProvider | undefined;
   readonly implementations: ReadonlyMap<string, ToolImplementation>;
   readonly turnContext: (turn: string) => TurnContext | undefined;
   readonly clock: Clock;
@@ -114,10 +116,15 @@ export class LoopServices {
     throw new LoopError('EXECUTION_FAILED', message, { path });
   }
 
-  /** Returns the provider with this id. Throws BACKEND_FAILED if there is none. */
+  /** True if another provider opens every model, also model objects. */
+  get overridesModels(): boolean {
+    return this.deps.modelOverride !== undefined;
+  }
+
+  /** Returns the provider that opens the models of this id. Throws BACKEND_FAILED if there is none. */
   provider(id: string): ModelProvider {
-    const { providers } = this.deps;
-    const provider = providers.get(id);
+    const { providers, modelOverride } = this.deps;
+    const provider = modelOverride ?? providers.get(id);
     if (provider !== undefined) return provider;
     const known = providers.size === 0 ? 'the host has none' : `there are ${[...providers.keys()].join(', ')}`;
     throw new LoopError('BACKEND_FAILED', `There is no backend "${id}"; ${known}.`, { backend: id });

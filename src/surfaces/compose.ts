@@ -2,6 +2,7 @@
 import { dirname } from 'node:path';
 import type { BadFile, ProjectConfig } from '../adapters/files/index.js';
 import type { Host } from '../host/host.js';
+import type { ModelProvider } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
 import { type TrustPredicate, trustPredicateOf } from './authority.js';
 import {
@@ -24,6 +25,7 @@ export type { DocumentReadError } from '../adapters/files/document-read-error.js
 export type { BadFile, HostedFile, ProjectConfig } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../adapters/sqlite/index.js';
 export { type DefinitionFormat, readDefinitionFile, renderDefinition } from './compose/convert-definition.js';
+export { type CaseModels, createCaseModels, type ScriptProblem, toScriptSteps } from './compose/harness-models.js';
 export {
   findHostedLoopFile,
   type HostedLoopFile,
@@ -57,6 +59,11 @@ interface ComposeOptions extends StoreOptions {
    * @default the definitions of the project, loaded from its files
    */
   readonly definitions?: Definitions;
+  /**
+   * Opens every model in place of its provider, for tests.
+   * @default every model is opened by its provider
+   */
+  readonly modelOverride?: ModelProvider;
 }
 
 /**
@@ -71,7 +78,7 @@ function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate 
 
 /** Creates a host on the store of the settings, with the definitions and all model providers and tools. */
 export async function composeHost(settings: ProjectSettings, options: ComposeOptions = {}): Promise<ComposedHost> {
-  const { definitions = await loadLoops(settings) } = options;
+  const { definitions = await loadLoops(settings), modelOverride } = options;
   protectDataDirectory(settings.dataDirectory);
   const receiptKeys = await openReceiptKeys(settings);
   const [{ Host }, models, implementations, clock] = await Promise.all([
@@ -95,7 +102,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const { limitPricesOf } = await import('./compose/limit-prices.js');
     const priceOf = limitPricesOf(settings, models);
     const receipts = isDurable ? { receiptKeys, ...(await openWitnesses(settings)) } : {};
-    const host = new Host({ ...deps, ...named, priceOf, ...receipts });
+    const host = new Host({ ...deps, ...named, priceOf, modelOverride, ...receipts });
     return {
       host,
       registry,
@@ -130,6 +137,18 @@ export async function conformanceDeps() {
     import('../adapters/system/index.js'),
   ]);
   return { clock, ids, providers: [mockProvider()], implementations: [builtinTools()] };
+}
+
+/** Reads a JSON or TOML file inside a directory. Throws a DocumentReadError if it cannot be read. */
+export async function readDocumentIn(directory: string, path: string, maxBytes: number): Promise<unknown> {
+  const [{ readTextWithin }, { parseJson: parse }, { parseToml }] = await Promise.all([
+    import('../adapters/files/read-text.js'),
+    import('../adapters/files/parse-json.js'),
+    import('../adapters/files/parse-toml.js'),
+  ]);
+  const { text } = await readTextWithin(directory, path, maxBytes);
+  const content = text.replace(/^\uFEFF/, '');
+  return path.endsWith('.toml') ? parseToml(content) : parse(content);
 }
 
 /** Parses a JSON text. Throws a DocumentReadError, which has the position of the error if it is known. */

@@ -20,6 +20,7 @@ export interface HostedFile {
 }
 
 const MAX_HOSTED_LOOP_BYTES = 1024 * 1024;
+const MAX_DEPTH = 250;
 
 /** The members that make a document a definition or a workflow, whatever else it has. */
 const DEFINITION_MEMBERS = ['kind', 'workflow', 'steps', 'states'];
@@ -70,17 +71,18 @@ function findMissingDay(text: string): string | undefined {
  * Returns a value with its dates, which TOML has, as ISO texts. A date without an offset stays without one. The parser
  * of TOML turns 30 February into 2 March, so a date is refused in a text with a day that does not exist.
  */
-function datesToText(value: unknown, text: string, path = ''): unknown {
+function datesToText(value: unknown, text: string, path = '', depth = 0): unknown {
   if (value instanceof Date) {
     const day = findMissingDay(text);
     // guard: toml-date-on-an-existing-day
     if (day !== undefined) throw missingDayError(path, day);
     return value.toISOString();
   }
-  if (Array.isArray(value)) return value.map((item, index) => datesToText(item, text, `${path}/${index}`));
-  if (typeof value !== 'object' || value === null) return value;
+  // Dotted keys nest without a limit. The check of the document refuses what is deeper.
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value;
+  if (Array.isArray(value)) return value.map((item, index) => datesToText(item, text, `${path}/${index}`, depth + 1));
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, datesToText(member, text, `${path}/${name}`)]),
+    Object.entries(value).map(([name, member]) => [name, datesToText(member, text, `${path}/${name}`, depth + 1)]),
   );
 }
 

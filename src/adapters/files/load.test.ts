@@ -125,6 +125,7 @@ verifies('definition.load', 'files that are not definitions are ignored', async 
   expect(await loadDefinitions(directory, trustingOptions)).toEqual({
     definitions: [],
     badFiles: [],
+    hosted: [],
     skipped: [{ file: join(directory, 'run.mjs'), reason }],
   });
   expect(await readdir(directory)).toHaveLength(9);
@@ -152,6 +153,7 @@ verifies('definition.load', 'a missing directory is reported as a bad file', asy
     definitions: [],
     badFiles: [{ file: '/nowhere/at/all', reason: 'the directory cannot be listed: it does not exist' }],
     skipped: [],
+    hosted: [],
   });
 });
 

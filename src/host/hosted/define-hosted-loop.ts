@@ -2,7 +2,7 @@
  * `defineHostedLoop`: a hosted loop in code. What can be data is the same document as that of a file; code adds a
  * function that derives the next input, a loop as an object, and the types of both.
  */
-import type { DefinedLoop } from '../../loops/defined-loop.js';
+import { type DefinedLoop, isDefinedLoop } from '../../loops/defined-loop.js';
 import type { HostedLoopDocument, HostedProjection } from '../../protocol/hosted-loop.js';
 import { parseHostedLoop } from './hosted-document.js';
 
@@ -48,10 +48,11 @@ export interface HostedLoop {
  */
 export function defineHostedLoop<I = unknown>(definition: HostedLoopDefinition<I>): HostedLoop {
   const { loop, next, ...data } = definition;
+  const loopId = typeof loop === 'string' ? loop : isDefinedLoop(loop) ? loop.definition.id : undefined;
   const document = parseHostedLoop(
     {
       ...data,
-      loop: typeof loop === 'string' ? loop : loop?.definition.id,
+      loop: loopId,
       ...(typeof next !== 'function' && { next }),
     },
     `defineHostedLoop(${JSON.stringify(definition.id)})`,

@@ -24,7 +24,7 @@ import {
   textMatching,
   withSchema,
 } from '../../loops/definition/shape.js';
-import { compileMapping, pathPrefixesOf } from '../../loops/mapping.js';
+import { pathPrefixesOf } from '../../loops/mapping.js';
 import type {
   ConfidenceStop,
   HostedProjection,
@@ -79,9 +79,8 @@ export const checkProjectionMapping = withSchema(mappingSchema, (value, path, is
 /** Adds what is wrong with one text of a mapping: a malformed path, or one to a member that no projection has. */
 function addMappingIssue(text: string, path: string, issues: DefinitionIssues): void {
   try {
-    // guard: projection-mapping-compiled
-    compileMapping(text, path);
     for (const [first] of pathPrefixesOf(text, path).filter((prefix) => prefix !== undefined)) {
+      // guard: projection-mapping-readable
       if (first === undefined || Object.hasOwn(projectionMembers, first)) continue;
       const known = Object.keys(projectionMembers);
       const nearest = didYouMean(nearestWord(String(first), known));

@@ -104,6 +104,8 @@ verifies('hosted.schedule', 'an hourly expression follows the wall clock across 
   expect(dueTimes('0 * * * *', 'Australia/Lord_Howe', '2026-10-03T13:00Z', 4)).toEqual(spring);
   const autumn = ['2026-04-04T13:00', '2026-04-04T14:00', '2026-04-04T15:30', '2026-04-04T16:30'];
   expect(dueTimes('0 * * * *', 'Australia/Lord_Howe', '2026-04-04T12:30Z', 4)).toEqual(autumn);
+  const half = ['2026-04-04T13:30', '2026-04-04T14:30', '2026-04-04T15:00', '2026-04-04T16:00'];
+  expect(dueTimes('30 * * * *', 'Australia/Lord_Howe', '2026-04-04T13:00Z', 4)).toEqual(half);
 });
 
 interface LocalMinute {
@@ -247,6 +249,76 @@ function specialDays(year: number, month: number, special: string): number[] {
   const index = kind === 'L' ? matching.length - 1 : Number(kind.slice(1)) - 1;
   return matching.slice(index, index + 1);
 }
+
+interface LocalDay {
+  readonly at: number;
+  readonly day: number;
+  readonly month: number;
+  readonly year: number;
+  readonly weekday: number;
+}
+
+/** Every day of a period in UTC. */
+function localDays(start: number, count: number): LocalDay[] {
+  return Array.from({ length: count }, (_, i) => {
+    const date = new Date(start + i * DAY);
+    const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate()];
+    return { at: date.getTime(), day, month, year, weekday: date.getUTCDay() };
+  });
+}
+
+const isSpecial = ({ year, month, day }: LocalDay, item: string): boolean =>
+  specialDays(year, month, item).includes(day);
+
+const dates = fc.record({
+  day: fc.oneof(any(1, 31), fc.constant({ text: 'L', values: new Set<number>() })),
+  month: any(1, 12),
+  weekday: any(0, 6),
+  /** Further items of the day of the week. */
+  nth: fc.array(
+    fc
+      .tuple(fc.integer({ min: 0, max: 7 }), fc.constantFrom('#1', '#2', '#4', '#5', 'L'))
+      .map((parts) => parts.join('')),
+    { maxLength: 2 },
+  ),
+});
+
+verifies('hosted.schedule', 'the days on which an expression is due are those of a walk over all days', () => {
+  const start = Date.UTC(2026, 11, 1);
+  const days = localDays(start, 1500);
+  const property = fc.property(dates, fc.integer({ min: 0, max: 700 }), ({ day, month, weekday, nth }, offset) => {
+    const weekdays =
+      nth.length === 0
+        ? weekday.text
+        : [weekday.text]
+            .filter((text) => text !== '*')
+            .concat(nth)
+            .join();
+    const inWeek = (date: LocalDay): boolean =>
+      (weekday.text !== '*' && weekday.values.has(date.weekday)) || nth.some((item) => isSpecial(date, item));
+    const inMonth = (date: LocalDay): boolean => (day.text === 'L' ? isSpecial(date, 'L') : day.values.has(date.day));
+    const isDue = (date: LocalDay): boolean => {
+      if (!month.values.has(date.month)) return false;
+      if (weekdays === '*') return inMonth(date);
+      return day.text === '*' ? inWeek(date) : inMonth(date) || inWeek(date);
+    };
+    const cron = `0 12 ${day.text} ${month.text} ${weekdays}`;
+    const expected = days.slice(offset).filter(isDue);
+    let time = start + offset * DAY;
+    for (const { at } of expected.slice(0, 40)) {
+      time = nextDueTime({ cron, zone: 'UTC' }, time, 0) ?? Number.NaN;
+      expect(new Date(time).toISOString(), cron).toBe(new Date(at + DAY / 2).toISOString());
+    }
+  });
+  fc.assert(property, { numRuns: 100 });
+});
+
+verifies('hosted.schedule', 'the first days of March are not missed after a February without the other days', () => {
+  const march = ['2027-03-01T00:00', '2027-03-31T00:00', '2027-04-01T00:00'];
+  expect(dueTimes('0 0 1,31 * *', 'UTC', '2027-02-10T00:00Z', 3)).toEqual(march);
+  expect(dueTimes('0 0 */5 * *', 'UTC', '2028-02-26T00:00Z', 2)).toEqual(['2028-03-01T00:00', '2028-03-06T00:00']);
+  expect(dueTimes('30 3 2,31 2-3 *', 'Europe/Berlin', '2027-02-10T00:00Z', 1)).toEqual(['2027-03-02T02:30']);
+});
 
 verifies('hosted.schedule', 'the last day, the nth and the last weekday of a month are those of a calendar', () => {
   const specials = ['L', ...valuesFrom(0, 7).flatMap((day) => ['#1', '#3', '#5', 'L'].map((kind) => `${day}${kind}`))];

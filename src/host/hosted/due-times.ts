@@ -29,7 +29,23 @@ export function nextDueTime(schedule: GridSchedule, after: number, anchor: numbe
 }
 
 function nextCronTime({ cron, zone }: CronSchedule, after: number): number | undefined {
+  const runAfter = croner(cron, zone);
+  const marchAfter = croner('0 0 1 3 *', zone);
+  let found = runAfter(after);
+  let march = marchAfter(after);
+  // croner 11 takes 30 February for 2 March (in a leap year, 31 February) and goes on from there, so it misses 1 March
+  // in `1,31` or `*/5`. A second search starts right before March.
+  // guard: first-of-march-not-missed
+  while (found !== undefined && march !== undefined && march < found) {
+    found = runAfter(march - 1000);
+    march = marchAfter(march);
+  }
+  return found;
+}
+
+/** Returns the function that finds the first match of an expression after an instant. */
+function croner(cron: string, zone: string): (after: number) => number | undefined {
   // Without a function, croner starts no timer, and `nextRun(from)` depends on neither the clock nor earlier calls.
   const times = new Cron(cron, { /* guard: cron-follows-zone */ timezone: zone, paused: true, mode: '5-or-6-parts' });
-  return times.nextRun(new Date(after))?.getTime();
+  return (after) => times.nextRun(new Date(after))?.getTime();
 }

@@ -136,10 +136,11 @@ export function hostedLoopDigest(document: HostedLoopDocument): string {
 function addRelationIssues(document: JsonObject, issues: DefinitionIssues): void {
   const { schedule, handoffs } = document;
   const kind = scheduleKindOf(schedule);
-  // guard: due-time-rules-need-due-times
-  for (const member of ['overlap', 'catchUp'])
-    if (Object.hasOwn(document, member) && kind !== 'cron' && kind !== 'everyMs')
-      issues.add(`/${member}`, 'has no effect without a schedule with cron or everyMs; remove it, or add a schedule');
+  for (const member of ['overlap', 'catchUp']) {
+    // guard: due-time-rules-need-due-times
+    if (!Object.hasOwn(document, member) || kind === 'cron' || kind === 'everyMs') continue;
+    issues.add(`/${member}`, 'has no effect without a schedule with cron or everyMs; remove it, or add a schedule');
+  }
   for (const [index, handoff] of (Array.isArray(handoffs) ? handoffs : []).entries())
     if (isObject(handoff) && handoff.target === document.id)
       issues.add(`/handoffs/${index}/target`, 'is this hosted loop; a handoff is to another one');

@@ -212,7 +212,7 @@ export function objectOf({ required = {}, optional = {}, refused = {}, missing =
       const memberPath = appendPointer(path, key);
       if (check !== undefined) check(member, memberPath, issues);
       else if (Object.hasOwn(refused, key)) issues.add(memberPath, refused[key] ?? '');
-      // guard: unknown-member-refused
+      // guard: unknown-hosted-member-refused
       else addUnknownKey(key, memberPath, knownKeys, issues);
     }
     for (const key of Object.keys(required)) {

@@ -117,9 +117,20 @@ function withMeter(
 }
 
 /** Returns true if a reply without a subscriber may be requested without streaming. */
-function canSkipStreaming({ backendId, model }: ModelRequest, { modelObjects, services }: ModelEffectOptions): boolean {
-  if (findModelObject(modelObjects, backendId, model) !== undefined) return true;
-  return services.provider(backendId).repliesLocally === true;
+function canSkipStreaming({ backendId, model }: ModelRequest, options: ModelEffectOptions): boolean {
+  if (usedModelObject(options, backendId, model) !== undefined) return true;
+  return options.services.provider(backendId).repliesLocally === true;
+}
+
+/** Returns the model object that answers a request; undefined if a provider opens its model. */
+function usedModelObject(
+  { modelObjects, services }: Pick<ModelEffectOptions, 'modelObjects' | 'services'>,
+  id: string,
+  model: string,
+): Model | undefined {
+  // guard: model-object-overridden
+  if (services.overridesModels) return undefined;
+  return findModelObject(modelObjects, id, model);
 }
 
 function openModel(
@@ -127,7 +138,7 @@ function openModel(
   { services, scope, origin, modelObjects, replyCountScope }: ModelEffectOptions,
 ): Model | PromiseLike<Model> {
   const { backendId: id, model, options } = current;
-  const object = findModelObject(modelObjects, id, model);
+  const object = usedModelObject({ modelObjects, services }, id, model);
   if (object !== undefined) return object;
   const ref = options === undefined ? { id, model } : { id, model, options };
   const turnId = turnIdOf(scope);

@@ -1,10 +1,11 @@
 /** Reads the grant file of the operator. Relative roots in it start at the directory of the file. */
-import { readFile, realpath, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isObject } from '../../base/own-property.js';
 import { parseStrictJson } from '../../json/strict-json.js';
 import type { Grant } from '../../protocol/grant.js';
 import type { JsonObject } from '../../protocol/json.js';
+import { withAbsoluteRoots } from '../grant-roots.js';
 import { UsageError } from '../settings.js';
 import type { VerbOptions } from './verb.js';
 
@@ -20,13 +21,7 @@ export async function readGrant({ grant: files }: VerbOptions): Promise<{ readon
   if (file === undefined) return {};
   if (others.length > 0) throw new UsageError('--grant can be given once: a turn has one grant.');
   const document = await parseFile(file);
-  const { roots } = document;
-  if (!Array.isArray(roots)) return { grant: document as unknown as Grant };
-  const directory = dirname(resolve(file));
-  const absolute = await Promise.all(
-    roots.map((root: unknown) => (typeof root === 'string' ? realRoot(resolve(directory, root)) : root)),
-  );
-  return { grant: { ...document, roots: absolute } as unknown as Grant };
+  return { grant: await withAbsoluteRoots(document, dirname(resolve(file))) };
 }
 
 async function parseFile(file: string): Promise<JsonObject> {
@@ -40,9 +35,4 @@ async function parseFile(file: string): Promise<JsonObject> {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     throw new UsageError(`--grant ${file} cannot be used: ${reason.replace(/\.$/, '')}.`);
   }
-}
-
-/** Returns the path without links; unchanged if it does not exist, in which case nothing is inside of it. */
-function realRoot(path: string): Promise<string> {
-  return realpath(path).catch(() => path);
 }

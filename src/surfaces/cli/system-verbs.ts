@@ -67,6 +67,18 @@ export const systemVerbs: readonly Verb[] = [
     load: async () => (await import('./verbs/conformance.js')).conformance,
   },
   {
+    name: 'harness',
+    group: SYSTEM_GROUP,
+    arguments: '<dir>',
+    description: 'Run the cases that harness.toml of a directory declares, each in a store of its own, and compare.',
+    options: [
+      ['--receipt-dir <dir>', 'write the receipts of each case, and keys.json, to this new directory'],
+      JSON_FLAG,
+    ],
+    examples: ['rondo harness .', 'rondo harness examples/loop-orchestration --receipt-dir receipts --json'],
+    load: async () => (await import('./verbs/harness.js')).harness,
+  },
+  {
     name: 'doctor',
     group: SYSTEM_GROUP,
     arguments: '',

@@ -1,0 +1,70 @@
+/**
+ * Opens the host of a case: on a store of its own, in a new directory, with keys of its own and scripted models. Nothing
+ * of the project is written, and no key of the operator signs what a case does.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Host } from '../../host/host.js';
+import { type CaseModels, createCaseModels } from '../compose/harness-models.js';
+import { composeHost, type Definitions, openReceiptKeys, type ProjectSettings } from '../compose.js';
+import type { HarnessCase } from './harness-case.js';
+
+/** What all cases of a harness share. */
+export interface HarnessContext {
+  readonly settings: ProjectSettings;
+  readonly definitions: Definitions;
+  /** Receives the directory of each case, and undefined when it has been removed. */
+  readonly onDirectory?: (directory: string | undefined) => void;
+}
+
+/** The host of a case. */
+export interface ScratchHost {
+  readonly host: Host;
+  readonly models: CaseModels;
+  /** The public keys of its receipts. */
+  readonly keys: () => Promise<readonly { readonly kid: string; readonly publicKey: string }[]>;
+}
+
+/** The variables with which an operator chooses a signer. */
+const SIGNER_VARIABLE = /^RUNX_RECEIPT_/;
+
+/** Calls `use` with the host of a case, and removes its directory afterwards. */
+export async function withScratchHost<T>(
+  item: HarnessCase,
+  { settings, definitions, onDirectory }: HarnessContext,
+  use: (scratch: ScratchHost) => Promise<T>,
+): Promise<T> {
+  const directory = await mkdtemp(join(tmpdir(), 'rondo-harness-'));
+  onDirectory?.(directory);
+  try {
+    const own = settingsOfCase(item, settings, directory);
+    const models = createCaseModels(item.script);
+    const composed = await composeHost(own, { definitions, modelOverride: models.provider });
+    try {
+      const keys = async () => (await (await openReceiptKeys(own)).list()).keys;
+      return await use({ host: composed.host, models, keys });
+    } finally {
+      await composed.close();
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true, maxRetries: 3 });
+    onDirectory?.(undefined);
+  }
+}
+
+function settingsOfCase({ startsAt }: HarnessCase, settings: ProjectSettings, directory: string): ProjectSettings {
+  const { authority, env, clockStartAt } = settings;
+  const variables = Object.entries(env).filter(([name]) => !SIGNER_VARIABLE.test(name));
+  return {
+    ...settings,
+    dataDirectory: directory,
+    // guard: case-has-its-own-store
+    store: { kind: 'sqlite', path: join(directory, 'journal.db') },
+    // guard: operator-signer-unused
+    env: Object.fromEntries(variables),
+    clockStartAt: startsAt ?? clockStartAt,
+    // The journal is new, so the definitions in it are those that this process recorded.
+    authority: { ...authority, directories: [...authority.directories, { directory, source: '--trust' }] },
+  };
+}

@@ -4,7 +4,7 @@
  */
 import { LoopError } from '../../base/errors.js';
 import { ownProperty } from '../../base/own-property.js';
-import { signingKeyOf } from '../../host/hosted/verify-signal.js';
+import { areSameKey, signingKeyOf } from '../../host/hosted/verify-signal.js';
 import type { HostedLoopDocument, HostedSignal, SignalVerification } from '../../protocol/hosted-loop.js';
 
 /** A reference to a secret: the name of an environment variable. */
@@ -78,7 +78,7 @@ function keyOf(place: string, { secret: reference }: SignalVerification, lookUp:
 /** True if a signal has this key. A signal without a usable secret has none. */
 function hasKey(verify: SignalVerification, key: Uint8Array, lookUp: SecretLookup): boolean {
   try {
-    return Buffer.compare(keyOf('', verify, lookUp), key) === 0;
+    return areSameKey(keyOf('', verify, lookUp), key);
   } catch {
     return false;
   }

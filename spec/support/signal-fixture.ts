@@ -18,7 +18,7 @@ export const verified = (secret: string, windowMs?: number): HostedSignal => ({
 export const orders: HostedLoopDocument = {
   id: 'orders',
   loop: 'order',
-  grant: { id: 'orders', allowedTools: [] },
+  grant: { id: 'orders', allowedTools: [], limits: {} },
   stop: { maxTurns: 3 },
   signals: {
     paid: verified('env:PAID_SECRET'),

@@ -24,7 +24,7 @@ export const orders: HostedLoopDocument = {
     paid: verified('env:PAID_SECRET'),
     shipped: verified('env:SHIPPED_SECRET'),
     internal: { schema: true },
-    'needs more': verified('env:MORE_SECRET', 1000),
+    'needs.more': verified('env:MORE_SECRET', 1000),
   },
 };
 

@@ -73,7 +73,9 @@ verifies('hosted.signals', 'each kind of bad request has its status, and none of
     [404, { path: '/signalsorders/paid' }],
     [400, { path: '/signals/or%2Fders/paid' }],
     [400, { path: `/signals/${'a'.repeat(61)}/paid` }],
-    [400, { path: `/signals/orders/${'a'.repeat(201)}` }],
+    [400, { path: `/signals/orders/${'a'.repeat(65)}` }],
+    [400, { path: '/signals/.orders/paid' }],
+    [400, { path: '/signals/orders/p%61id' }],
     [400, { path: '/signals/orders/%ff' }],
     [405, { method: 'GET' }],
     [405, { method: 'PUT' }],
@@ -254,12 +256,12 @@ verifies('hosted.signals', 'by default only variables whose names end with _SECR
   }
 });
 
-verifies('hosted.signals', 'a name is decoded, and the window of its own signal applies', async () => {
+verifies('hosted.signals', 'the window of the signal itself applies', async () => {
   const { send, delivered } = create();
-  const parts = { path: '/signals/orders/needs%20more', secret: secrets['env:MORE_SECRET'] ?? '' };
+  const parts = { path: '/signals/orders/needs.more', secret: secrets['env:MORE_SECRET'] ?? '' };
   expect(await send({ ...parts, timestamp: NOW_SECONDS - 1 })).toMatchObject({ status: 202 });
   expect(await send({ ...parts, timestamp: NOW_SECONDS - 2 })).toMatchObject({ status: 401 });
-  expect(delivered).toMatchObject([{ name: 'needs more' }]);
+  expect(delivered).toMatchObject([{ name: 'needs.more' }]);
 });
 
 verifies('hosted.signals', 'the path above the loops can be changed', async () => {

@@ -54,8 +54,9 @@ export type SignalHandler = (request: Request) => Promise<Response>;
 
 const OPTION_KEYS = optionKeys<SignalHandlerOptions>({ basePath: true, secret: true, maxBytes: true, onError: true });
 const BASE_PATH = /^(?:\/[A-Za-z0-9_-][A-Za-z0-9_.~-]*)*$/;
-const LOOP_ID = /^[A-Za-z0-9_.-]{1,60}$/;
-const MAX_NAME_CHARS = 200;
+/** The ids of hosted loops and the names of signals need no encoding in a path, so an encoded one is refused. */
+const LOOP_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,59}$/;
+const SIGNAL_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const MAX_REPORTS = 1000;
 const SIZE_ADVICE = 'send less, or a reference to what is large';
 /** Verifies deliveries for signals that do not exist, which takes as long and never succeeds. */
@@ -178,22 +179,10 @@ function signalOf(path: string, basePath: string): { readonly loop: string; read
   // guard: signal-route-exact
   if (segments.length !== 2 || loop === '' || name === '')
     throw new HttpProblem(404, 'NOT_FOUND', `Signals are sent to ${basePath}/LOOP/SIGNAL.`);
-  const decoded = { loop: decodedSegment(loop), name: decodedSegment(name) };
   // guard: signal-path-checked
-  if (!LOOP_ID.test(decoded.loop) || decoded.name.length > MAX_NAME_CHARS) throw badPath();
-  return decoded;
-}
-
-function decodedSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    throw badPath();
-  }
-}
-
-function badPath(): HttpProblem {
-  return new HttpProblem(400, 'INPUT_VALIDATION_FAILED', 'The path has no valid loop id or signal name.');
+  if (!LOOP_ID.test(loop) || !SIGNAL_NAME.test(name))
+    throw new HttpProblem(400, 'INPUT_VALIDATION_FAILED', 'The path has no valid loop id or signal name.');
+  return { loop, name };
 }
 
 function assertPost({ method }: Request): void {

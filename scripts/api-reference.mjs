@@ -24,6 +24,12 @@ const entryPoints = [
     introduction: 'In use: [the AI SDK](guides/ai-sdk.md), [Hono](cookbook/hono.md), [React](cookbook/react.md).',
   },
   {
+    specifier: 'rondo/signals',
+    entry: 'surfaces/signals/index.ts',
+    page: 'reference-signals.md',
+    introduction: 'In use: [signals of hosted loops](signals.md).',
+  },
+  {
     specifier: 'rondo/testing',
     entry: 'testing/index.ts',
     page: 'reference-testing.md',

@@ -49,6 +49,7 @@ const pinned: Readonly<Record<string, readonly string[]>> = {
   './protocol/events': ['EVENT_TYPES'],
   './protocol/streaming': [],
   './protocol/tools': ['ApprovalRequiredError', 'loopsTool', 'tool'],
+  './signals': ['nodeListener', 'signDelivery', 'signalHandler'],
   './sqlite': ['openDriver', 'openSqlite'],
   './streaming': [],
   './testing': [

@@ -4,7 +4,8 @@
  * determine which chunks the client already has.
  */
 import { isObject, ownProperty } from '../../base/own-property.js';
-import { HttpProblem } from './problem.js';
+import { HttpProblem } from '../http/problem.js';
+import { readBody } from '../http/request-body.js';
 
 /** A user message to reply to: a new one, or an earlier one if `isRegeneration` is true. */
 export interface PromptRequest {
@@ -51,6 +52,7 @@ const CHAT_ID_PATTERN = /^[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,99}$/;
 const MAX_ID_CHARS = 400;
 const MAX_REASON_CHARS = 2000;
 const MAX_ANSWERS = 100;
+const SIZE_ADVICE = 'send only the last message (prepareSendMessagesRequest of the transport)';
 const INVALID_INPUT_CODE = 'INPUT_VALIDATION_FAILED';
 
 /** Returns the value if it is a valid chat id; throws a 422 problem otherwise. */
@@ -65,7 +67,7 @@ export function parseChatId(value: unknown): string {
 
 /** Reads and parses the body of a `POST`. Throws an `HttpProblem` if it is invalid or longer than `maxBytes`. */
 export async function readChatRequest(request: Request, maxBytes: number): Promise<ChatRequest> {
-  const body = parseBody(await readBody(request, maxBytes));
+  const body = parseBody(decodeUtf8(await readBody(request, maxBytes, SIZE_ADVICE)));
   const chatId = parseChatId(ownProperty(body, 'id'));
   if (ownProperty(body, 'abort') === true) return { kind: 'stop', chatId };
   const messages = ownProperty(body, 'messages');
@@ -180,28 +182,10 @@ function parseBody(text: string): object {
   throw new HttpProblem(422, INVALID_INPUT_CODE, 'The body must be an object with "id" and "messages".');
 }
 
-/** Reads the body. Throws a 413 problem if it is longer than `maxBytes`, and a 400 problem if it is not UTF-8. */
-async function readBody(request: Request, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  let text = '';
-  let length = 0;
-  for await (const bytes of (request.body ?? []) as AsyncIterable<Uint8Array>) {
-    length += bytes.length;
-    if (length > maxBytes) {
-      const advice = 'send only the last message (prepareSendMessagesRequest of the transport)';
-      throw new HttpProblem(413, INVALID_INPUT_CODE, `A request has at most ${maxBytes} bytes; ${advice}.`);
-    }
-    text += decodeUtf8(decoder, bytes);
-  }
-  return text + decodeUtf8(decoder);
-}
-
-/**
- * Decodes bytes. Throws a 400 problem for invalid UTF-8: with replacement characters, different ids would become equal.
- */
-function decodeUtf8(decoder: InstanceType<typeof TextDecoder>, bytes?: Uint8Array): string {
+/** Decodes a body. Throws a 400 problem for invalid UTF-8: with replacement characters, different ids would become equal. */
+function decodeUtf8(body: Uint8Array): string {
   try {
-    return decoder.decode(bytes, { stream: bytes !== undefined });
+    return new TextDecoder('utf-8', { fatal: true }).decode(body);
   } catch {
     throw new HttpProblem(400, INVALID_INPUT_CODE, 'The body is not UTF-8.');
   }

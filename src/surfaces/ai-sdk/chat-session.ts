@@ -6,9 +6,9 @@
 import { compositeId } from '../../base/composite-id.js';
 import { digestOfText } from '../../journal/record.js';
 import type { TurnStatus } from '../../protocol/trace.js';
+import { HttpProblem } from '../http/problem.js';
 import { parseChatId } from './chat-request.js';
 import { type HostOption, hostOf } from './host-option.js';
-import { HttpProblem } from './problem.js';
 
 /** A chat and the user who requests it. */
 export interface ChatAccess {

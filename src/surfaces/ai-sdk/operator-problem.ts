@@ -49,10 +49,3 @@ export function describeThrown(thrown: unknown): { readonly code: string; readon
   if (!(thrown instanceof LoopError || thrown instanceof Fault)) return { code: 'STORE_FAILED', message: '' };
   return { code: thrown.code, message: thrown.message };
 }
-
-/** The default of `onError`: a warning of the process, which Node prints to stderr. */
-export function warnOfError(thrown: unknown): void {
-  const text = thrown instanceof Error ? thrown.message : String(thrown);
-  const code = thrown instanceof LoopError || thrown instanceof Fault ? thrown.code : 'INTERNAL';
-  process.emitWarning(`${code}: ${text}`, { type: 'RondoWarning', code });
-}

@@ -5,8 +5,8 @@ import { withServer } from '../../../spec/support/chat-page.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
+import { nodeListener } from '../http/node.js';
 import { type ChatOptions, chatHandler } from './chat.js';
-import { nodeListener } from './node.js';
 
 const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });
 const BODY = JSON.stringify({ id: 'chat', messages: [userMessage('hi')] });

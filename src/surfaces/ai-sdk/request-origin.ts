@@ -5,7 +5,8 @@
  * POST must be JSON. Clients other than browsers send neither Origin nor Sec-Fetch-Site; pages cannot suppress these
  * headers.
  */
-import { HttpProblem } from './problem.js';
+import { HttpProblem } from '../http/problem.js';
+import { assertJsonContent } from '../http/request-body.js';
 
 /** Which hosts and origins are served. */
 interface RequestOriginOptions {
@@ -17,7 +18,6 @@ interface RequestOriginOptions {
 
 const ALLOWED_METHODS = ['GET', 'POST'];
 const LOOPBACK_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-const JSON_CONTENT_TYPE = /^application\/json\s*(?:;|$)/i;
 
 /**
  * Returns a function that throws an `HttpProblem` for a request that must not be served. If `isLocal` is true and there
@@ -37,7 +37,7 @@ export function createRequestCheck(
     // guard: foreign-origin-refused
     if (!isTrustedOrigin(request, host, allowed)) throw originNotAllowed();
     // guard: post-is-json
-    if (request.method === 'POST') assertJson(request);
+    if (request.method === 'POST') assertJsonContent(request);
   };
 }
 
@@ -45,14 +45,6 @@ function assertMethod({ method }: Request): void {
   if (ALLOWED_METHODS.includes(method)) return;
   const allow = ALLOWED_METHODS.join(', ');
   throw new HttpProblem(405, 'METHOD_NOT_ALLOWED', 'Use POST, or GET to read a stream.', { allow });
-}
-
-/**
- * Throws a 415 problem unless the content type is JSON, which pages of other origins cannot send without a preflight.
- */
-function assertJson({ headers }: Request): void {
-  if (JSON_CONTENT_TYPE.test(headers.get('content-type') ?? '')) return;
-  throw new HttpProblem(415, 'INPUT_VALIDATION_FAILED', 'Send JSON, with the header "content-type: application/json".');
 }
 
 /**

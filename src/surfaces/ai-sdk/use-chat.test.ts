@@ -9,9 +9,9 @@ import { Pages, withServer } from '../../../spec/support/chat-page.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
+import { nodeListener } from '../http/node.js';
 import { chatHandler } from './chat.js';
 import { uiMessages } from './message.js';
-import { nodeListener } from './node.js';
 
 type Page = import('../../../spec/support/chat-page.mjs').Page;
 

@@ -6,7 +6,7 @@ import { withServer } from '../../../spec/support/chat-page.mjs';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { agentDef, replyProvider } from '../../../spec/support/scripted-agents.js';
 import { verifies } from '../../../spec/verifies.js';
-import { chatHandler } from './chat.js';
+import { chatHandler } from '../ai-sdk/chat.js';
 import { nodeListener } from './node.js';
 
 const createChat = chatFixtures({ agentDef, replyProvider, hostOf, tool, chatHandler });

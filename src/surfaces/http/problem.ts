@@ -18,6 +18,7 @@ export class HttpProblem extends Error {
 
 const STATUS_TITLES: ReadonlyMap<number, string> = new Map([
   [400, 'Bad request'],
+  [401, 'Unauthorized'],
   [403, 'Forbidden'],
   [404, 'Not found'],
   [405, 'Method not allowed'],
@@ -25,6 +26,7 @@ const STATUS_TITLES: ReadonlyMap<number, string> = new Map([
   [413, 'Content too large'],
   [415, 'Unsupported media type'],
   [422, 'Unprocessable content'],
+  [503, 'Service unavailable'],
 ]);
 
 /**

@@ -272,7 +272,7 @@ export class HostedLoopState {
     this.delivered.set(id, { digest, keepUntil });
     for (const [oldest, known] of this.delivered) {
       // guard: delivery-remembered-for-its-time
-      if (this.delivered.size <= KEPT_DELIVERIES || known.keepUntil > at) break;
+      if (this.delivered.size <= KEPT_DELIVERIES || known.keepUntil >= at) break;
       this.delivered.delete(oldest);
     }
   }

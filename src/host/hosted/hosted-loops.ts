@@ -37,6 +37,7 @@ import { decide, type HostedStream, HostedStreams, hostedLoopOf, hostedStreamOf 
 import { HostedInbox, type SignalMethod } from './inbox.js';
 import { verifyPredecessor } from './predecessor.js';
 import { firstDue } from './schedule.js';
+import { sharedSecretOf } from './shared-secrets.js';
 
 /** What hosted loops need of their host. */
 export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'clock'> {
@@ -82,6 +83,7 @@ export class HostedLoops {
         'RECEIPT_NOT_FOUND',
         'A hosted loop needs receipts, and this store makes none. Use a durable store.',
       );
+    await this.assertOwnSecrets(document);
     const plan = isEventDriven(document) ? undefined : firstDue(document.schedule, at);
     const stream = await this.streams.get(document.id);
     await decide(stream, (state) =>
@@ -256,6 +258,22 @@ export class HostedLoops {
     const loop = started?.document.id ?? '';
     const verified = last === undefined ? undefined : await verifyPredecessor(this.deps.predecessor, loop, last);
     return statusOf(stream.state, verified === undefined || verified.stop === undefined);
+  }
+
+  /** A delivery for one signal would be authentic for another one with the same secret. */
+  private async assertOwnSecrets(document: HostedLoopDocument): Promise<void> {
+    const hasSecret = Object.values(document.signals ?? {}).some(({ verify }) => verify !== undefined);
+    if (!hasSecret) return;
+    const others: HostedLoopDocument[] = [];
+    for (const loop of await this.streams.list()) {
+      const { started, stopped } = (await this.streams.find(loop))?.state.now ?? {};
+      if (started !== undefined && stopped === undefined && loop !== document.id) others.push(started.document);
+    }
+    const shared = sharedSecretOf([...others, document]);
+    // guard: secret-belongs-to-one-signal
+    if (shared === undefined) return;
+    const message = `The secret ${shared.reference} is shared by the signals ${shared.signals.join(' and ')}. Give each its own.`;
+    throw new LoopError('DEFINITION_INVALID', message, { path: '/signals' });
   }
 
   private assertNotStopped(stream: HostedStream): void {

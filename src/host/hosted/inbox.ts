@@ -30,9 +30,10 @@ const MAX_PAYLOAD_BYTES = 64 * 1024;
 const MAX_WAITING = 1000;
 /** A delivery id is 1 to 200 printable ASCII characters. */
 const DELIVERY_ID = /^[!-~]{1,200}$/;
-const DEFAULT_WINDOW_MS = 300_000;
-/** How long the delivery ids of the operator are kept at least, in milliseconds. */
-const OPERATOR_WINDOW_MS = 86_400_000;
+/** How long delivery ids are kept at least, in milliseconds: senders repeat a delivery for days, with a new time. */
+const KEEP_MS = 7 * 86_400_000;
+/** How many issues of a payload a message lists. */
+const MAX_LISTED_ISSUES = 3;
 
 /** The validators of the schemas of signals; a document that was read does not change. */
 const validators = new WeakMap<object, Validator>();
@@ -72,9 +73,8 @@ export class HostedInbox {
       throw new LoopError('VALUE_INVALID', `The payload of a signal has at most ${MAX_PAYLOAD_BYTES} bytes.`, { name });
     assertFits(signal.schema, payload, name);
     const at = this.deps.clock.now();
-    const windowMs = method === 'operator' ? OPERATOR_WINDOW_MS : 2 * (signal.verify?.windowMs ?? DEFAULT_WINDOW_MS);
     const digest = jsonDigest({ name, payload });
-    return this.receive(stream, id, { id, name, payload, at, digest, method, keepUntil: at + windowMs });
+    return this.receive(stream, id, { id, name, payload, at, digest, method, keepUntil: at + KEEP_MS });
   }
 
   /**
@@ -116,7 +116,7 @@ export class HostedInbox {
       digest,
       method: 'receipt',
     } as const;
-    return this.receive(stream, value.id, { ...value, keepUntil: at + OPERATOR_WINDOW_MS });
+    return this.receive(stream, value.id, { ...value, keepUntil: at + KEEP_MS });
   }
 
   /** Delivers the handoffs of a loop, the oldest first. One that its target refuses is recorded as refused. */
@@ -187,10 +187,11 @@ function assertFits(schema: JsonSchema, payload: Json, name: string): void {
   const validator = known ?? compileSchema(schema, `the schema of signal "${name}"`);
   if (typeof schema === 'object') validators.set(schema, validator);
   // guard: payload-fits-its-schema
-  if (!validator.isValid(payload))
-    throw new LoopError('INPUT_VALIDATION_FAILED', `The payload of signal "${name}" does not fit its schema.`, {
-      issues: validator.issues(payload) as unknown as Json,
-    });
+  if (validator.isValid(payload)) return;
+  const issues = validator.issues(payload);
+  const listed = issues.slice(0, MAX_LISTED_ISSUES).map(({ path, message }) => `${path || '/'} ${message}`);
+  const text = `The payload of signal "${name}" does not fit its schema: ${listed.join('; ')}.`;
+  throw new LoopError('INPUT_VALIDATION_FAILED', text, { issues: issues as unknown as Json });
 }
 
 function refusedHandoff(target: string, problem: string): LoopError {

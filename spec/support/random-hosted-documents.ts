@@ -84,7 +84,8 @@ export const fullHostedLoop = {
   acceptsHandoffsFrom: ['sort-spam'],
 } as const satisfies HostedLoopDocument;
 
-const id = fc.stringMatching(/^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,59}$/);
+const isSafe = (name: string): boolean => name !== '__proto__';
+const id = fc.stringMatching(/^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,59}$/).filter(isSafe);
 const count = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 const delay = fc.nat(1_000_000);
 const json = fc
@@ -109,7 +110,10 @@ const stop = fc.record(
     maxTurns: count,
     deadline: time,
     approval: fc.constantFrom('denied', 'pending', 'ignore'),
-    confidence: fc.record({ path: outputPath, atLeast: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
+    confidence: fc.record({
+      path: outputPath,
+      atLeast: fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => n + 0),
+    }),
     terminal: condition,
     noProgress: count,
   },
@@ -118,7 +122,7 @@ const stop = fc.record(
 
 const schema = fc.constantFrom(true, { type: 'object' }, { properties: { n: { maximum: 3 } } });
 const signals = fc
-  .uniqueArray(fc.stringMatching(/^[A-Za-z0-9_.-]{1,64}$/), { maxLength: 4 })
+  .uniqueArray(fc.stringMatching(/^[A-Za-z0-9_.-]{1,64}$/).filter(isSafe), { maxLength: 4 })
   .chain((names) => fc.tuple(fc.constant(names), fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }), schema))
   .map(([names, verified, payload]) =>
     Object.fromEntries(

@@ -3,9 +3,9 @@ import { expect } from 'vitest';
 import { fullHostedLoop, randomHostedLoop, smallestHostedLoop } from '../../../spec/support/random-hosted-documents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
+import { completeTurnGrant } from '../../policy/narrow-grant.js';
 import type { Json } from '../../protocol/json.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
-import { completeTurnGrant } from './turn-grant.js';
 
 interface Refusal {
   readonly code: string;
@@ -204,7 +204,7 @@ verifies(
     expect(parsed({ arguments: { 'mail.label': { type: 'object' } } })).toBeUndefined();
     expect(parsed({ id: 'other' })?.flaws).toMatchObject([{ path: '/turn/grant/id' }]);
     expect(parsed({ review: { 'mail.send': 'ask' } })?.flaws).toMatchObject([{ path: '/turn/grant/review/mail.send' }]);
-    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant);
+    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant.allowedTools);
     expect(complete).toEqual({ allowedTools: fullHostedLoop.grant.allowedTools, limits: {}, approvers: ['bob'] });
   },
 );

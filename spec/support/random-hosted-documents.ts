@@ -20,7 +20,7 @@ export const fullHostedLoop = {
   input: { since: null },
   next: {
     since: '$.last.turnId',
-    mail: '$.signals[*].payload',
+    mail: '$.last.output',
     handoff: 'optional:$.handoff.input',
     mode: 'literal:fast',
   },
@@ -92,13 +92,7 @@ const json = fc
   .jsonValue({ maxDepth: 3 })
   .map((value) => JSON.parse(JSON.stringify(value).replaceAll('__proto__', 'proto')));
 const outputPath = fc.constantFrom('$', '$.score', "$.items[0]['a b']", '$[-1].x', '$.a.b.c');
-const projectionPath = fc.constantFrom(
-  '$.last.output',
-  'optional:$.signals[*].payload',
-  'literal:',
-  '$',
-  '$.used.turns',
-);
+const projectionPath = fc.constantFrom('$.last.output', 'optional:$.signal.payload', 'literal:', '$', '$.used.turns');
 const mapping = fc.oneof(projectionPath, fc.dictionary(id, projectionPath, { maxKeys: 3, noNullPrototype: true }));
 const condition = fc.record({ path: outputPath, equals: json });
 const time = fc
@@ -142,7 +136,7 @@ const timing = fc.oneof(
   fc.record(
     {
       schedule: fc.oneof(
-        fc.record({ everyMs: count }),
+        fc.record({ everyMs: fc.integer({ min: 1000, max: 86_400_000 }) }),
         fc.record({
           cron: fc.constantFrom('* * * * *', '*/5 0 1 * *', '30 0 8 * * 1-5'),
           zone: fc.constantFrom('Europe/Berlin', 'UTC', 'America/New_York'),

@@ -123,7 +123,7 @@ const refused: readonly [path: string, changes: object][] = [
   ['/next', { next: '$[' }],
   ['/next/a', { next: { a: '$.last.' } }],
   ['/next/a', { next: { a: '$.lasst.output' } }],
-  ['/next/a', { next: { a: 'optional:$.input' } }],
+  ['/next/a', { next: { a: 'optional:$.state' } }],
   ['/next', { next: '$[0]' }],
   ['/turn/contextSkills/0', { turn: { contextSkills: ['../x'] } }],
   ['/turn/contextSkills/0', { turn: { contextSkills: ['receipt:next'] } }],

@@ -45,8 +45,8 @@ export function addTurnGrantIssues(document: JsonObject, issues: DefinitionIssue
   ];
   for (const [path, turnGrant] of narrowed) {
     if (!isObject(turnGrant) || Object.hasOwn(turnGrant, 'id')) continue;
-    // guard: turn-grant-checked
     const { allowedTools } = grant as unknown as Grant;
+    // guard: turn-grant-checked
     addGrantIssue(completeTurnGrant(turnGrant as TurnGrant, allowedTools), path, issues);
   }
 }

@@ -40,7 +40,7 @@ import { firstDue } from './schedule.js';
 import { sharedSecretOf } from './shared-secrets.js';
 
 /** What hosted loops need of their host. */
-export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'clock'> {
+export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'keepLength' | 'clock'> {
   readonly options: HostOptions;
   readonly sessionQueues: SessionQueues;
   /** Resolves when the process that holds the lease of a session has given it up. */
@@ -62,12 +62,15 @@ export class HostedLoops {
 
   constructor(deps: HostedLoopsDeps) {
     const { options, predecessor } = deps;
-    const { store, clock } = options;
+    const { store, clock, lengthWitness } = options;
     this.deps = deps;
-    this.streams = new HostedStreams(store, clock);
+    this.streams = new HostedStreams(store, clock, lengthWitness);
     this.inbox = new HostedInbox({ clock, streams: this.streams, predecessor });
     const deliverHandoffs = (stream: HostedStream): Promise<void> => this.inbox.deliverHandoffs(stream);
-    this.driver = new HostedDriver({ ...deps, clock, deliverHandoffs, codeOf: (loop) => this.code.get(loop) });
+    const keepLength = (stream: HostedStream): Promise<void> =>
+      this.streams.keepLength(documentOf(stream.state).id, stream);
+    const codeOf = (loop: string): NextInput | undefined => this.code.get(loop);
+    this.driver = new HostedDriver({ ...deps, clock, deliverHandoffs, keepLength, codeOf });
   }
 
   /**

@@ -229,7 +229,7 @@ export class HostedLoopState {
     if (plan === null) return;
     this.plain.plan = plan;
     // Due times before the planned one are dealt with, also if a signal causes the next turn.
-    // guard: dropped-due-times-stay-dropped
+    // guard: planned-turn-deals-with-earlier-times
     this.plain.through = Math.max(this.plain.through, plan.dueAt - 1);
   }
 

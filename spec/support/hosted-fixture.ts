@@ -37,13 +37,14 @@ export interface HostedFixture {
   /** Does at most one step of a loop. */
   step(loop?: string): Promise<TurnResult | undefined>;
   start(document: HostedLoopDocument): Promise<void>;
+  /** Returns another host on the same store and clock, as after a restart; `inputs` goes on. */
+  restart(): HostedFixture;
 }
 
 /** Returns a host whose tool `count` returns `{ n }`: the number of its calls. */
-export function hostedFixture(options: HostedFixtureOptions = {}): HostedFixture {
+export function hostedFixture(options: HostedFixtureOptions = {}, inputs: unknown[] = []): HostedFixture {
   const { classes = HOST_CLASSES, tools = {}, providers = [], definitions = [], keys = testKeys(), seed = 1 } = options;
   const { store = classes.memoryStore(), clock = new classes.ManualClock(START) } = options;
-  const inputs: unknown[] = [];
   const count: ToolFunction = async (input) => ({ n: inputs.push(input) });
   const host = hostOf([tool('count', 'builtin:count'), ...definitions], {
     ...{ classes, store, clock, seed, providers, tools: { count, ...tools }, receiptKeys: keys },
@@ -57,6 +58,7 @@ export function hostedFixture(options: HostedFixtureOptions = {}): HostedFixture
     ...{ host, clock, store, inputs, work },
     step: (loop = 'counter') => host.hosted.driveIfFree(loop, { timers: 0 }),
     start: async (document) => void (await host.hosted.start(document, { by: 'ada' })),
+    restart: () => hostedFixture({ ...options, store, clock, seed: seed + 1 }, inputs),
   };
 }
 

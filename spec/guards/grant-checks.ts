@@ -31,7 +31,6 @@ export const grantParts: LibraryParts = [
   'policy/grant-admission.js',
   'policy/grant-names.js',
   'policy/grant-pattern.js',
-  'views/turns.js',
 ];
 
 type GrantLibrary = HostLibrary &
@@ -43,8 +42,7 @@ type GrantLibrary = HostLibrary &
   typeof import('../../src/policy/derive-grant.js') &
   typeof import('../../src/policy/grant.js') &
   typeof import('../../src/policy/grant-admission.js') &
-  typeof import('../../src/policy/grant-pattern.js') &
-  typeof import('../../src/views/turns.js');
+  typeof import('../../src/policy/grant-pattern.js');
 
 type GrantCheck = (library: GrantLibrary) => Promise<void>;
 
@@ -364,16 +362,6 @@ export const grantChecks = {
     await session.close();
     await host.run({ loop: 'act', input: {}, sessionId: 's' }).catch(() => undefined);
     deepStrictEqual(performed, []);
-  },
-  'a turn with receipts has not ended before its receipt': async ({ Turns }) => {
-    const turns = new Turns();
-    const entries = [
-      { type: 'rondo.turn.opened', key: '#t', value: { sealed: true } },
-      { type: 'call.started', key: 't', name: 'act' },
-      { type: 'call.completed', key: 't', value: 1 },
-    ];
-    for (const [seq, entry] of entries.entries()) turns.apply({ seq, at: 1, ...entry });
-    strictEqual(turns.get('t')?.endedEntry, undefined);
   },
   'a file outside of the roots of the grant is not opened': async (library) => {
     const view = (path: string) =>

@@ -79,12 +79,6 @@ proveGuards(grantParts, [
     { value: 'false' },
   ),
   guard('receipt.store', 'a closed session runs nothing', 'closed-session-runs-nothing', 'always'),
-  guard(
-    'receipt.sealed',
-    'a turn with receipts has not ended before its receipt',
-    'unsealed-turn-has-not-ended',
-    'never',
-  ),
   guard('grant.confined', 'a file outside of the roots of the grant is not opened', 'opened-path-inside-grant', {
     take: 1,
   }),

@@ -281,6 +281,16 @@ export const stopChecks = {
     await stream.flush();
     for (const { nextSeq, state } of saved) strictEqual(state, nextSeq);
   },
+  'a turn with receipts has not ended before its receipt': async ({ Turns }) => {
+    const turns = new Turns();
+    const entries = [
+      { type: 'rondo.turn.opened', key: '#t', value: { sealed: true } },
+      { type: 'call.started', key: 't', name: 'act' },
+      { type: 'call.completed', key: 't', value: 1 },
+    ];
+    for (const [seq, entry] of entries.entries()) turns.apply({ seq, at: 1, ...entry });
+    strictEqual(turns.get('t')?.endedEntry, undefined);
+  },
   'a reservation stays within the limit': async ({ Budget }) => {
     const budget = new Budget();
     budget.apply(reserved('t/0#0', { effects: 2 }));

@@ -20,6 +20,12 @@ proveGuards(stopParts, [
     'stopped-root-awaits-effects',
     'drop',
   ),
+  guard(
+    'receipt.sealed',
+    'a turn with receipts has not ended before its receipt',
+    'unsealed-turn-has-not-ended',
+    'never',
+  ),
   guard('receipt.sealed', 'a turn is sealed after the effects in flight have ended', 'sealed-after-effects', 'drop'),
   guard(
     'grant.budget',

@@ -18,8 +18,22 @@ import type { TraceEvent } from '../../src/protocol/trace.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { partsOf, wholeOf } from './scripted-agents.js';
 
+/** The classes that a host is made of: those of the library, or of a copy of it. */
+export interface HostClasses {
+  readonly Host: typeof Host;
+  readonly Registry: typeof Registry;
+  readonly memoryStore: typeof memoryStore;
+  readonly ManualClock: typeof ManualClock;
+  readonly seededIds: typeof seededIds;
+}
+
+/** The classes of the library itself. */
+export const HOST_CLASSES: HostClasses = { Host, Registry, memoryStore, ManualClock, seededIds };
+
 /** The options of a test host. */
 interface HostFixtureOptions {
+  /** @default those of the library itself */
+  readonly classes?: HostClasses;
   readonly store?: Store;
   readonly tools?: { readonly [name: string]: ToolFunction };
   readonly providers?: readonly ModelProvider[];
@@ -34,16 +48,11 @@ interface HostFixtureOptions {
 
 /** Returns a host with these definitions registered. */
 export function hostOf(definitions: readonly unknown[], options: HostFixtureOptions = {}): Host {
-  const {
-    store = memoryStore(),
-    tools = {},
-    providers: added = [],
-    clock = new ManualClock(1_000_000),
-    seed = 1,
-  } = options;
+  const { classes = HOST_CLASSES, tools = {}, providers: added = [], seed = 1 } = options;
+  const { store = classes.memoryStore(), clock = new classes.ManualClock(1_000_000) } = options;
   const builtin = builtinTools(tools);
   const implementations = new Map([[builtin.scheme, builtin]]);
-  const registry = new Registry(implementations);
+  const registry = new classes.Registry(implementations);
   for (const definition of definitions) registry.add(definition);
   const providers = new Map([mockProvider(), ...added].map((provider) => [provider.id, provider]));
   const { maxDepth, build, priceOf, receiptKeys, lengthWitness } = options;
@@ -54,7 +63,8 @@ export function hostOf(definitions: readonly unknown[], options: HostFixtureOpti
     ...(receiptKeys !== undefined && { receiptKeys }),
     ...(lengthWitness !== undefined && { lengthWitness }),
   };
-  return new Host({ store, clock, ids: seededIds(seed), registry, providers, implementations, ...optional });
+  const ids = classes.seededIds(seed);
+  return new classes.Host({ store, clock, ids, registry, providers, implementations, ...optional });
 }
 
 type LoopDraft = Partial<LoopDef> & { readonly id: string };

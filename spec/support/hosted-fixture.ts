@@ -1,20 +1,21 @@
 // Hosted loops for tests: a host with receipts on a manual clock, a loop that counts, and the steps of a worker.
 
-import { memoryStore } from '../../src/adapters/memory/index.js';
 import type { Host } from '../../src/host/host.js';
 import type { Store } from '../../src/journal/store.js';
 import type { ModelProvider } from '../../src/loops/model.js';
 import type { ToolFunction } from '../../src/loops/tool-implementation.js';
 import type { HostedLoopDocument } from '../../src/protocol/hosted-loop.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
-import { ManualClock } from '../../src/testing/manual-clock.js';
-import { hostOf, tool } from './host-fixture.js';
+import type { ManualClock } from '../../src/testing/manual-clock.js';
+import { HOST_CLASSES, type HostClasses, hostOf, tool } from './host-fixture.js';
 import { testKeys } from './receipt-keys.js';
 
 /** The time at which hosted loops of tests start: a Monday, midnight UTC. */
 export const START = Date.UTC(2026, 0, 5);
 
 interface HostedFixtureOptions {
+  /** @default those of the library itself */
+  readonly classes?: HostClasses;
   readonly store?: Store;
   readonly clock?: ManualClock;
   readonly tools?: { readonly [name: string]: ToolFunction };
@@ -36,22 +37,17 @@ export interface HostedFixture {
   /** Does at most one step of a loop. */
   step(loop?: string): Promise<TurnResult | undefined>;
   start(document: HostedLoopDocument): Promise<void>;
+  /** Returns another host on the same store and clock, as after a restart; `inputs` goes on. */
+  restart(): HostedFixture;
 }
 
 /** Returns a host whose tool `count` returns `{ n }`: the number of its calls. */
-export function hostedFixture(options: HostedFixtureOptions = {}): HostedFixture {
-  const {
-    store = memoryStore(),
-    clock = new ManualClock(START),
-    tools = {},
-    providers = [],
-    definitions = [],
-  } = options;
-  const { seed = 1, keys = testKeys() } = options;
-  const inputs: unknown[] = [];
+export function hostedFixture(options: HostedFixtureOptions = {}, inputs: unknown[] = []): HostedFixture {
+  const { classes = HOST_CLASSES, tools = {}, providers = [], definitions = [], keys = testKeys(), seed = 1 } = options;
+  const { store = classes.memoryStore(), clock = new classes.ManualClock(START) } = options;
   const count: ToolFunction = async (input) => ({ n: inputs.push(input) });
   const host = hostOf([tool('count', 'builtin:count'), ...definitions], {
-    ...{ store, clock, seed, providers, tools: { count, ...tools }, receiptKeys: keys },
+    ...{ classes, store, clock, seed, providers, tools: { count, ...tools }, receiptKeys: keys },
   });
   const work = async (): Promise<readonly TurnResult[]> => {
     const results: TurnResult[] = [];
@@ -62,6 +58,7 @@ export function hostedFixture(options: HostedFixtureOptions = {}): HostedFixture
     ...{ host, clock, store, inputs, work },
     step: (loop = 'counter') => host.hosted.driveIfFree(loop, { timers: 0 }),
     start: async (document) => void (await host.hosted.start(document, { by: 'ada' })),
+    restart: () => hostedFixture({ ...options, store, clock, seed: seed + 1 }, inputs),
   };
 }
 

@@ -161,7 +161,7 @@ interface PlainState {
   /** How many turns in a row have failed. */
   failures: number;
   retryAt?: number;
-  paused?: { readonly at: number; readonly by: string };
+  paused?: { readonly at: number; readonly by: string; readonly reason?: string };
   stopped?: StoppedLoop;
   asOf?: number;
 }
@@ -229,7 +229,7 @@ export class HostedLoopState {
     if (plan === null) return;
     this.plain.plan = plan;
     // Due times before the planned one are dealt with, also if a signal causes the next turn.
-    // guard: dropped-due-times-stay-dropped
+    // guard: planned-turn-deals-with-earlier-times
     this.plain.through = Math.max(this.plain.through, plan.dueAt - 1);
   }
 

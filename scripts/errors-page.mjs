@@ -74,6 +74,12 @@ export const advice = {
   STORE_READ_ONLY: 'Give the process write permission for the file and its directory.',
   SYNC_FAILED: 'Check the disk, then start again: the store opens with everything that was acknowledged.',
   TEMPLATE_FAILED: 'Send the variable, require it in `inputSchema`, or remove it from the template.',
+  HOSTED_LOOP_NOT_FOUND: 'List the hosted loops with `rondo host status`; start one with `rondo host start FILE`.',
+  HOSTED_LOOP_CONFLICT:
+    'A stopped loop stays stopped, and a started one keeps its content: start the changed one under another id.',
+  SIGNAL_REFUSED: 'Declare the signal in the file of the hosted loop, and sign its deliveries as it declares.',
+  INBOX_FULL: 'Send the signal again later, or let a worker run the turns that are due.',
+  HANDOFF_REFUSED: 'Name the sender in `acceptsHandoffsFrom` of the target, and ask for no more than the sender may do.',
   TIMEOUT: 'Raise `timeoutMs`, add `retry`, or find the cause of the delay.',
   TOOL_FAILED: 'Read the message of the tool. With safety `once`, find out whether the tool did its work.',
   TOOL_NOT_ADMITTED:

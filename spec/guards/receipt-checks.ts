@@ -109,6 +109,11 @@ const inSecond =
   (predicate: ReceiptPredicate): object =>
     predicate.sequence === 1 ? change(predicate) : {};
 
+/** The place of a turn in a hosted loop. The second one names a receipt that the first does not have. */
+const hostedTurn = (turn: 1 | 2): object => ({
+  hosted: { head: 'a'.repeat(64), loop: 'l', turn, ...(turn === 2 && { previous: `sha256:${'b'.repeat(64)}` }) },
+});
+
 const closed = { state: 'closed', final: true, turn: '', effects: [], approvals: [] };
 
 /** The checks of documents and keys. */
@@ -232,6 +237,12 @@ const bundleChecks = {
   'receipts are chained': changed(
     ['chain_broken'],
     inSecond(() => ({ previous: 'a'.repeat(64) })),
+  ),
+  'turns of a hosted loop are chained': changed(['chain_broken'], ({ sequence, turn }) =>
+    turn === '' ? {} : hostedTurn(sequence < 2 ? 1 : 2),
+  ),
+  'a turn of a hosted loop has one session': changed(['chain_broken'], ({ turn }) =>
+    turn === '' ? {} : hostedTurn(1),
   ),
   'nothing follows the end of a session': changed(['receipt_after_closed'], ({ sequence }) =>
     sequence === 2 ? closed : {},

@@ -53,6 +53,8 @@ proveGuards(receiptParts, [
   guard('receipt.complete', 'receipts are in order', 'receipts-in-order', 'never'),
   guard('receipt.complete', 'a gap is noticed', 'gap-noticed', 'never'),
   guard('receipt.complete', 'receipts are chained', 'chain-verified', 'drop'),
+  guard('receipt.complete', 'turns of a hosted loop are chained', 'hosted-chain-verified', 'never'),
+  guard('receipt.complete', 'a turn of a hosted loop has one session', 'hosted-turn-has-one-session', 'never'),
   guard('receipt.complete', 'nothing follows the end of a session', 'nothing-after-closed', 'never'),
   guard('receipt.complete', 'nothing follows the end of a turn', 'nothing-after-final', 'never'),
   guard('receipt.journal', 'an effect refers to entries of its receipt', 'effect-leaf-in-range', 'never'),

@@ -206,7 +206,7 @@ export class HostedLoopState {
     else if (type === HOSTED_WAITING) this.applyWaiting(value as unknown as { readonly for: TurnWait });
     else if (type === HOSTED_CONTINUED && plain.open !== undefined) plain.open = { request: plain.open.request };
     else if (type === HOSTED_ENDED) this.applyEnded(value as unknown as EndedTurn);
-    else if (type === HOSTED_STOPPED) plain.stopped ??= value as unknown as StoppedLoop;
+    else if (type === HOSTED_STOPPED) this.applyStopped(value as unknown as StoppedLoop);
     else if (type === HOSTED_PAUSED) plain.paused = value as unknown as NonNullable<PlainState['paused']>;
     else if (type === HOSTED_RESUMED) delete plain.paused;
     else if (type === HOSTED_RECEIVED) this.applyReceived(key, value as unknown as ReceivedSignal);
@@ -265,6 +265,12 @@ export class HostedLoopState {
     plain.head = nextHead(plain.head, { turn, receipt, status });
     plain.asOf = at;
     this.outgoing.push(...handoffs);
+  }
+
+  /** A person who stops a loop also stops what it was about to hand off. */
+  private applyStopped(stopped: StoppedLoop): void {
+    this.plain.stopped ??= stopped;
+    if (stopped.reason === 'stopped_by') this.outgoing.length = 0;
   }
 
   private applyReceived(id: string, { name, payload, at, handoff, digest, keepUntil }: ReceivedSignal): void {

@@ -71,8 +71,9 @@ export class HostedDriver {
   /** Does what is due: at most one turn. Returns its result; undefined if none was run. */
   async drive(stream: HostedStream, options: TurnOptions): Promise<TurnResult | undefined> {
     const { stopped, open } = stream.state.now;
-    if (stopped !== undefined) return open === undefined ? undefined : this.cancelOpen(stream, open);
+    if (stopped !== undefined && open !== undefined) return this.cancelOpen(stream, open);
     await this.deps.deliverHandoffs(stream);
+    if (stopped !== undefined) return undefined;
     if (open !== undefined) return this.runOpen(stream, open, options);
     const requested = await this.requestNext(stream);
     return requested === undefined ? undefined : this.run(stream, requested, options);
@@ -213,13 +214,22 @@ export class HostedDriver {
     };
     const key = hostedTurnKey(document.id, turn);
     const asked = { loop: document.loop, input, key, sessionId, grant, history };
-    const result = await this.deps.runTurn(asked, { ...options, onTurn }, origin);
+    const onStarted = (id: string): void => void this.cancelIfStopped(stream, id).catch(() => undefined);
+    const result = await this.deps.runTurn(asked, { ...options, onTurn, onStarted }, origin);
     const ending = turnEndingOf(document, result, await this.deps.archive.find(turnId));
     if (ending.kind === 'ended') await this.recordEnd(stream, request, turnId, ending);
     else if (ending.kind === 'waits')
       await this.record(stream, request, [{ type: HOSTED_WAITING, value: { for: ending.for } }]);
     else if (ending.kind === 'halted') await this.stopWithOpen(stream, ending.stop);
     return result;
+  }
+
+  /** Cancels a turn that started while another process stopped the loop, which did not find the turn yet. */
+  private async cancelIfStopped(stream: HostedStream, turnId: string): Promise<void> {
+    await stream.refresh();
+    const { stopped } = stream.state.now;
+    // guard: stop-noticed-after-the-start
+    if (stopped !== undefined) await this.deps.cancelTurn(turnId, `The hosted loop stopped: ${stopped.reason}.`);
   }
 
   /** Records the end of a turn together with what follows: why the loop stops, or when the next turn is due. */

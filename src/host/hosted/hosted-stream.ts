@@ -137,8 +137,9 @@ export function dueTimeOf(state: HostedLoopState): number | undefined {
   const { started, open, stopped, paused, plan, retryAt } = state.now;
   if (started === undefined) return undefined;
   // A turn that is open when the loop stops is still to be cancelled.
-  if (stopped !== undefined) return open === undefined ? undefined : 0;
+  if (open !== undefined && stopped !== undefined) return 0;
   if (state.handoffs.length > 0) return 0;
+  if (stopped !== undefined) return undefined;
   const { deadline } = started.document.stop;
   const times = deadline === undefined ? [] : [Date.parse(deadline)];
   // guard: paused-loop-is-not-due

@@ -23,7 +23,7 @@ export const receiptReasons = {
   proof_without_checkpoint: 'A receipt has a proof, and the bundle no checkpoint.',
   proof_invalid: 'A proof does not lead to the root of the checkpoint.',
   receipts_out_of_order: 'The receipts of the bundle are not sorted by session and sequence, or one occurs twice.',
-  chain_broken: 'A receipt does not refer to the one before it.',
+  chain_broken: 'A receipt does not refer to the one before it, in its session or in its hosted loop.',
   receipt_after_closed: 'A receipt follows the last one of its session.',
   reopened_open_turn: 'A receipt says that a turn was retried which had not ended.',
   receipt_after_final: 'A receipt follows the final one of its turn.',

@@ -37,6 +37,7 @@ export function verifySessions(
     }
     applyReceipt(current, receipt, findings);
   }
+  verifyHostedTurns(receipts, findings);
   const listed = checkpoint === undefined ? undefined : new Map(checkpoint.sessions.map((each) => [each.id, each]));
   if (listed !== undefined) compareWithList(sessions, listed, findings);
   for (const { id, isGapless, isClosed } of sessions.values()) {
@@ -82,6 +83,32 @@ function applyTurn({ turns }: SessionState, { statement }: ReadReceipt, name: st
   }
   known.isEnded = final;
   turns.set(turn, known);
+}
+
+/**
+ * Verifies that each turn of a hosted loop names the final receipt of the turn before, as far as that is there, and that
+ * no two turns have the same number.
+ */
+function verifyHostedTurns(receipts: readonly ReadReceipt[], findings: Findings): void {
+  const turns = new Map<string, { readonly turn: string; hash?: string }>();
+  for (const { hash, statement } of receipts) {
+    const { hosted, turn, final } = statement.predicate;
+    if (hosted === undefined) continue;
+    const key = `${hosted.loop}#${hosted.turn}`;
+    const known = turns.get(key) ?? { turn };
+    // guard: hosted-turn-has-one-session
+    if (known.turn !== turn) findings.add('chain', 'chain_broken', `${key} is both ${known.turn} and ${turn}`);
+    turns.set(key, final ? { turn, hash } : known);
+  }
+  for (const { statement } of receipts) {
+    const { hosted } = statement.predicate;
+    if (hosted === undefined) continue;
+    const { loop, turn, previous } = hosted;
+    const before = turns.get(`${loop}#${turn - 1}`)?.hash;
+    // guard: hosted-chain-verified
+    if ((turn === 1) !== (previous === undefined) || (before !== undefined && previous !== `sha256:${before}`))
+      findings.add('chain', 'chain_broken', `${loop}#${turn} does not name the receipt of the turn before`);
+  }
 }
 
 /** Compares the sessions with the signed list of contents. */

@@ -6,7 +6,7 @@ import { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 
 const contract =
-  'init dev completion run chat list show check plan runs status trace events resume retry fork receipts verify export keys close worker cancel approvals approve deny resolve signal replay diff trust conformance doctor remove demo';
+  'init dev completion run chat list show check plan runs status trace events resume retry fork receipts verify export keys close worker cancel approvals approve deny resolve signal replay diff trust conformance harness doctor remove demo';
 
 verifies('cli.help', 'the help lists every verb of the published surface', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());
@@ -38,7 +38,7 @@ verifies('cli.help', 'every example of the help uses existing options', async ()
   for (const { name, options, examples } of verbs) {
     for (const example of examples) {
       expect(example.startsWith(`rondo ${name}`)).toBe(true);
-      const used = example.match(/ --[a-z]+/g)?.map((flag) => flag.trim()) ?? [];
+      const used = example.match(/ --[a-z-]+/g)?.map((flag) => flag.trim()) ?? [];
       const allowed = [...options.map(([flags]) => flags.split(' ')[0]), '--loops', '--send', '--reach'];
       for (const flag of used) expect(allowed).toContain(flag);
     }

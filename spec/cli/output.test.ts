@@ -52,6 +52,8 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
   };
   project.write('loops/agent.json', agent);
   project.write('taken/README.md', 'mine');
+  const cases = [{ name: 'echo', loop: 'echo', expect: { status: 'ok' } }];
+  project.write('cases/harness.json', { cases });
   await project.run(['chat', 'agent', '--session', 'talk'], { input: 'Hello\n' });
   return [
     ['init taken', 1],
@@ -93,6 +95,8 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['deny none-such', 1],
     ['resolve none-such --fail', 1],
     ['conformance --only DEF-01', 0],
+    ['harness cases', 0],
+    ['harness none', 64],
     ['doctor', 0],
     ['doctor --data /dev/null/x', 1],
     ['remove none-such --yes', 1],

@@ -52,10 +52,11 @@ const values = pages
 const grants = values.filter(({ value }) => isGrant(value));
 const documents = values.filter(({ value }) => !isGrant(value));
 const isConfig = ({ text }: Block): boolean => text.startsWith('# rondo.toml\n');
+const isHarness = ({ text }: Block): boolean => text.startsWith('# harness.toml\n');
 const isTrustFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
 const tables = pages
   .flatMap((page) => blocksIn(page, 'toml'))
-  .filter((block) => !isConfig(block) && !isTrustFile(block))
+  .filter((block) => !isConfig(block) && !isTrustFile(block) && !isHarness(block))
   .map((block) => ({ ...block, value: documentParser.parse(parseToml(block.text), block.page, 'flow') }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };

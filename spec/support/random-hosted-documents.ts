@@ -20,7 +20,7 @@ export const fullHostedLoop = {
   input: { since: null },
   next: {
     since: '$.last.turnId',
-    mail: '$.signals[*].payload',
+    mail: '$.last.output',
     handoff: 'optional:$.handoff.input',
     mode: 'literal:fast',
   },
@@ -84,20 +84,15 @@ export const fullHostedLoop = {
   acceptsHandoffsFrom: ['sort-spam'],
 } as const satisfies HostedLoopDocument;
 
-const id = fc.stringMatching(/^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,59}$/);
+const isSafe = (name: string): boolean => name !== '__proto__';
+const id = fc.stringMatching(/^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,59}$/).filter(isSafe);
 const count = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 const delay = fc.nat(1_000_000);
 const json = fc
   .jsonValue({ maxDepth: 3 })
   .map((value) => JSON.parse(JSON.stringify(value).replaceAll('__proto__', 'proto')));
 const outputPath = fc.constantFrom('$', '$.score', "$.items[0]['a b']", '$[-1].x', '$.a.b.c');
-const projectionPath = fc.constantFrom(
-  '$.last.output',
-  'optional:$.signals[*].payload',
-  'literal:',
-  '$',
-  '$.used.turns',
-);
+const projectionPath = fc.constantFrom('$.last.output', 'optional:$.signal.payload', 'literal:', '$', '$.used.turns');
 const mapping = fc.oneof(projectionPath, fc.dictionary(id, projectionPath, { maxKeys: 3, noNullPrototype: true }));
 const condition = fc.record({ path: outputPath, equals: json });
 const time = fc
@@ -109,7 +104,10 @@ const stop = fc.record(
     maxTurns: count,
     deadline: time,
     approval: fc.constantFrom('denied', 'pending', 'ignore'),
-    confidence: fc.record({ path: outputPath, atLeast: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
+    confidence: fc.record({
+      path: outputPath,
+      atLeast: fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => n + 0),
+    }),
     terminal: condition,
     noProgress: count,
   },
@@ -118,7 +116,7 @@ const stop = fc.record(
 
 const schema = fc.constantFrom(true, { type: 'object' }, { properties: { n: { maximum: 3 } } });
 const signals = fc
-  .uniqueArray(fc.stringMatching(/^[A-Za-z0-9_.-]{1,64}$/), { maxLength: 4 })
+  .uniqueArray(fc.stringMatching(/^[A-Za-z0-9_.-]{1,64}$/).filter(isSafe), { maxLength: 4 })
   .chain((names) => fc.tuple(fc.constant(names), fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }), schema))
   .map(([names, verified, payload]) =>
     Object.fromEntries(
@@ -138,7 +136,7 @@ const timing = fc.oneof(
   fc.record(
     {
       schedule: fc.oneof(
-        fc.record({ everyMs: count }),
+        fc.record({ everyMs: fc.integer({ min: 1000, max: 86_400_000 }) }),
         fc.record({
           cron: fc.constantFrom('* * * * *', '*/5 0 1 * *', '30 0 8 * * 1-5'),
           zone: fc.constantFrom('Europe/Berlin', 'UTC', 'America/New_York'),

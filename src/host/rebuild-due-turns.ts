@@ -3,9 +3,11 @@ import { Fault } from '../base/errors.js';
 import type { DueTurn } from '../journal/due-turns.js';
 import { SessionState } from '../journal/session-state.js';
 import type { Store } from '../journal/store.js';
+import { type HostedEntry, HostedLoopState } from '../views/hosted-loop.js';
+import { dueChangeOf, isHostedStream } from './hosted/hosted-stream.js';
 
 /**
- * Makes every open turn of every session due at once, unless the index already says when it is due, and marks the index
+ * Makes every open turn of every session due at once, and every hosted loop when its stream says, unless the index already says when it is due, and marks the index
  * as complete. Running such a turn corrects its row. Damaged sessions are skipped. Does nothing if the index is
  * complete.
  */
@@ -13,9 +15,23 @@ export async function rebuildDueTurns({ journal, dueTurns }: Pick<Store, 'journa
   if (await dueTurns.isComplete()) return;
   const turns: DueTurn[] = [];
   for (const { session } of await journal.list()) {
+    if (isHostedStream(session)) turns.push(...(await dueLoopOf(session, journal)));
     for (const turn of await openTurnsOf(session, journal)) turns.push({ session, turn, dueAt: 0 });
   }
   await dueTurns.rebuild(turns);
+}
+
+/** Returns the row of a hosted loop; none if nothing of it is due, or its stream is damaged. */
+async function dueLoopOf(session: string, journal: Store['journal']): Promise<readonly DueTurn[]> {
+  const state = new HostedLoopState();
+  try {
+    for await (const batch of journal.read(session, 0)) for (const entry of batch) state.apply(entry as HostedEntry);
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.code === 'STORE_DAMAGED') return [];
+    throw thrown;
+  }
+  const { turn, dueAt } = dueChangeOf(state);
+  return dueAt === undefined ? [] : [{ session, turn, dueAt }];
 }
 
 /** Returns the turns of a session that have started and not ended; none if the session is damaged. */

@@ -161,7 +161,7 @@ interface PlainState {
   /** How many turns in a row have failed. */
   failures: number;
   retryAt?: number;
-  paused?: { readonly at: number; readonly by: string };
+  paused?: { readonly at: number; readonly by: string; readonly reason?: string };
   stopped?: StoppedLoop;
   asOf?: number;
 }

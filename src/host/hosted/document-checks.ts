@@ -28,7 +28,6 @@ import { pathPrefixesOf } from '../../loops/mapping.js';
 import type {
   ConfidenceStop,
   HostedProjection,
-  HostedSchedule,
   HostedSignal,
   SignalVerification,
   StopPolicy,
@@ -181,8 +180,10 @@ export const checkSchedule = withSchema(
     if (issues.count > issuesBefore) return;
     if (kind === undefined)
       return issues.add(path, 'must have cron with zone, or everyMs, or delayMs, and not several');
-    const problem = findScheduleProblem(value as unknown as HostedSchedule);
-    if (problem !== undefined) issues.add(path, problem);
+    const problem = findScheduleProblem(value);
+    if (problem === undefined) return;
+    const [member = '', ...reason] = problem.split(': ');
+    issues.add(member === '' ? path : `${path}/${member.slice(1)}`, reason.join(': '));
   },
 );
 

@@ -3,9 +3,9 @@ import { expect } from 'vitest';
 import { fullHostedLoop, randomHostedLoop, smallestHostedLoop } from '../../../spec/support/random-hosted-documents.js';
 import { verifies } from '../../../spec/verifies.js';
 import { LoopError } from '../../base/errors.js';
+import { completeTurnGrant } from '../../policy/narrow-grant.js';
 import type { Json } from '../../protocol/json.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
-import { completeTurnGrant } from './turn-grant.js';
 
 interface Refusal {
   readonly code: string;
@@ -123,7 +123,7 @@ const refused: readonly [path: string, changes: object][] = [
   ['/next', { next: '$[' }],
   ['/next/a', { next: { a: '$.last.' } }],
   ['/next/a', { next: { a: '$.lasst.output' } }],
-  ['/next/a', { next: { a: 'optional:$.input' } }],
+  ['/next/a', { next: { a: 'optional:$.state' } }],
   ['/next', { next: '$[0]' }],
   ['/turn/contextSkills/0', { turn: { contextSkills: ['../x'] } }],
   ['/turn/contextSkills/0', { turn: { contextSkills: ['receipt:next'] } }],
@@ -204,7 +204,7 @@ verifies(
     expect(parsed({ arguments: { 'mail.label': { type: 'object' } } })).toBeUndefined();
     expect(parsed({ id: 'other' })?.flaws).toMatchObject([{ path: '/turn/grant/id' }]);
     expect(parsed({ review: { 'mail.send': 'ask' } })?.flaws).toMatchObject([{ path: '/turn/grant/review/mail.send' }]);
-    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant);
+    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant.allowedTools);
     expect(complete).toEqual({ allowedTools: fullHostedLoop.grant.allowedTools, limits: {}, approvers: ['bob'] });
   },
 );

@@ -54,6 +54,8 @@ export interface DriverDeps {
   codeOf(loop: string): NextInput | undefined;
   /** Delivers the handoffs of a loop. */
   deliverHandoffs(stream: HostedStream): Promise<void>;
+  /** Keeps the length of a stream outside of the store. */
+  keepLength(stream: HostedStream): Promise<void>;
   /** Returns what the turns of a grant have used. */
   usedOf(grant: Grant): Promise<{ readonly [counter: string]: number }>;
 }
@@ -100,7 +102,10 @@ export class HostedDriver {
       if (!isSame || !hasSignal || current.paused !== undefined) return undefined;
       return [{ type: HOSTED_REQUESTED, key, value }];
     });
-    return isAccepted ? made : undefined;
+    if (!isAccepted) return undefined;
+    // Before the turn runs: who removes the request from the store does not get the turn again.
+    await this.deps.keepLength(stream);
+    return made;
   }
 
   /** Returns what causes the next turn. A due time that the document drops is replaced by the next one. */

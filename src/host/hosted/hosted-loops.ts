@@ -32,7 +32,7 @@ import { sessionIdOf } from '../turn-result.js';
 import type { HostedLoop, NextInput } from './define-hosted-loop.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
 import { type DriverDeps, documentOf, HostedDriver, hostedTurnId, isEventDriven } from './hosted-driver.js';
-import { statusOf } from './hosted-status.js';
+import { actionOf, statusOf } from './hosted-status.js';
 import { decide, type HostedStream, HostedStreams, hostedLoopOf, hostedStreamOf } from './hosted-stream.js';
 import { HostedInbox, type SignalMethod } from './inbox.js';
 import { verifyPredecessor } from './predecessor.js';
@@ -40,7 +40,7 @@ import { firstDue } from './schedule.js';
 import { sharedSecretOf } from './shared-secrets.js';
 
 /** What hosted loops need of their host. */
-export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'clock'> {
+export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'keepLength' | 'clock'> {
   readonly options: HostOptions;
   readonly sessionQueues: SessionQueues;
   /** Resolves when the process that holds the lease of a session has given it up. */
@@ -50,6 +50,11 @@ export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHan
 /** Who does something to a hosted loop. It is recorded. */
 export interface HostedActor {
   readonly by: string;
+}
+
+/** Who controls a hosted loop, and why. It is recorded. */
+export interface HostedControl extends HostedActor {
+  readonly reason?: string;
 }
 
 /** The hosted loops of one host. */
@@ -62,12 +67,15 @@ export class HostedLoops {
 
   constructor(deps: HostedLoopsDeps) {
     const { options, predecessor } = deps;
-    const { store, clock } = options;
+    const { store, clock, lengthWitness } = options;
     this.deps = deps;
-    this.streams = new HostedStreams(store, clock);
+    this.streams = new HostedStreams(store, clock, lengthWitness);
     this.inbox = new HostedInbox({ clock, streams: this.streams, predecessor });
     const deliverHandoffs = (stream: HostedStream): Promise<void> => this.inbox.deliverHandoffs(stream);
-    this.driver = new HostedDriver({ ...deps, clock, deliverHandoffs, codeOf: (loop) => this.code.get(loop) });
+    const keepLength = (stream: HostedStream): Promise<void> =>
+      this.streams.keepLength(documentOf(stream.state).id, stream);
+    const codeOf = (loop: string): NextInput | undefined => this.code.get(loop);
+    this.driver = new HostedDriver({ ...deps, clock, deliverHandoffs, keepLength, codeOf });
   }
 
   /**
@@ -143,9 +151,9 @@ export class HostedLoops {
   }
 
   /** Pauses a hosted loop: no turn starts or continues until it is resumed. A turn that runs goes on until it pauses. */
-  async pause(loop: string, { by }: HostedActor): Promise<HostedLoopStatus> {
+  async pause(loop: string, control: HostedControl): Promise<HostedLoopStatus> {
     const stream = await this.streamOf(loop);
-    const value = { at: this.deps.options.clock.now(), by };
+    const value = this.recordOf(control);
     await decide(stream, ({ now: { paused, stopped } }) =>
       paused === undefined && stopped === undefined ? [{ type: HOSTED_PAUSED, key: 'pause', value }] : undefined,
     );
@@ -154,9 +162,9 @@ export class HostedLoops {
   }
 
   /** Resumes a paused hosted loop. What was due meanwhile follows its document. */
-  async resume(loop: string, { by }: HostedActor): Promise<HostedLoopStatus> {
+  async resume(loop: string, control: HostedControl): Promise<HostedLoopStatus> {
     const stream = await this.streamOf(loop);
-    const value = { at: this.deps.options.clock.now(), by };
+    const value = this.recordOf(control);
     await decide(stream, ({ now: { paused, open } }) =>
       paused === undefined
         ? undefined
@@ -171,9 +179,9 @@ export class HostedLoops {
   }
 
   /** Stops a hosted loop for good, and cancels its open turn. */
-  async stop(loop: string, { by, reason = '' }: HostedActor & { readonly reason?: string }): Promise<HostedLoopStatus> {
+  async stop(loop: string, { by, reason = '' }: HostedControl): Promise<HostedLoopStatus> {
     const stream = await this.streamOf(loop);
-    const message = reason === '' ? `Stopped by ${by}.` : `Stopped by ${by}: ${reason}`;
+    const message = actionOf('Stopped', { by, reason });
     const value = { reason: 'stopped_by', message, by, at: this.deps.options.clock.now() };
     await decide(stream, ({ now: { stopped } }) =>
       stopped === undefined ? [{ type: HOSTED_STOPPED, key: 'stop', value }] : undefined,
@@ -241,6 +249,10 @@ export class HostedLoops {
     const isCancelled = await cancel();
     await this.driveIfFree(loop, {});
     return isCancelled;
+  }
+
+  private recordOf({ by, reason = '' }: HostedControl): { readonly [member: string]: Json } {
+    return { at: this.deps.options.clock.now(), by, ...(reason !== '' && { reason }) };
   }
 
   private async drive(loop: string, options: TurnOptions): Promise<TurnResult | undefined> {

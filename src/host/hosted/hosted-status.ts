@@ -3,6 +3,7 @@ import type { HostedLoopStatus } from '../../protocol/hosted-loop.js';
 import type { HostedLoopState } from '../../views/hosted-loop.js';
 import { isoTime } from '../../views/iso-time.js';
 import { hostedTurnId } from './hosted-driver.js';
+import type { HostedControl } from './hosted-loops.js';
 
 type StatusPart = Pick<HostedLoopStatus, 'status'> & Partial<Pick<HostedLoopStatus, 'reason' | 'message' | 'nextAt'>>;
 
@@ -24,13 +25,18 @@ export function statusOf(state: HostedLoopState, isValid: boolean): HostedLoopSt
 function partOf(state: HostedLoopState): StatusPart {
   const { stopped, paused, open, plan, retryAt } = state.now;
   if (stopped !== undefined) return { status: 'stopped', reason: stopped.reason, message: stopped.message };
-  if (paused !== undefined) return { status: 'paused', message: `Paused by ${paused.by}.` };
+  if (paused !== undefined) return { status: 'paused', message: actionOf('Paused', paused) };
   if (open !== undefined) return openPart(open.waitsFor);
   if (retryAt !== undefined) return { status: 'waiting', reason: 'retry', nextAt: isoTime(retryAt) };
   const [signal] = state.signals;
   if (signal !== undefined) return { status: 'waiting', reason: 'signal', nextAt: isoTime(signal.at) };
   if (plan === undefined) return { status: 'waiting', reason: 'signal' };
   return { status: 'waiting', reason: 'schedule', nextAt: isoTime(plan.dueAt) };
+}
+
+/** Says who did something to a hosted loop, and why. */
+export function actionOf(action: string, { by, reason = '' }: HostedControl): string {
+  return reason === '' ? `${action} by ${by}.` : `${action} by ${by}: ${reason}`;
 }
 
 /** The open turn runs, or waits for something. A process that ended in the middle of it leaves it running. */

@@ -2,12 +2,15 @@
  * The streams of hosted loops: one shared stream for each loop, to which every process appends by compare and retry, and
  * its row in the index of due turns. The stream is a cache of nothing: what it says is what has happened.
  */
+import { Fault } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
 import type { DueChange } from '../../journal/due-turns.js';
 import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
 import { type Decide, SharedStream } from '../../journal/shared-stream.js';
 import type { Store } from '../../journal/store.js';
+import type { Json } from '../../protocol/json.js';
 import { HostedLoopState } from '../../views/hosted-loop.js';
+import type { LengthWitness } from '../host-options.js';
 
 /** The stream of a hosted loop, as one process uses it. */
 export type HostedStream = SharedStream<HostedLoopState>;
@@ -22,6 +25,11 @@ export function hostedStreamOf(loop: string): string {
   return `${STREAM_PREFIX}${loop}`;
 }
 
+/** True for the name of the stream of a hosted loop. */
+export function isHostedStream(session: string): boolean {
+  return session.startsWith(STREAM_PREFIX);
+}
+
 /** Returns the session of a turn of a hosted loop: one for each turn, or one for all if turns see the ones before. */
 export function hostedSessionOf(loop: string, turn: number, history: 'none' | 'session'): string {
   return history === 'session' ? `${SESSION_PREFIX}${loop}` : `${SESSION_PREFIX}${loop}:${turn}`;
@@ -29,7 +37,7 @@ export function hostedSessionOf(loop: string, turn: number, history: 'none' | 's
 
 /** Returns the hosted loop that a session or a stream belongs to; undefined for any other session. */
 export function hostedLoopOf(session: string): string | undefined {
-  if (session.startsWith(STREAM_PREFIX)) return session.slice(STREAM_PREFIX.length);
+  if (isHostedStream(session)) return session.slice(STREAM_PREFIX.length);
   if (!session.startsWith(SESSION_PREFIX)) return undefined;
   const [loop = ''] = session.slice(SESSION_PREFIX.length).split(':', 1);
   return loop;
@@ -50,19 +58,20 @@ export function hostedTurnKey(loop: string, turn: number): string {
 export class HostedStreams {
   private readonly store: Store;
   private readonly clock: Clock;
+  private readonly witness: LengthWitness | undefined;
   private readonly open = new Map<string, Promise<HostedStream>>();
 
-  constructor(store: Store, clock: Clock) {
+  /** `witness` keeps the lengths of the streams outside of the store. */
+  constructor(store: Store, clock: Clock, witness: LengthWitness | undefined) {
     this.store = store;
     this.clock = clock;
+    this.witness = witness;
   }
 
   /** Returns the ids of all hosted loops of the store. */
   async list(): Promise<readonly string[]> {
     const sessions = await this.store.journal.list();
-    return sessions.flatMap(({ session }) =>
-      session.startsWith(STREAM_PREFIX) ? [session.slice(STREAM_PREFIX.length)] : [],
-    );
+    return sessions.flatMap(({ session }) => (isHostedStream(session) ? [session.slice(STREAM_PREFIX.length)] : []));
   }
 
   /** Returns the stream of a loop with everything that is stored. Creates it if it does not exist. */
@@ -74,18 +83,29 @@ export class HostedStreams {
       return known;
     }
     if (this.open.get(loop) !== opening) return this.get(loop);
-    const { store, clock } = this;
-    const opened = SharedStream.open({
-      store,
-      clock,
-      name: hostedStreamOf(loop),
-      create: (saved) => new HostedLoopState(saved),
-      due: dueChangeOf,
-    });
+    const opened = this.openStream(loop);
     this.open.set(loop, opened);
     const [oldest] = this.open.keys();
     if (this.open.size > MAX_OPEN_STREAMS && oldest !== undefined) this.open.delete(oldest);
     return opened;
+  }
+
+  /** Opens a stream. Throws STORE_DAMAGED if it is shorter than it was: turns that were run would be run again. */
+  private async openStream(loop: string): Promise<HostedStream> {
+    const { store, clock, witness } = this;
+    const name = hostedStreamOf(loop);
+    const create = (saved?: Json): HostedLoopState => new HostedLoopState(saved);
+    const stream = await SharedStream.open({ store, clock, name, create, due: dueChangeOf });
+    const known = (await witness?.read(name)) ?? 0;
+    // guard: shortened-hosted-stream-refused
+    if (stream.length >= known) return stream;
+    const message = `The stream of the hosted loop "${loop}" has ${stream.length} entries, and had ${known}. Restore the store from a backup.`;
+    throw new Fault('STORE_DAMAGED', message, { loop });
+  }
+
+  /** Keeps the length of a stream outside of the store. An error is ignored: the length is then kept later. */
+  async keepLength(loop: string, stream: HostedStream): Promise<void> {
+    await this.witness?.write(hostedStreamOf(loop), stream.length).catch(() => undefined);
   }
 
   /** Returns the stream of a loop that was started; undefined if the store has none. Creates nothing. */

@@ -6,18 +6,11 @@ import { LoopError } from '../../base/errors.js';
 import { isObject } from '../../base/own-property.js';
 import { type DefinitionCheck, type DefinitionIssues, withSchema } from '../../loops/definition/shape.js';
 import { parseGrant } from '../../policy/grant.js';
+import { completeTurnGrant } from '../../policy/narrow-grant.js';
 import type { Grant } from '../../protocol/grant.js';
 import type { TurnGrant } from '../../protocol/hosted-loop.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
 import { grantSchema } from './grant-schema.js';
-
-/**
- * Returns the grant of one turn as a complete grant. It inherits the tools of the grant of the loop and no limits of
- * its own, so it can be parsed and then derived from that grant with `deriveGrant`, which adds the rest.
- */
-export function completeTurnGrant(turnGrant: TurnGrant, grant: Grant): Grant {
-  return { allowedTools: grant.allowedTools, limits: {}, ...turnGrant };
-}
 
 /** Checks the grant of a hosted loop. */
 export const checkGrant: DefinitionCheck = withSchema(grantSchema, (value, path, issues) => {
@@ -52,8 +45,9 @@ export function addTurnGrantIssues(document: JsonObject, issues: DefinitionIssue
   ];
   for (const [path, turnGrant] of narrowed) {
     if (!isObject(turnGrant) || Object.hasOwn(turnGrant, 'id')) continue;
+    const { allowedTools } = grant as unknown as Grant;
     // guard: turn-grant-checked
-    addGrantIssue(completeTurnGrant(turnGrant as TurnGrant, grant as unknown as Grant), path, issues);
+    addGrantIssue(completeTurnGrant(turnGrant as TurnGrant, allowedTools), path, issues);
   }
 }
 

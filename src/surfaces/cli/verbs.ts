@@ -1,6 +1,8 @@
 /** Declares the verbs of the command line with their help texts. Handlers are imported when a verb is used. */
+
 import { AS_FLAG, JSON_FLAG, startVerbs, systemVerbs } from './system-verbs.js';
 import type { Verb } from './verb.js';
+import { workerVerbs } from './worker-verbs.js';
 
 const WATCH_FLAG = ['--watch', 'show the call tree while the turn runs'] as const;
 
@@ -171,19 +173,7 @@ export const verbs: readonly Verb[] = [
     examples: ['rondo fork s-1f0c --at 12', 'rondo fork last --at 12 --json'],
     load: async () => (await import('./verbs/fork.js')).fork,
   },
-  {
-    name: 'worker',
-    group: RUN_GROUP,
-    arguments: '',
-    description: 'Continue the turns that are due: after a timer, a signal, an answer, an expiry or an interruption.',
-    options: [
-      ['--once', 'continue what is due now, and exit'],
-      ['--concurrency <n>', 'how many turns run at the same time (default 16)'],
-      ['--json', 'print the result of each turn on a line'],
-    ],
-    examples: ['rondo worker', 'rondo worker --once --json'],
-    load: async () => (await import('./verbs/worker.js')).worker,
-  },
+  ...workerVerbs,
   {
     name: 'cancel',
     group: RUN_GROUP,

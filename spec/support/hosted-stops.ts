@@ -58,7 +58,7 @@ export async function appendTo(
   entries: readonly HostedEntry[],
   loop = 'counter',
 ): Promise<void> {
-  const stream = await new HostedStreams(store, clock).get(loop);
+  const stream = await new HostedStreams(store, clock, undefined).get(loop);
   await decide(stream, () => entries);
 }
 

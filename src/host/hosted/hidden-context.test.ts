@@ -130,8 +130,8 @@ verifies(
         refused,
       );
     const signal = host.signal({ sessionId: 'hosted:counter', name: 'hint', payload: 'Psst.' });
-  await expect(signal, 'a signal to any turn of the session').rejects.toMatchObject(refused);
-  const grant = { allowedTools: ['*'], limits: {} };
+    await expect(signal, 'a signal to any turn of the session').rejects.toMatchObject(refused);
+    const grant = { allowedTools: ['*'], limits: {} };
     await expect(host.resume(turnId, { grant })).rejects.toMatchObject(refused);
     await expect(host.retry(turnId)).rejects.toMatchObject({ code: 'RETRY_REFUSED' });
     await expect(host.run({ loop: 'count', input: {}, sessionId: 'rondo:hosted:counter' })).rejects.toMatchObject(

@@ -3,6 +3,7 @@
  * records what became of it. Each step is one append to the stream of the loop, decided on its state, so a crash between
  * two steps repeats neither. The caller holds the lease of the loop.
  */
+import { LoopError } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
 import type { StreamEntry } from '../../journal/shared-stream.js';
 import { type HostedStop, isTerminal, stopAfterTurn, stopBeforeTurn } from '../../policy/stop-policy.js';
@@ -141,8 +142,12 @@ export class HostedDriver {
     const used = started === undefined ? {} : await this.deps.usedOf(started.grant);
     const projection = projectionOf(state, { turn, signal, output: before.output, used });
     const contextSkills = contextOf(document, last);
+    const code = this.deps.codeOf(document.id);
+    // Another process may have it.
+    // guard: input-in-code-needs-the-code
+    if (started?.hasCode === true && code === undefined) throw missingCode(document.id);
     try {
-      const input = inputOf(document, this.deps.codeOf(document.id), projection);
+      const input = inputOf(document, code, projection);
       return {
         ...{ turn, at: now, cause, dueAt, through, input, head: projection.head },
         ...(last !== undefined && { previous: last.receipt }),
@@ -326,6 +331,11 @@ export class HostedDriver {
       open?.request.turn === turn ? entries.map((entry) => ({ ...entry, key })) : undefined,
     );
   }
+}
+
+function missingCode(loop: string): LoopError {
+  const message = `The hosted loop "${loop}" makes its inputs in code, which this process does not have. Register it.`;
+  return new LoopError('LOOP_NOT_FOUND', message, { loop });
 }
 
 /** Returns the document of a loop that was started. */

@@ -91,7 +91,6 @@ export class HostedDriver {
     if (state.now.paused !== undefined) return undefined;
     const cause = await this.causeOf(stream, now);
     if (cause === undefined) return undefined;
-    this.assertHasCode(state);
     const made = await this.makeRequest(state, cause, now);
     if ('reason' in made) return this.stop(stream, made);
     const before = state.now.turns;
@@ -108,15 +107,6 @@ export class HostedDriver {
     // Before the turn runs: who removes the request from the store does not get the turn again.
     await this.deps.keepLength(stream);
     return made;
-  }
-
-  /** Throws LOOP_NOT_FOUND if code derives the inputs of the loop, and this process does not have it. */
-  private assertHasCode({ now: { started } }: HostedLoopState): void {
-    const { id = '' } = started?.document ?? {};
-    // guard: next-input-code-required
-    if (started?.hasCode !== true || this.deps.codeOf(id) !== undefined) return;
-    const message = `The hosted loop "${id}" derives its inputs with code, which is not registered in this process.`;
-    throw new LoopError('LOOP_NOT_FOUND', message, { loop: id });
   }
 
   /** Returns what causes the next turn. A due time that the document drops is replaced by the next one. */
@@ -152,8 +142,12 @@ export class HostedDriver {
     const used = started === undefined ? {} : await this.deps.usedOf(started.grant);
     const projection = projectionOf(state, { turn, signal, output: before.output, used });
     const contextSkills = contextOf(document, last);
+    const code = this.deps.codeOf(document.id);
+    // Another process may have it.
+    // guard: input-in-code-needs-the-code
+    if (started?.hasCode === true && code === undefined) throw missingCode(document.id);
     try {
-      const input = inputOf(document, this.deps.codeOf(document.id), projection);
+      const input = inputOf(document, code, projection);
       return {
         ...{ turn, at: now, cause, dueAt, through, input, head: projection.head },
         ...(last !== undefined && { previous: last.receipt }),
@@ -251,7 +245,9 @@ export class HostedDriver {
     const ended = this.endedTurn(state, request, turnId, end);
     const entries: Omit<StreamEntry, 'key'>[] = [{ type: HOSTED_ENDED, value: ended.value as unknown as Json }];
     const now = this.deps.clock.now();
-    const stop = ended.stop ?? (stopped === undefined ? this.stopAfter(state, ended.value, end, now) : undefined);
+    const stop = ended.stop ?? this.stopAfter(state, ended.value, end, now);
+    // guard: stopped-loop-plans-nothing
+    if (stopped !== undefined) return void (await this.record(stream, request, entries));
     if (stop !== undefined) entries.push({ type: HOSTED_STOPPED, value: { ...stop, at: now } });
     else entries.push({ type: HOSTED_PLANNED, value: nextPlan(document, state, request, end.at) });
     await this.record(stream, request, entries);
@@ -273,7 +269,8 @@ export class HostedDriver {
       ...(code !== undefined && { code }),
       ...(status !== 'ok' && document.retry !== undefined && { retryAt: at + (document.retry.delayMs ?? 0) }),
     };
-    if (status !== 'ok' || document.handoffs === undefined) return { value };
+    // guard: stopped-loop-hands-nothing-off
+    if (status !== 'ok' || document.handoffs === undefined || state.now.stopped !== undefined) return { value };
     const last = { key: hostedTurnKey(document.id, turn), turnId, status, receipt, output: output ?? null };
     try {
       const projection = { loop: document.id, turn, head, input: document.input ?? null, used: {}, last };
@@ -343,6 +340,11 @@ export class HostedDriver {
       open?.request.turn === turn ? entries.map((entry) => ({ ...entry, key })) : undefined,
     );
   }
+}
+
+function missingCode(loop: string): LoopError {
+  const message = `The hosted loop "${loop}" makes its inputs in code, which this process does not have. Register it.`;
+  return new LoopError('LOOP_NOT_FOUND', message, { loop });
 }
 
 /** Returns the document of a loop that was started. */

@@ -266,3 +266,60 @@ verifies('grant.shared', 'a decision at any moment of a recovery is applied once
     expect(stream.state.sum).toBe(3);
   }
 });
+
+verifies('grant.shared', 'a refresh reads what others wrote, claims nothing and repeats nothing', async () => {
+  const store = memoryStore();
+  const [reader, writer] = [await open(store), await open(store)];
+  for (let n = 0; n < 3; n++) await writer.update(take(`w${n}`, 1, 10)).durable;
+  expect(reader.state.sum).toBe(0);
+  await Promise.all([reader.refresh(), reader.refresh(), reader.refresh()]);
+  expect([reader.state.sum, reader.length]).toEqual([3, 3]);
+  expect(await writer.update(take('w3', 1, 10)).durable, 'the refresh took the stream from its writer').toBe(true);
+  await reader.refresh();
+  expect(reader.state.sum).toBe(4);
+});
+
+verifies('grant.shared', 'a decision during and after a refresh counts what others wrote', async () => {
+  for (let microtasks = 0; microtasks < 40; microtasks++) {
+    const store = memoryStore();
+    const [mine, other] = [await open(store), await open(store)];
+    await other.update(take('other', 6, 10)).durable;
+    const refreshing = mine.refresh();
+    for (let n = 0; n < microtasks; n++) await undefined;
+    const tooMuch = mine.update(take('mine', 5, 10));
+    const fits = mine.update(take('mine', 4, 10));
+    await refreshing;
+    expect([await tooMuch.durable, await fits.durable]).toEqual([false, true]);
+    const { sum, takers } = (await open(store)).state;
+    expect([sum, mine.state.sum, takers.get('mine')]).toEqual([10, 10, 1]);
+  }
+});
+
+verifies('grant.shared', 'a refresh of a stream that has failed rejects', async () => {
+  const inner = memoryStore();
+  const append = () => Promise.reject(new Fault('STORE_FULL', 'The disk is full.'));
+  const { journal } = inner;
+  const methods = { claim: journal.claim, read: journal.read, list: journal.list, remove: journal.remove };
+  const bound = Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, method.bind(journal)]));
+  const stream = await open({ ...inner, journal: { ...bound, append } as never });
+  await stream.update(take('a', 1, 10)).durable.catch(() => undefined);
+  await expect(stream.refresh()).rejects.toMatchObject({ code: 'STORE_FULL' });
+  expect(stream.failure).toMatchObject({ code: 'STORE_FULL' });
+});
+
+verifies('kernel.due', 'the row of a stream in the index of due turns follows its state', async () => {
+  const store = memoryStore();
+  const due = ({ sum }: Takings) => ({ turn: 'shared', dueAt: sum >= 3 ? undefined : sum * 100 });
+  const create = (saved?: Json): Takings => new Takings(saved);
+  const clock = new ManualClock(1);
+  const openDue = () => SharedStream.open({ store, clock, name: 'shared', create, due });
+  const rows = () => store.dueTurns.list(1000, 10);
+  const [stream, other] = [await openDue(), await openDue()];
+  expect(await rows()).toEqual([]);
+  await stream.update(take('a', 1, 10)).durable;
+  expect(await rows()).toEqual([{ session: 'shared', turn: 'shared', dueAt: 100 }]);
+  await other.update(take('b', 1, 10)).durable;
+  expect(await rows(), 'a decision that is made again').toEqual([{ session: 'shared', turn: 'shared', dueAt: 200 }]);
+  await other.update(take('c', 1, 10)).durable;
+  expect(await rows()).toEqual([]);
+});

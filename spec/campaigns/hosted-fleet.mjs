@@ -97,7 +97,7 @@ const report = (/** @type {string} */ text) => violations.push(text);
 await checkStore({ store, clock: systemClock, ids: systemIds, effects, expected, report });
 const stored = await readLoops(store);
 for (const { id, turns: own } of stored) if (own.length !== turns) violations.push(`${id} has ${own.length} turns`);
-const peak = peakConcurrency(effects.flatMap(({ pid = 0, at, wallAt = at }) => [{ pid, from: wallAt, to: wallAt + effectMs - 2 }]));
+const peak = peakConcurrency(effects.map(({ pid = 0, at }) => ({ pid, from: at, to: at + effectMs - 2 })));
 if (peak > concurrency) violations.push(`a worker ran ${peak} effects at once, with a bound of ${concurrency}`);
 const fairness = fairnessOf(stored, effects);
 if (fairness.secondTurnsBeforeLastFirst > workers * concurrency)

@@ -8,9 +8,9 @@ import { digestOf, headAfter } from './read-loop.mjs';
 /** @typedef {import('./read-loop.mjs').Turn} Turn */
 /** @typedef {import('./hosted-host.mjs').SunkEffect} SunkEffect */
 /**
- * What a campaign knows of a loop. `effects` is how many effects each turn performs, and `sent` has the delivery ids that
- * were sent, with true for those that were acknowledged.
- * @typedef {{ effects: number, sent?: ReadonlyMap<string, boolean>, isBusy?: boolean }} Expected
+ * What a campaign knows of a loop. `effects` is how many effects a turn performs, perhaps by its request, and `sent` has the
+ * delivery ids that were sent, with true for those that were acknowledged.
+ * @typedef {{ effects: number | ((request: Record<string, any>) => number), sent?: ReadonlyMap<string, boolean>, isBusy?: boolean }} Expected
  */
 /** @typedef {(text: string) => void} Report */
 
@@ -75,7 +75,8 @@ function checkEffects({ id, turns }, expected, all, say) {
     const performed = byTurn.get(ends[0]?.turnId) ?? [];
     byTurn.delete(ends[0]?.turnId);
     const keys = new Set(performed.map((effect) => effect.key));
-    if (keys.size !== expected.effects) say(`${key} performed ${keys.size} effects`);
+    const count = typeof expected.effects === 'number' ? expected.effects : expected.effects(request);
+    if (keys.size !== count) say(`${key} performed ${keys.size} effects`);
     for (const { at, input, tool } of performed) {
       if (at < request.dueAt || at < request.at) say(`${key} was due at ${iso(request.dueAt)} and ran at ${iso(at)}`);
       if (digestOf(input) !== digestOf(request.input)) say(`${key} ran with another input`);

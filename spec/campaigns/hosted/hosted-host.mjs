@@ -6,7 +6,8 @@ import { receiptKeys } from './receipt-keys.mjs';
 
 /**
  * An effect as a sink receives it. `key` is the idempotency key, and `at` the time of the process that performs it.
- * @typedef {{ readonly key: string, readonly tool: string, readonly input: unknown, readonly at: number }} SunkEffect
+ * @typedef {{ readonly key: string, readonly tool: string, readonly input: unknown, readonly at: number,
+ *   readonly pid?: number }} SunkEffect
  */
 /** @typedef {(effect: SunkEffect) => unknown} PerformEffect */
 /**

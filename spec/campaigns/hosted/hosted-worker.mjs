@@ -14,7 +14,7 @@ const clock = HOSTED_CLOCK === undefined ? systemClock : new SharedClock(HOSTED_
 const store = await openSqlite(file);
 const append = effectFile(sink);
 const perform = async (/** @type {import('./hosted-host.mjs').SunkEffect} */ effect) => {
-  append(effect);
+  append({ ...effect, pid: process.pid });
   if (Number(effectMs) > 0) await wait(Number(effectMs));
 };
 const host = hostedHost({ store, clock, ids: systemIds, perform });

@@ -17,11 +17,11 @@ const HOUR_MS = 3_600_000;
 const WORKERS = 2;
 const TICK_MS = 15;
 /** How far the clock goes in a tick at most. */
-const MAX_STEP_MS = 40_000;
+const MAX_STEP_MS = 20_000;
 /** How many ticks pass between two rounds of the operator. */
 const TICKS_PER_ROUND = 25;
 /** A worker is killed this long after the kill before, at most. */
-const MAX_PAUSE_MS = 300;
+const MAX_PAUSE_MS = 500;
 /** Of this many kills, one kills all workers, and the clock goes on for hours. */
 const KILLS_PER_OUTAGE = 40;
 /** The time limit for everything that is due after the last kill. */

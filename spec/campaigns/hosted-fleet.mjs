@@ -27,7 +27,12 @@ const { values } = parseArgs({
     keep: { type: 'boolean', default: false },
   },
 });
-const [loops = 0, workers = 0, concurrency = 0, turns = 0] = [values.loops, values.workers, values.concurrency, values.turns].map(Number);
+const [loops = 0, workers = 0, concurrency = 0, turns = 0] = [
+  values.loops,
+  values.workers,
+  values.concurrency,
+  values.turns,
+].map(Number);
 const [killEveryMs = 0, effectMs = 0] = [values.every, values.effect].map(Number);
 
 const INTERVAL_MS = 2000;
@@ -110,7 +115,15 @@ else console.log(folder);
 const performed = new Set(effects.map(({ key }) => key)).size;
 const settings = { loops, workers, concurrency, turnsEach: turns, effectMs };
 const perSecond = Math.round((performed * 1000) / workMs);
-const figures = { kills: pool.kills, turns: performed, repeated: effects.length - performed, peakConcurrency: peak, startMs, workMs, perSecond };
+const figures = {
+  kills: pool.kills,
+  turns: performed,
+  repeated: effects.length - performed,
+  peakConcurrency: peak,
+  startMs,
+  workMs,
+  perSecond,
+};
 for (const text of violations.slice(0, 30)) console.log(text);
 console.log(JSON.stringify({ ...settings, ...figures, ...fairness, violations: violations.slice(0, 30) }));
 process.exit(violations.length > 0 ? 1 : 0);

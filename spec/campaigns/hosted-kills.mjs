@@ -14,6 +14,7 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '300' },
     seed: { type: 'string', default: '1' },
     every: { type: 'string', default: '1' },
+    control: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
   },
 });
@@ -41,6 +42,27 @@ async function crashAtEveryWrite() {
   return { figures: sum, violations };
 }
 
+/** What must be noticed: an effect that is lost, one that happened twice, one that is early, and one of another turn. */
+const FALSIFICATIONS = [
+  (/** @type {any[]} */ effects) => effects.splice(9, 1),
+  (/** @type {any[]} */ effects) => effects.push({ ...effects[9], key: `${effects[9].key}/1` }),
+  (/** @type {any[]} */ effects) => effects.splice(9, 1, { ...effects[9], at: effects[9].at - 1 }),
+  (/** @type {any[]} */ effects) => effects.push({ ...effects[9], key: 'id:hosted:beat:99.k-1/0' }),
+];
+
+/** Runs the scenario without crashes, and falsifies what the sink received. */
+async function falsifyEffects() {
+  /** @type {string[]} */
+  const violations = [];
+  for (const falsify of FALSIFICATIONS) {
+    const { violations: found } = await runWithCrash(undefined, falsify);
+    violations.push(...found.slice(0, 1));
+  }
+  const undetected = FALSIFICATIONS.length - violations.length;
+  // The campaign must fail, so one that notices too little ends well.
+  return { figures: { undetected }, violations: undetected > 0 ? [] : violations };
+}
+
 async function killAtRandom() {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-hosted-'));
   const run = new RandomKills(folder, kills, seed);
@@ -53,7 +75,8 @@ async function killAtRandom() {
 
 console.log(`seed ${seed}`);
 const begun = Date.now();
-const { figures, violations } = values.mode === 'writes' ? await crashAtEveryWrite() : await killAtRandom();
+const runs = { writes: values.control ? falsifyEffects : crashAtEveryWrite, random: killAtRandom };
+const { figures, violations } = await runs[values.mode === 'writes' ? 'writes' : 'random']();
 for (const text of violations.slice(0, MAX_VIOLATIONS)) console.log(text);
 const summary = { seed, mode: values.mode, ...figures, ms: Date.now() - begun };
 console.log(JSON.stringify({ ...summary, violations: violations.slice(0, MAX_VIOLATIONS) }));

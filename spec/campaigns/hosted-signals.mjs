@@ -27,7 +27,12 @@ const { values } = parseArgs({
     keep: { type: 'boolean', default: false },
   },
 });
-const [count = 0, loopCount = 0, lanes = 0, seed = 0] = [values.deliveries, values.loops, values.lanes, values.seed].map(Number);
+const [count = 0, loopCount = 0, lanes = 0, seed = 0] = [
+  values.deliveries,
+  values.loops,
+  values.lanes,
+  values.seed,
+].map(Number);
 const everyMs = Number(values.every);
 
 const WORKERS = 2;
@@ -156,9 +161,12 @@ const store = await openSqlite(file, { check: 'full' });
 const host = hostedHost({ store, clock: systemClock, ids: systemIds, perform: effectFile(sink) });
 await host.work({ once: true });
 const effects = readEffects(sink);
-for (const { key, tool } of effects) if (tool !== 'report') violations.push(`${key} performed ${tool}, outside of its grant`);
+for (const { key, tool } of effects)
+  if (tool !== 'report') violations.push(`${key} performed ${tool}, outside of its grant`);
 const effectsOf = (/** @type {Record<string, any>} */ { input }) => (input.tool === 'erase' ? 0 : 1);
-const expected = new Map(loops.map((loop) => [loop, { effects: effectsOf, ...(sent.has(loop) && { sent: sent.get(loop) }) }]));
+const expected = new Map(
+  loops.map((loop) => [loop, { effects: effectsOf, ...(sent.has(loop) && { sent: sent.get(loop) }) }]),
+);
 const report = (/** @type {string} */ text) => violations.push(text);
 const parts = { store, clock: systemClock, ids: systemIds, effects, report };
 const { turns, causes, failed } = await checkStore({ ...parts, expected: /** @type {never} */ (expected) });
@@ -172,6 +180,15 @@ else console.log(folder);
 for (const text of violations.slice(0, MAX_VIOLATIONS)) console.log(text);
 const kills = { workers: pool.kills, servers: server.kills };
 const figures = { acknowledged, turns: turns.length, causes, failed, refusedTools: refused, effects: effects.length };
-const summary = { seed, deliveries: next, kinds, answers, kills, repeatedRequests: server.repeated, ...figures, sendMs };
+const summary = {
+  seed,
+  deliveries: next,
+  kinds,
+  answers,
+  kills,
+  repeatedRequests: server.repeated,
+  ...figures,
+  sendMs,
+};
 console.log(JSON.stringify({ ...summary, violations: violations.slice(0, MAX_VIOLATIONS) }));
 process.exit(violations.length > 0 ? 1 : 0);

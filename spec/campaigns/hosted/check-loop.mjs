@@ -153,5 +153,6 @@ function checkHandoffs({ turns, handedOff }, say) {
   );
   const delivered = handedOff.map(({ key }) => key);
   if (outgoing.join() !== delivered.join()) say(`${outgoing.length} handoffs and ${delivered.length} deliveries`);
-  for (const { key, value } of handedOff) if (!/^(accepted|duplicate)$/.test(value.result)) say(`${key}: ${value.result}`);
+  for (const { key, value } of handedOff)
+    if (!/^(accepted|duplicate)$/.test(value.result)) say(`${key}: ${value.result}`);
 }

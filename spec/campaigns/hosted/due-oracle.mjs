@@ -3,13 +3,17 @@
 const MINUTE_MS = 60_000;
 
 /**
- * Returns the due times of a schedule after `from`, up to `to`. Of cron expressions, only lists of minutes and hours are
- * understood. An interval is due at its start as well.
+ * Returns the due times of a schedule after `from`, up to `to`. Of cron expressions, only lists of minutes and hours and
+ * `* * * * * *` are understood. An interval is due at its start as well.
  * @param {{ cron?: string, zone?: string, everyMs?: number }} schedule @param {number} from @param {number} to
  */
 export function dueTimesOf({ cron, zone, everyMs }, from, to) {
   if (everyMs !== undefined)
     return Array.from({ length: Math.floor((to - from) / everyMs) + 1 }, (_, index) => from + index * everyMs);
+  if (cron === '* * * * * *') {
+    const first = Math.floor(from / 1000) + 1;
+    return Array.from({ length: Math.max(0, Math.floor(to / 1000) - first + 1) }, (_, index) => (first + index) * 1000);
+  }
   const [minutes = '', hours = '', ...rest] = (cron ?? '').split(' ');
   if (rest.join(' ') !== '* * *') throw new TypeError(`The oracle does not understand "${cron}".`);
   const matches = (/** @type {string} */ list, /** @type {number} */ value) =>
@@ -43,7 +47,8 @@ const formats = new Map();
 function formatOf(zone) {
   const known = formats.get(zone);
   const format =
-    known ?? new Intl.DateTimeFormat('en-GB', { timeZone: zone, dateStyle: 'short', timeStyle: 'short', hourCycle: 'h23' });
+    known ??
+    new Intl.DateTimeFormat('en-GB', { timeZone: zone, dateStyle: 'short', timeStyle: 'short', hourCycle: 'h23' });
   formats.set(zone, format);
   return format;
 }

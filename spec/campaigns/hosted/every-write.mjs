@@ -16,10 +16,12 @@ const MAX_STEPS = 2000;
 const CRASH_CODES = new Set(['STORE_FAILED', 'STALE_WRITER']);
 
 /**
- * Runs the scenario with a crash at an append, and returns what was found. Without one it only counts appends.
+ * Runs the scenario with a crash at an append, and returns what was found. Without one it only counts appends. `falsify`
+ * changes what the sink received, which must be noticed.
  * @param {import('rondo/testing').CrashPoint | undefined} point
+ * @param {(effects: import('./hosted-host.mjs').SunkEffect[]) => void} [falsify]
  */
-export async function runWithCrash(point) {
+export async function runWithCrash(point, falsify) {
   const inner = memoryStore();
   const clock = new ManualClock(START);
   /** @type {import('./hosted-host.mjs').SunkEffect[]} */
@@ -50,13 +52,22 @@ export async function runWithCrash(point) {
     await clock.advanceTo(nextAt);
   }
   await clock.advanceTo(START + DURATION_MS);
+  falsify?.(effects);
   const report = (/** @type {string} */ text) => violations.push(text);
   const { expected, resolved } = scenario;
   const { turns } = await checkStore({ store: inner, clock, ids: seededIds(3), effects, expected, report });
   const keys = new Set(effects.map(({ key }) => key));
   violations.push(...scenario.earlyApprovals(effects));
   const repeated = effects.length - keys.size;
-  return { turns: turns.length, appends: store.appendCount, effects: keys.size, repeated, resolved, hasRestarted, violations };
+  return {
+    turns: turns.length,
+    appends: store.appendCount,
+    effects: keys.size,
+    repeated,
+    resolved,
+    hasRestarted,
+    violations,
+  };
 }
 
 /**

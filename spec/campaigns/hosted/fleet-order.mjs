@@ -13,7 +13,12 @@ export function peakConcurrency(spans) {
   const peaks = new Map();
   for (const pid of new Set(spans.map((span) => span.pid))) {
     const own = spans.filter((span) => span.pid === pid);
-    const steps = own.flatMap(({ from, to }) => [[from, 1], [to, -1]]).sort(([a = 0, c = 0], [b = 0, d = 0]) => a - b || c - d);
+    const steps = own
+      .flatMap(({ from, to }) => [
+        [from, 1],
+        [to, -1],
+      ])
+      .sort(([a = 0, c = 0], [b = 0, d = 0]) => a - b || c - d);
     let running = 0;
     for (const [, change = 0] of steps) {
       running += change;
@@ -59,5 +64,10 @@ export function fairnessOf(loops, effects) {
 
 /** @param {readonly number[]} values */
 function summaryOf(values) {
-  return { p50: quantile(values, 0.5), p95: quantile(values, 0.95), p99: quantile(values, 0.99), max: quantile(values, 1) };
+  return {
+    p50: quantile(values, 0.5),
+    p95: quantile(values, 0.95),
+    p99: quantile(values, 0.99),
+    max: quantile(values, 1),
+  };
 }

@@ -63,7 +63,8 @@ export class RandomDeliveries {
   next() {
     const kind = this.#kind();
     const known = this.#pick(this.#accepted);
-    if (/^(duplicate|changed|elsewhere)$/.test(kind)) return known === undefined ? this.#fresh('fresh') : this.#repeat(kind, known);
+    if (/^(duplicate|changed|elsewhere)$/.test(kind))
+      return known === undefined ? this.#fresh('fresh') : this.#repeat(kind, known);
     return /^(fresh|old|forbidden)$/.test(kind) ? this.#fresh(kind) : this.#invalid(kind);
   }
 
@@ -87,7 +88,15 @@ export class RandomDeliveries {
     const loop = this.#pick(this.#loops) ?? '';
     const id = `evt-${this.#count}`;
     const body = JSON.stringify({ n: this.#count, tool, ...more });
-    return { kind, loop, id, body, headers: this.#sign(loop, id, body, ageSeconds, secret), answers: [202], mayCause: true };
+    return {
+      kind,
+      loop,
+      id,
+      body,
+      headers: this.#sign(loop, id, body, ageSeconds, secret),
+      answers: [202],
+      mayCause: true,
+    };
   }
 
   /** @param {string} loop @param {string} id @param {string} body @param {number} ageSeconds @param {string} [secret] */
@@ -112,7 +121,14 @@ export class RandomDeliveries {
       return { ...known, kind, body: changed, headers: this.#sign(loop, id, changed), answers: [409], mayCause: false };
     }
     const others = this.#loops.filter((other) => other !== loop);
-    return { ...known, kind, loop: this.#pick(others) ?? '', headers: this.#sign(loop, id, body), answers: [401], mayCause: false };
+    return {
+      ...known,
+      kind,
+      loop: this.#pick(others) ?? '',
+      headers: this.#sign(loop, id, body),
+      answers: [401],
+      mayCause: false,
+    };
   }
 
   /** @param {string} kind @returns {Delivery} */
@@ -130,6 +146,12 @@ export class RandomDeliveries {
     if (kind === 'tampered') return { ...delivery, body: delivery.body.replace('report', 'erase'), ...refused };
     if (kind === 'unsigned') return { ...delivery, headers: { 'content-type': 'application/json' }, ...refused };
     const body = '{"n": 1, "n": 2}';
-    return { ...delivery, body, headers: this.#sign(delivery.loop, delivery.id, body), answers: [400], mayCause: false };
+    return {
+      ...delivery,
+      body,
+      headers: this.#sign(delivery.loop, delivery.id, body),
+      answers: [400],
+      mayCause: false,
+    };
   }
 }

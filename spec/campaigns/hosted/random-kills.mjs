@@ -146,7 +146,18 @@ export class RandomKills {
     const interrupted = turns.filter(isInterrupted).length;
     if (interrupted === 0) this.violations.push('no turn was open at a kill');
     const { kills } = this.#pool;
-    return { kills, outages: this.outages, hours, interrupted, ...figures, turns: turns.length, effects: performed, repeated, resolved, repeatedDeliveries };
+    return {
+      kills,
+      outages: this.outages,
+      hours,
+      interrupted,
+      ...figures,
+      turns: turns.length,
+      effects: performed,
+      repeated,
+      resolved,
+      repeatedDeliveries,
+    };
   }
 }
 

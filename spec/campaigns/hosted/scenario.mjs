@@ -26,7 +26,12 @@ export function documentOf(id, loop, more, tools = [loop]) {
 }
 
 const SUMMER_TIME = { cron: '0,30 1,2,3 * * *', zone: 'Europe/Berlin' };
-const HANDOFF = { target: 'desk', input: { from: '$.last.key' }, grant: { limits: { effects: 5 } }, reason: 'each hour' };
+const HANDOFF = {
+  target: 'desk',
+  input: { from: '$.last.key' },
+  grant: { limits: { effects: 5 } },
+  reason: 'each hour',
+};
 
 /** The documents, with how many effects each turn performs. `hours` is the distance of most intervals. @param {number} hours */
 function loopsOf(hours) {
@@ -75,7 +80,10 @@ export class Scenario {
     for (const [count, document] of this.#documents) {
       const sent = document.signals === undefined ? undefined : new Map();
       this.expected.set(document.id, { effects: count, ...(sent !== undefined && { sent }) });
-      this.#actions.push({ at: START, perform: async (host) => void (await host.hosted.start(document, { by: 'ada' })) });
+      this.#actions.push({
+        at: START,
+        perform: async (host) => void (await host.hosted.start(document, { by: 'ada' })),
+      });
     }
     for (let n = 0; n < signals; n++)
       for (const loop of ['orders', 'inbox']) {
@@ -118,7 +126,9 @@ export class Scenario {
   /** Returns the effects that happened before their approval. @param {readonly SunkEffect[]} effects */
   earlyApprovals(effects) {
     const gated = effects.filter(({ tool }) => tool === 'gated');
-    const early = gated.filter(({ key, at }) => !(at >= (this.approvedAt.get(turnIdOf(key)) ?? Number.POSITIVE_INFINITY)));
+    const early = gated.filter(
+      ({ key, at }) => !(at >= (this.approvedAt.get(turnIdOf(key)) ?? Number.POSITIVE_INFINITY)),
+    );
     return early.map(({ key }) => `${key} happened before its approval`);
   }
 

@@ -1,5 +1,6 @@
 // `npm run bench`: measures the figures of docs/benchmarks.md and exits with 1 if one misses its target. Each section runs
-// in a new process, so that none profits from the compiled code or the heap of another.
+// in a new process, so that none profits from the compiled code or the heap of another. `node --expose-gc
+// dist-bench/bench/run.js hosted 10000` measures one section, hosted loops, with the full number of turns.
 
 import { spawnSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
@@ -8,6 +9,7 @@ import { benchAgents } from './agents.js';
 import { benchCalls } from './calls.js';
 import { benchDurable, benchHeap } from './durable.js';
 import { benchGoverned } from './governed.js';
+import { benchHosted } from './hosted.js';
 import { benchPlans } from './plans.js';
 import { benchReplay } from './replay.js';
 import { benchShared } from './shared.js';
@@ -24,6 +26,7 @@ const sections: { readonly [name: string]: () => Promise<void> } = {
   durable: () => benchDurable(5),
   shared: () => benchShared(5),
   governed: benchGoverned,
+  hosted: () => benchHosted(Number(process.argv[3] ?? 1000)),
   heap: benchHeap,
   start: async () => benchStart(7),
 };

@@ -166,3 +166,59 @@ verifies(
   },
   TIMEOUT_MS + 5000,
 );
+
+verifies(
+  'hosted.durable',
+  'hosted loops lose no turn, run none twice and none early when their host crashes before or after a write',
+  async () => {
+    const { kills, turns, repeated } = await runWithoutViolations('hosted-kills.mjs', [
+      '--mode',
+      'writes',
+      '--every',
+      '29',
+    ]);
+    expect(kills).toBeGreaterThan(20);
+    expect(turns).toBeGreaterThan(500);
+    expect(repeated).toBeGreaterThan(0);
+    const control = runWithoutViolations('hosted-kills.mjs', ['--mode', 'writes', '--control']);
+    await expect(control, 'the campaign does not notice lost, repeated or early turns').rejects.toThrow();
+  },
+  2 * TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'hosted.durable',
+  'hosted loops lose no turn, run none twice and none early while two workers are killed at random',
+  async () => {
+    const { kills, turns, interrupted } = await runWithoutViolations('hosted-kills.mjs', ['--kills', '8']);
+    expect(kills).toBe(8);
+    expect(turns).toBeGreaterThan(11);
+    expect(interrupted).toBeGreaterThan(0);
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'hosted.schedule',
+  'loops that are due in the same second all start, once and within the bounds, while workers are killed in turn',
+  async () => {
+    const args = ['--loops', '60', '--workers', '2', '--concurrency', '4', '--every', '1200'];
+    const { kills, turns, peakConcurrency } = await runWithoutViolations('hosted-fleet.mjs', args);
+    expect(kills).toBeGreaterThan(0);
+    expect(turns).toBe(120);
+    expect(peakConcurrency).toBeLessThanOrEqual(4);
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
+  'hosted.signals',
+  'of random deliveries, each accepted one causes one turn and no other any, while the server and workers are killed',
+  async () => {
+    const args = ['--deliveries', '150', '--loops', '5', '--every', '1000'];
+    const { turns, acknowledged } = await runWithoutViolations('hosted-signals.mjs', args);
+    expect(acknowledged).toBeGreaterThan(40);
+    expect(turns).toBe(acknowledged);
+  },
+  TIMEOUT_MS + 5000,
+);

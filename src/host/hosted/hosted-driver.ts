@@ -159,9 +159,12 @@ export class HostedDriver {
     }
   }
 
-  private async verifiedOutput({ now: { last, started } }: HostedLoopState): ReturnType<typeof verifyPredecessor> {
+  private async verifiedOutput(state: HostedLoopState): ReturnType<typeof verifyPredecessor> {
+    const { last, open } = state.now;
     if (last === undefined) return { output: undefined };
-    return verifyPredecessor(this.deps.predecessor, started?.document.id ?? '', last);
+    const document = documentOf(state);
+    const openTurnId = open === undefined ? undefined : hostedTurnId(document, open.request.turn);
+    return verifyPredecessor(this.deps.predecessor, document.id, last, openTurnId);
   }
 
   /** Continues the open turn, unless the loop is paused or has to stop. */

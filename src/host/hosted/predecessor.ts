@@ -11,6 +11,7 @@ import type { EndedTurn } from '../../views/hosted-loop.js';
 import { receiptsIn } from '../../views/receipt/sealed-receipts.js';
 import type { SessionReceipts } from '../../views/receipt/verify-log.js';
 import { verifySession } from '../../views/receipt/verify-store.js';
+import { TURN_OPENED } from '../../views/turns.js';
 import type { ReceiptKeys } from '../host-options.js';
 import { sessionIdOf } from '../turn-result.js';
 
@@ -28,12 +29,20 @@ export type VerifiedTurn =
   | { readonly output: Json | undefined; readonly stop?: undefined }
   | { readonly stop: HostedStop };
 
-/** Verifies an ended turn of a hosted loop, of which the loop has recorded `ended`. */
-export async function verifyPredecessor(deps: PredecessorDeps, loop: string, ended: EndedTurn): Promise<VerifiedTurn> {
+/**
+ * Verifies an ended turn of a hosted loop, of which the loop has recorded `ended`. If turns share a session, what the open
+ * turn did there is verified after its end: no receipt covers it yet.
+ */
+export async function verifyPredecessor(
+  deps: PredecessorDeps,
+  loop: string,
+  ended: EndedTurn,
+  openTurnId?: string,
+): Promise<VerifiedTurn> {
   const { turnId, receipt, turn } = ended;
   const sessionId = sessionIdOf(turnId);
   const name = `turn ${loop}#${turn} (${turnId})`;
-  const entries = await deps.storedEntriesOf(sessionId);
+  const entries = beforeTurn(openTurnId, await deps.storedEntriesOf(sessionId));
   const receipts = receiptsIn(entries).filter((each) => each.turn === turnId);
   const recorded = receipts.find(({ hash }) => receipt === `sha256:${hash}`);
   // guard: predecessor-has-its-receipt
@@ -50,6 +59,11 @@ export async function verifyPredecessor(deps: PredecessorDeps, loop: string, end
   if (difference !== undefined)
     return missing(`The receipt of ${name} is that of another turn: it has another ${difference}.`);
   return { output: outputOf(turnId, entries) };
+}
+
+function beforeTurn(turnId: string | undefined, entries: readonly Entry[]): readonly Entry[] {
+  const opened = entries.findIndex(({ type, key }) => type === TURN_OPENED && key === `#${turnId}`);
+  return opened === -1 ? entries : entries.slice(0, opened);
 }
 
 function missing(message: string): VerifiedTurn {

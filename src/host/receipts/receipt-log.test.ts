@@ -4,6 +4,8 @@ import { memoryWitness } from '../../../spec/support/length-witness.js';
 import { testKeys } from '../../../spec/support/receipt-keys.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
+import { crashingStore } from '../../testing/crashing-store.js';
+import { ManualClock } from '../../testing/manual-clock.js';
 import { LOG_SESSION } from './receipt-log.js';
 
 verifies(
@@ -40,4 +42,20 @@ verifies('receipt.store', 'nothing is signed about a session that lacks receipts
   await expect(second.receipts?.export(['a'])).rejects.toMatchObject(refusal);
   await expect(second.receipts?.close('a')).rejects.toMatchObject(refusal);
   expect((await second.receipts?.export(['b']))?.length).toBeGreaterThan(0);
+});
+
+verifies('receipt.store', 'a store that fails while the log is opened ends no process', async () => {
+  const store = crashingStore(memoryStore(), { appendNumber: 3, when: 'before' });
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): void => void unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  const clock = new ManualClock(1_000_000);
+  const host = hostOf([tool('echo')], { store, clock, receiptKeys: testKeys() });
+  await host.run({ loop: 'echo', input: {}, sessionId: 'a' });
+  const next = host.run({ loop: 'echo', input: {}, sessionId: 'b' }).catch(() => undefined);
+  await clock.advance(1000);
+  await next;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  process.off('unhandledRejection', note);
+  expect(unhandled, 'an error of the log that nothing handles').toEqual([]);
 });

@@ -145,8 +145,10 @@ export class ReceiptLog {
   private async appendGroup(): Promise<void> {
     await this.deps.clock.sleep(GROUP_MS, this.hurry.signal).catch(() => undefined);
     await this.addAll(this.waiting.splice(0)).catch(() => undefined);
-    if (this.deps.clock.elapsed() - this.keptAt >= KEEP_MS)
-      await this.keepLength(await this.stream()).catch(() => undefined);
+    if (this.deps.clock.elapsed() - this.keptAt >= KEEP_MS) {
+      const keeping = this.stream().then((stream) => this.keepLength(stream));
+      await keeping.catch(() => undefined);
+    }
     this.appending = this.waiting.length > 0 ? this.appendGroup() : undefined;
   }
 

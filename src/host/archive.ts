@@ -100,7 +100,10 @@ export class Archive {
   private async runners(): Promise<TurnRunners> {
     const runners = new Map<string, TurnRunner>();
     for (const { sessionId, turnId } of this.running.list()) runners.set(sessionId, { turnId });
-    for (const { session, turn, pid } of await this.store.leases.list()) runners.set(session, { turnId: turn, pid });
+    // A lease of a hosted loop names the loop in place of a turn.
+    // guard: reserved-lease-is-no-turn
+    for (const { session, turn, pid } of await this.store.leases.list())
+      if (!isReservedSession(session)) runners.set(session, { turnId: turn, pid });
     return runners;
   }
 

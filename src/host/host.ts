@@ -31,7 +31,7 @@ import type { SessionMessage, TurnRequest } from './turn-request.js';
 import { sessionIdOf } from './turn-result.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
-import { Worker, type WorkOptions } from './worker.js';
+import { type HostedLoopStop, Worker, type WorkOptions } from './worker.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { InFlightTurn } from './pinned-turns.js';
@@ -211,7 +211,7 @@ export class Host {
         rebuild: () => rebuildDueTurns(store),
         isBusy: (sessionId) => this.sessionQueues.isBusy(sessionId),
         leasedSession: leasedSessionOf,
-        continueTurn: (turnId, sessionId) => this.workOn(turnId, sessionId, { timers: WORKER_HOLD_MS }),
+        continueTurn: (turnId, sessionId, onStop) => this.workOn(turnId, sessionId, onStop),
       },
       options,
     );
@@ -221,9 +221,14 @@ export class Host {
   }
 
   /** Continues a turn, or does what is due of a hosted loop. Returns undefined without waiting if it is not free. */
-  private workOn(turnId: string, sessionId: string, options: TurnOptions): Promise<TurnResult | undefined> {
+  private workOn(
+    turnId: string,
+    sessionId: string,
+    onStop: (stop: HostedLoopStop) => void,
+  ): Promise<TurnResult | undefined> {
+    const options: TurnOptions = { timers: WORKER_HOLD_MS };
     const loop = hostedLoopOf(sessionId);
-    if (loop !== undefined) return this.hosted.driveIfFree(loop, options);
+    if (loop !== undefined) return this.hosted.driveIfFree(loop, options, onStop);
     return this.sessionQueues.tryRun(sessionId, turnId, async () =>
       this.kernel.continueTurn(await this.archive.get(turnId), options),
     );

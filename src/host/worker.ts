@@ -7,6 +7,7 @@ import { errorCodes, Fault, LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
 import type { DueTurn, DueTurns } from '../journal/due-turns.js';
 import type { Leases } from '../journal/store.js';
+import type { HostedStopReason } from '../protocol/hosted-loop.js';
 import type { PausedResult, TurnResult } from '../protocol/trace.js';
 import { ignoringErrors } from './session-feed.js';
 
@@ -15,6 +16,13 @@ export interface WorkProblem {
   readonly turnId: string;
   readonly sessionId: string;
   readonly code: string;
+  readonly message: string;
+}
+
+/** A hosted loop that has stopped, and why. */
+export interface HostedLoopStop {
+  readonly loop: string;
+  readonly reason: HostedStopReason;
   readonly message: string;
 }
 
@@ -34,6 +42,8 @@ export interface WorkOptions {
   readonly once?: boolean;
   /** Receives the result of each turn that the worker has continued. Errors that it throws are ignored. */
   readonly onResult?: (result: TurnResult) => void;
+  /** Receives each hosted loop that the worker has stopped, after the result of its last turn. Errors are ignored. */
+  readonly onStop?: (stop: HostedLoopStop) => void;
   /**
    * Receives each turn that could not be continued, once per error code, and each turn that waits because it is unknown
    * whether an effect happened (EFFECT_IN_DOUBT). A turn whose loop is not registered here is reported only if no other
@@ -54,8 +64,12 @@ interface WorkerDeps {
   leasedSession(sessionId: string): string;
   /** True if a task of the session runs or waits in this process. */
   isBusy(sessionId: string): boolean;
-  /** Continues a turn. Returns undefined without waiting if its session is not free. */
-  continueTurn(turnId: string, sessionId: string): Promise<TurnResult | undefined>;
+  /** Continues a turn. Returns undefined without waiting if its session is not free. Reports a loop that it stops. */
+  continueTurn(
+    turnId: string,
+    sessionId: string,
+    onStop: (stop: HostedLoopStop) => void,
+  ): Promise<TurnResult | undefined>;
 }
 
 /** The wait before a turn that could not be continued is tried again. */
@@ -191,8 +205,9 @@ export class Worker {
   }
 
   private async continue({ session, turn }: DueTurn): Promise<void> {
+    const stops: HostedLoopStop[] = [];
     try {
-      const result = await this.deps.continueTurn(turn, session);
+      const result = await this.deps.continueTurn(turn, session, (stop) => void stops.push(stop));
       // These leave the turn open and due.
       const isStillDue = result?.status === 'error' && STILL_DUE_CODES.has(result.error.code);
       if (isStillDue) this.backOff(turn, session, result.error);
@@ -208,6 +223,8 @@ export class Worker {
           ? thrown
           : { code: 'INTERNAL', message: String((thrown as Error | undefined)?.message ?? thrown) };
       this.backOff(turn, session, { code, message });
+    } finally {
+      for (const stop of stops) ignoringErrors(() => this.options.onStop?.(stop));
     }
   }
 

@@ -3,6 +3,7 @@
  * records what became of it. Each step is one append to the stream of the loop, decided on its state, so a crash between
  * two steps repeats neither. The caller holds the lease of the loop.
  */
+import { LoopError } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
 import type { StreamEntry } from '../../journal/shared-stream.js';
 import { type HostedStop, isTerminal, stopAfterTurn, stopBeforeTurn } from '../../policy/stop-policy.js';
@@ -89,6 +90,7 @@ export class HostedDriver {
     if (state.now.paused !== undefined) return undefined;
     const cause = await this.causeOf(stream, now);
     if (cause === undefined) return undefined;
+    this.assertHasCode(state);
     const made = await this.makeRequest(state, cause, now);
     if ('reason' in made) return this.stop(stream, made);
     const before = state.now.turns;
@@ -105,6 +107,15 @@ export class HostedDriver {
     // Before the turn runs: who removes the request from the store does not get the turn again.
     await this.deps.keepLength(stream);
     return made;
+  }
+
+  /** Throws LOOP_NOT_FOUND if code derives the inputs of the loop, and this process does not have it. */
+  private assertHasCode({ now: { started } }: HostedLoopState): void {
+    const { id = '' } = started?.document ?? {};
+    // guard: next-input-code-required
+    if (started?.hasCode !== true || this.deps.codeOf(id) !== undefined) return;
+    const message = `The hosted loop "${id}" derives its inputs with code, which is not registered in this process.`;
+    throw new LoopError('LOOP_NOT_FOUND', message, { loop: id });
   }
 
   /** Returns what causes the next turn. A due time that the document drops is replaced by the next one. */

@@ -1,6 +1,10 @@
 import { expect } from 'vitest';
 import { counter, hostedFixture, START } from '../../../spec/support/hosted-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
+import { memoryStore } from '../../adapters/memory/index.js';
+import type { TurnResult } from '../../protocol/trace.js';
+import type { WorkProblem } from '../worker.js';
+import { defineHostedLoop } from './define-hosted-loop.js';
 
 verifies('hosted.stops', 'a loop without a schedule runs turn after turn until its maximum of turns', async () => {
   const { host, work, inputs, start } = hostedFixture();
@@ -27,4 +31,45 @@ verifies('hosted.schedule', 'a turn starts when it is due, and not before', asyn
   await clock.advance(1);
   expect(await work()).toHaveLength(1);
   expect(clock.now()).toBe(START + 9 * 3_600_000);
+});
+
+verifies(
+  'hosted.durable',
+  'a process without the code that derives the inputs of a loop leaves its turns alone',
+  async () => {
+    const { store, clock, host } = hostedFixture();
+    const loop = defineHostedLoop({ ...counter(), next: ({ turn }) => ({ from: turn }) });
+    await host.hosted.start(loop, { by: 'ada' });
+    const other = hostedFixture({ store, clock, seed: 2 });
+    const problems: WorkProblem[] = [];
+    await other.host.work({ once: true, onProblem: (problem) => problems.push(problem) });
+    expect(problems).toMatchObject([{ turnId: 'counter', code: 'LOOP_NOT_FOUND' }]);
+    expect(await host.hosted.status('counter')).toMatchObject({ status: 'waiting', turns: 0 });
+    other.host.hosted.register(loop);
+    await other.work();
+    expect(other.inputs).toEqual([{ from: 0 }, { from: 2 }, { from: 3 }]);
+  },
+);
+
+verifies('hosted.control', 'the reason of a pause is shown, and a worker reports the stop of a loop once', async () => {
+  const { host, start } = hostedFixture();
+  await start(counter({ stop: { maxTurns: 1 } }));
+  const paused = await host.hosted.pause('counter', { by: 'ada', reason: 'holiday' });
+  expect(paused).toMatchObject({ status: 'paused', message: 'Paused by ada: holiday' });
+  await host.hosted.resume('counter', { by: 'bob' });
+  const seen: unknown[] = [];
+  const options = {
+    onResult: ({ status }: TurnResult) => seen.push(status),
+    onStop: (stop: object) => seen.push(stop),
+  };
+  for (const _ of [1, 2]) await host.work({ once: true, ...options });
+  expect(seen).toEqual(['ok', { loop: 'counter', reason: 'max_turns', message: 'It has had 1 of 1 turns.' }]);
+});
+
+verifies('hosted.durable', 'the lease of a hosted loop is not listed as a turn', async () => {
+  const store = memoryStore();
+  const leases = { ...store.leases, list: async () => [{ session: 'rondo:hosted:counter', turn: 'counter', pid: 7 }] };
+  const { host, start } = hostedFixture({ store: { ...store, leases } });
+  await start(counter());
+  expect(await host.archive.turns()).toEqual([]);
 });

@@ -29,6 +29,7 @@ import { type HostedTurnListing, hostedTurnsOf } from '../../views/hosted-turns.
 import type { HostOptions, TurnOptions } from '../host-options.js';
 import type { SessionQueues } from '../session-queues.js';
 import { sessionIdOf } from '../turn-result.js';
+import type { HostedLoopStop } from '../worker.js';
 import type { HostedLoop, NextInput } from './define-hosted-loop.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
 import { type DriverDeps, documentOf, HostedDriver, hostedTurnId, isEventDriven } from './hosted-driver.js';
@@ -206,9 +207,16 @@ export class HostedLoops {
     return this.inbox.acceptHandoff(handoff);
   }
 
-  /** Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. */
-  driveIfFree(loop: string, options: TurnOptions): Promise<TurnResult | undefined> {
-    const perform = (): Promise<TurnResult | undefined> => this.drive(loop, options);
+  /**
+   * Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. Calls `onStop` if
+   * that stopped the loop.
+   */
+  driveIfFree(
+    loop: string,
+    options: TurnOptions,
+    onStop?: (stop: HostedLoopStop) => void,
+  ): Promise<TurnResult | undefined> {
+    const perform = (): Promise<TurnResult | undefined> => this.drive(loop, options, onStop);
     return this.deps.sessionQueues.tryRun(hostedStreamOf(loop), loop, perform);
   }
 
@@ -255,8 +263,19 @@ export class HostedLoops {
     return { at: this.deps.options.clock.now(), by, ...(reason !== '' && { reason }) };
   }
 
-  private async drive(loop: string, options: TurnOptions): Promise<TurnResult | undefined> {
-    return this.driver.drive(await this.streamOf(loop), options);
+  private async drive(
+    loop: string,
+    options: TurnOptions,
+    onStop?: (stop: HostedLoopStop) => void,
+  ): Promise<TurnResult | undefined> {
+    const stream = await this.streamOf(loop);
+    const wasStopped = stream.state.now.stopped !== undefined;
+    try {
+      return await this.driver.drive(stream, options);
+    } finally {
+      const { stopped } = stream.state.now;
+      if (stopped !== undefined && !wasStopped) onStop?.({ loop, reason: stopped.reason, message: stopped.message });
+    }
   }
 
   private async streamOf(loop: string): Promise<HostedStream> {

@@ -371,7 +371,9 @@ export const verbs: readonly Verb[] = [
     name: 'signal',
     group: ANSWER_GROUP,
     arguments: '<turn> <name>',
-    description: 'Send a signal to a turn, or to any turn of a session, and resume the turn that waits for it.',
+    description:
+      'Send a signal to a turn, or to any turn of a session, and resume the turn that waits for it; or to a hosted loop. ' +
+      'A turn or session with the id takes precedence.',
     options: [
       ['--payload <json>', 'what the wait receives: JSON, @file, or - for stdin (default nothing)'],
       ['--id <delivery>', 'an idempotency key: a signal with the same id is received once (default a new one)'],
@@ -381,6 +383,7 @@ export const verbs: readonly Verb[] = [
       'rondo signal s-1f0c paid --payload \'{"amount": 5}\'',
       'rondo signal my-session reload',
       'rondo signal s-1f0c paid --payload @payment.json --id invoice-17 --json',
+      'rondo signal watch-prices price-changed --payload \'{"sku": "lamp-1"}\'',
     ],
     load: async () => (await import('./verbs/signal.js')).signal,
   },

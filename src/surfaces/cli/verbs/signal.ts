@@ -1,13 +1,20 @@
-/** `rondo signal`: sends a signal to a turn or a session, then resumes the turn that waits for it. */
+/**
+ * `rondo signal`: sends a signal to a turn or a session, then resumes the turn that waits for it; or to a hosted loop, whose
+ * next turn it causes.
+ */
 import { randomUUID } from 'node:crypto';
+import { LoopError } from '../../../base/errors.js';
+import type { Host } from '../../../host/host.js';
 import { signalNameProblem } from '../../../loops/signal-name.js';
+import type { Json } from '../../../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findTurns } from '../find-turn.js';
+import { findTurns, LAST_TURN } from '../find-turn.js';
 import { readJsonInput } from '../input.js';
 import { openHostForRunning } from '../open-host.js';
 import { resumeTurn } from '../resume-turn.js';
+import type { Terminal } from '../terminal.js';
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
@@ -22,6 +29,11 @@ export const signal: VerbHandler = async ({ args, options, settingsInput, termin
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
+    const loop = await hostedTargetOf(host, reference);
+    if (loop !== undefined) {
+      const delivery = { loop, name, payload: payload as Json | undefined, id: givenId ?? randomUUID() };
+      return await signalHostedLoop(host, delivery, terminal, json);
+    }
     const { target, address, waiting, otherNames } = targetOf(await findTurns(host, reference), reference, name);
     const id = givenId ?? randomUUID();
     // A new id was not sent before, also if the first reply was lost and the signal was sent again.
@@ -46,6 +58,38 @@ export const signal: VerbHandler = async ({ args, options, settingsInput, termin
     await close();
   }
 };
+
+/**
+ * Returns the hosted loop with this id; undefined if a turn or a session has the id, or no hosted loop does. A loop takes
+ * precedence over a turn whose id begins with its own.
+ */
+async function hostedTargetOf({ archive, hosted }: Host, reference: string): Promise<string | undefined> {
+  if (reference === LAST_TURN) return undefined;
+  const isTurn = await archive.status(reference).then(
+    () => true,
+    (thrown: unknown) => {
+      if (thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND') return false;
+      throw thrown;
+    },
+  );
+  return isTurn || (await hosted.definition(reference)) === undefined ? undefined : reference;
+}
+
+/** Puts a signal into the inbox of a hosted loop. A worker runs the turn that it causes. */
+async function signalHostedLoop(
+  { hosted }: Host,
+  { loop, name, payload, id }: { loop: string; name: string; payload: Json | undefined; id: string },
+  terminal: Terminal,
+  json: boolean,
+): Promise<number> {
+  const status = await hosted.signal({ loop, name, id, ...(payload !== undefined && { payload }) });
+  const shown = `"${sanitizeText(name)}" to the hosted loop ${sanitizeText(loop)}`;
+  if (status === 'accepted') terminal.printToStderr(`Sent ${shown}. To run the turn that it causes: rondo worker`);
+  else terminal.printToStderr(`Not sent again: ${shown}, with the id "${sanitizeText(id)}".`);
+  if (json) await terminal.printJson({ loop, name, id, status });
+  else await terminal.print(`${status}\n`);
+  return exitCodes.ok;
+}
 
 interface SignalTarget {
   /** The id of the turn or session. */

@@ -1,5 +1,5 @@
 /** `rondo worker`: continues the turns that are due, until it is interrupted or, with `--once`, until nothing is due. */
-import type { WorkProblem } from '../../../host/worker.js';
+import type { HostedLoopStop, WorkProblem } from '../../../host/worker.js';
 import type { TurnResult } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
@@ -29,9 +29,11 @@ export const worker: VerbHandler = async ({ options, settingsInput, terminal, js
   };
   const onProblem = ({ turnId, code, message }: WorkProblem): void =>
     terminal.printToStderr(`${sanitizeText(turnId)} is not continued here. ${code}: ${sanitizeText(message)}`);
+  const onStop = ({ loop, reason, message }: HostedLoopStop): void =>
+    terminal.printToStderr(`${sanitizeText(loop)} stopped: ${reason}. ${sanitizeText(message)}`);
   if (!once) terminal.printToStderr('Working on turns that are due. Ctrl-C stops after the current effects.');
   try {
-    await host.work({ concurrency, once, onResult, onProblem });
+    await host.work({ concurrency, once, onResult, onStop, onProblem });
     return closing === undefined ? exitCodes.ok : exitCodes.interrupted;
   } finally {
     terminal.onInterrupt = undefined;

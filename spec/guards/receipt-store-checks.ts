@@ -123,6 +123,16 @@ export const receiptStoreChecks = {
     const { valid, reasons } = verifyStore([{ id: 's', entries: changed }], log, keys, WHOLE);
     deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['journal_mismatch'] });
   },
+  'a salt that is no salt is noticed': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await completeSession();
+    for (const salt of ['AAAA', 7]) {
+      const changed = entries.map((entry) =>
+        entry.key === '#receipt/0' ? { ...entry, value: { ...(entry.value as object), salt } as Json } : entry,
+      );
+      const { valid, reasons } = verifyStore([{ id: 's', entries: changed }], log, keys, WHOLE);
+      deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['journal_mismatch'] });
+    }
+  },
   'a log that does not continue the witness is noticed': async ({ verifyStore }: StoreLibrary) => {
     const { entries, log, keys, note } = await completeSession();
     const reasonsOf = (changed: Partial<LogContents>, witness: string): readonly string[] =>

@@ -14,6 +14,7 @@ proveGuards(receiptStoreParts, [
   guard('receipt.witness', 'a log that does not continue the witness is noticed', 'log-compared-with-witness', 'never'),
   guard('receipt.whole', 'a damaged store is not valid', 'damaged-store-is-not-valid', 'drop'),
   guard('receipt.whole', 'a receipt that is stored as another is noticed', 'receipt-index-compared', 'never'),
+  guard('receipt.store', 'a salt that is no salt is noticed', 'malformed-salt-noticed', 'always'),
   guard('receipt.whole', 'an open session is not complete', 'open-session-is-no-end', 'never'),
   guard('receipt.whole', 'only a whole store is complete', 'unsealed-turn-noticed', 'never'),
   guard('receipt.whole', 'only a whole store is complete', 'entries-after-closed-noticed', 'never'),

@@ -99,6 +99,13 @@ export const composite = (id: string, steps: readonly unknown[], more: object = 
   ...more,
 });
 
+/** The definition of a composite whose steps get its input, one after another. */
+export const sequence = (id: string, ...steps: readonly string[]): object =>
+  composite(
+    id,
+    steps.map((loopId) => ({ loopId, inputMapping: '$.input' })),
+  );
+
 /** Returns a provider that answers these texts, one after another, and records its requests in `requests`. */
 export function textProvider(
   texts: readonly string[],

@@ -1,9 +1,11 @@
 // What tests of stopped hosted loops share: attempts to make a stopped loop run again, and changes of a store from outside.
 
 import { expect } from 'vitest';
+import { decide, HostedStreams } from '../../src/host/hosted/hosted-stream.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type { HostedLoopDocument, HostedStopReason } from '../../src/protocol/hosted-loop.js';
+import type { HostedEntry } from '../../src/views/hosted-loop.js';
 import { type HostedFixture, START } from './hosted-fixture.js';
 
 const DAY_MS = 86_400_000;
@@ -48,6 +50,16 @@ export async function expectStopped(fixture: HostedFixture, reason: HostedStopRe
 export async function expectGoesOn({ host }: HostedFixture, turns: number): Promise<void> {
   const status = await host.hosted.status('counter');
   expect({ status: status.status, turns: status.turns }).toEqual({ status: 'waiting', turns });
+}
+
+/** Appends entries to the stream of a loop, as a process does that ends directly afterwards. */
+export async function appendTo(
+  { store, clock }: Pick<HostedFixture, 'store' | 'clock'>,
+  entries: readonly HostedEntry[],
+  loop = 'counter',
+): Promise<void> {
+  const stream = await new HostedStreams(store, clock, undefined).get(loop);
+  await decide(stream, () => entries);
 }
 
 /** Replaces the entries of a session, as someone can who may write to the store. */

@@ -280,9 +280,11 @@ export class Host {
    * paused; a running turn, also one of another process, continues by itself. Throws TURN_NOT_FOUND for an unknown turn
    * or session, TURN_ENDED for a turn that has ended, SIGNAL_CONFLICT for a known id with another name or payload,
    * VALUE_INVALID if the payload is not JSON, INPUT_VALIDATION_FAILED if it does not fit the signal type, and a
-   * TypeError for a malformed request or a name that is reserved for messages and approvals.
+   * TypeError for a malformed request or a name that is reserved for messages and approvals. Throws HOSTED_LOOP_CONFLICT
+   * for the session of a hosted loop: it is sent to one of its turns, which seals it, or to the loop.
    */
-  signal<P = unknown>(request: SignalRequest<P>): Promise<boolean> {
+  async signal<P = unknown>(request: SignalRequest<P>): Promise<boolean> {
+    assertNotHosted(request.sessionId);
     return this.actions.signal(request as SignalRequest);
   }
 

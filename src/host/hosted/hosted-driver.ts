@@ -72,8 +72,9 @@ export class HostedDriver {
   /** Does what is due: at most one turn. Returns its result; undefined if none was run. */
   async drive(stream: HostedStream, options: TurnOptions): Promise<TurnResult | undefined> {
     const { stopped, open } = stream.state.now;
-    if (stopped !== undefined) return open === undefined ? undefined : this.cancelOpen(stream, open);
+    if (stopped !== undefined && open !== undefined) return this.cancelOpen(stream, open);
     await this.deps.deliverHandoffs(stream);
+    if (stopped !== undefined) return undefined;
     if (open !== undefined) return this.runOpen(stream, open, options);
     const requested = await this.requestNext(stream);
     return requested === undefined ? undefined : this.run(stream, requested, options);
@@ -151,8 +152,12 @@ export class HostedDriver {
     const used = started === undefined ? {} : await this.deps.usedOf(started.grant);
     const projection = projectionOf(state, { turn, signal, output: before.output, used });
     const contextSkills = contextOf(document, last);
+    const code = this.deps.codeOf(document.id);
+    // Another process may have it.
+    // guard: input-in-code-needs-the-code
+    if (started?.hasCode === true && code === undefined) throw missingCode(document.id);
     try {
-      const input = inputOf(document, this.deps.codeOf(document.id), projection);
+      const input = inputOf(document, code, projection);
       return {
         ...{ turn, at: now, cause, dueAt, through, input, head: projection.head },
         ...(last !== undefined && { previous: last.receipt }),
@@ -241,7 +246,9 @@ export class HostedDriver {
     const ended = this.endedTurn(state, request, turnId, end);
     const entries: Omit<StreamEntry, 'key'>[] = [{ type: HOSTED_ENDED, value: ended.value as unknown as Json }];
     const now = this.deps.clock.now();
-    const stop = ended.stop ?? (stopped === undefined ? this.stopAfter(state, ended.value, end, now) : undefined);
+    const stop = ended.stop ?? this.stopAfter(state, ended.value, end, now);
+    // guard: stopped-loop-plans-nothing
+    if (stopped !== undefined) return void (await this.record(stream, request, entries));
     if (stop !== undefined) entries.push({ type: HOSTED_STOPPED, value: { ...stop, at: now } });
     else entries.push({ type: HOSTED_PLANNED, value: nextPlan(document, state, request, end.at) });
     await this.record(stream, request, entries);
@@ -263,7 +270,8 @@ export class HostedDriver {
       ...(code !== undefined && { code }),
       ...(status !== 'ok' && document.retry !== undefined && { retryAt: at + (document.retry.delayMs ?? 0) }),
     };
-    if (status !== 'ok' || document.handoffs === undefined) return { value };
+    // guard: stopped-loop-hands-nothing-off
+    if (status !== 'ok' || document.handoffs === undefined || state.now.stopped !== undefined) return { value };
     const last = { key: hostedTurnKey(document.id, turn), turnId, status, receipt, output: output ?? null };
     try {
       const projection = { loop: document.id, turn, head, input: document.input ?? null, used: {}, last };
@@ -333,6 +341,11 @@ export class HostedDriver {
       open?.request.turn === turn ? entries.map((entry) => ({ ...entry, key })) : undefined,
     );
   }
+}
+
+function missingCode(loop: string): LoopError {
+  const message = `The hosted loop "${loop}" makes its inputs in code, which this process does not have. Register it.`;
+  return new LoopError('LOOP_NOT_FOUND', message, { loop });
 }
 
 /** Returns the document of a loop that was started. */

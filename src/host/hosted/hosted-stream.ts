@@ -136,9 +136,11 @@ export function dueChangeOf(state: HostedLoopState): DueChange {
 export function dueTimeOf(state: HostedLoopState): number | undefined {
   const { started, open, stopped, paused, plan, retryAt } = state.now;
   if (started === undefined) return undefined;
+  // Also of a stopped loop, whose last turn may have made them.
+  // guard: undelivered-handoffs-are-due
+  if (state.handoffs.length > 0) return 0;
   // A turn that is open when the loop stops is still to be cancelled.
   if (stopped !== undefined) return open === undefined ? undefined : 0;
-  if (state.handoffs.length > 0) return 0;
   const { deadline } = started.document.stop;
   const times = deadline === undefined ? [] : [Date.parse(deadline)];
   // guard: paused-loop-is-not-due

@@ -48,7 +48,10 @@ export function turnEndingOf(
 ): TurnEnding {
   if (stored === undefined) return refusedTurn(result);
   const { turn } = stored;
-  if (turn.endedEntry !== undefined) return endOf(stored);
+  const code = result.status === 'error' ? result.error.code : undefined;
+  // guard: ended-turn-of-another-request-is-stale
+  if (turn.endedEntry !== undefined && (code !== 'KEY_CONFLICT' || turn.endedEntry.error?.code === code))
+    return endOf(stored);
   if (turn.stoppedEntry !== undefined) return { kind: 'halted', stop: stopAtGrant(recordedStopOf(turn.stoppedEntry)) };
   if (result.status === 'stopped') return { kind: 'halted', stop: { reason: 'budget', message: result.reason } };
   if (result.status === 'error') return failedToContinue(result);

@@ -9,6 +9,7 @@ import type { Entry } from '../../protocol/entry.js';
 import type { ReceiptPredicate, ReceiptStatement, ReceiptVerdict } from '../../protocol/receipt.js';
 import { bundleBytes } from './bundle.js';
 import { Findings } from './findings.js';
+import { SALT_BYTES } from './leaf-hashes.js';
 import type { ReceiptReason } from './reasons.js';
 import { receiptsIn, type SealedReceipt } from './sealed-receipts.js';
 import { entriesAfterClosed, unsealedTurns } from './unsealed-turns.js';
@@ -133,7 +134,10 @@ function verifyJournal(
       if (!isIndexOf(receipt, predicate))
         findings.add('journal', 'journal_mismatch', `session "${id}", receipt ${sequence}: it is stored as another`);
       if (predicate.turn === '') continue;
-      const mismatches = verifyTurnEntries(predicate, entries, decodeBase64(salt ?? '') ?? Buffer.alloc(0));
+      const saltBytes = typeof salt === 'string' ? decodeBase64(salt) : undefined;
+      const mismatches =
+        // guard: malformed-salt-noticed
+        saltBytes?.length === SALT_BYTES ? verifyTurnEntries(predicate, entries, saltBytes) : ['salt_malformed'];
       // guard: journal-compared-with-receipts
       if (mismatches.length > 0)
         findings.add('journal', 'journal_mismatch', `session "${id}", receipt ${sequence}: ${mismatches.join(', ')}`);

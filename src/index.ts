@@ -13,7 +13,8 @@ export {
   type HostedLoopDefinition,
   type NextInput,
 } from './host/hosted/define-hosted-loop.js';
-export type { WorkOptions, WorkProblem } from './host/worker.js';
+export type { HostedActor, HostedControl } from './host/hosted/hosted-loops.js';
+export type { HostedLoopStop, WorkOptions, WorkProblem } from './host/worker.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
 export type { CodePlanState, CodePlanStep, PlanDefinition } from './loops/define-plan.js';
@@ -45,9 +46,13 @@ export type {
 export type { EventEnvelope } from './protocol/events.js';
 export type {
   HostedLoopDocument,
+  HostedLoopStatus,
   HostedProjection,
   HostedSchedule,
   HostedSignal,
+  HostedSignalDelivery,
+  HostedStopReason,
+  SignalReceipt,
   StopPolicy,
   TurnGrant,
 } from './protocol/hosted-loop.js';
@@ -67,5 +72,7 @@ export type {
 export { type CallableLoop, defineAgent, defineLoop, definePlan } from './surfaces/rondo/callable-loop.js';
 export { createRondo, type RondoOptions } from './surfaces/rondo/create-rondo.js';
 export type { EffectResolution, LoopRef, Rondo, RunOptions, RunRequest, TurnInput } from './surfaces/rondo/rondo.js';
+export type { Handoff, HostedSignalOptions, RondoHosted } from './surfaces/rondo/rondo-hosted.js';
 export type { AnswerOptions, ApproveOptions, PendingApproval, SignalOptions, Turn } from './surfaces/rondo/turn.js';
 export { TurnPaused, TurnStopped } from './surfaces/rondo/turn-outcome.js';
+export type { HostedTurnListing } from './views/hosted-turns.js';

@@ -79,6 +79,43 @@ export const FAILED_CASE = {
   expect: { status: 'error', code: 'TOOL_FAILED', reason: 'printer', receipt: { state: 'error', effects: 1 } },
 };
 
+/** The hosted loops of the project: the name of each file, and its content. */
+const HOSTED_FILES: Readonly<Record<string, object>> = {
+  'clerk-hosted.json': {
+    ...{ id: 'clerks', loop: 'clerk', input: { prompt: 'Pay 7 for lamp-1.' }, stop: { maxTurns: 3 } },
+    grant: { allowedTools: ['clerk', 'pay'], limits: { modelRounds: 4 } },
+  },
+  'daily.json': {
+    ...{ id: 'daily', loop: 'nap', grant: { allowedTools: ['nap'], limits: {} }, stop: { maxTurns: 2 } },
+    schedule: { cron: '0 9 * * *', zone: 'UTC' },
+  },
+  'late.json': {
+    ...{ id: 'late', loop: 'nap', grant: { allowedTools: ['nap'], limits: {} } },
+    stop: { maxTurns: 2, deadline: '2031-05-08T08:00:00Z' },
+    schedule: { cron: '0 9 * * *', zone: 'UTC' },
+  },
+  'reports.json': {
+    ...{ id: 'reports', loop: 'pay', next: '$.signal.payload', grant: { allowedTools: ['pay'], limits: {} } },
+    stop: { maxTurns: 2, terminal: { path: '$.n', equals: 7 } },
+    signals: { report: { schema: { type: 'object' } } },
+  },
+  'invalid.json': { id: 'invalid', loop: 'pay', grant: { allowedTools: [], limits: {} }, stop: {} },
+};
+
+/** A case that passes, with a hosted loop of three turns, the first of which needs an approval. */
+export const HOSTED_CASE = {
+  name: 'hosted',
+  host: 'clerk-hosted.json',
+  script: [
+    { toolCalls: [{ name: 'pay', args: { amount: 7 } }], expect: 'lamp-1' },
+    { text: 'Paid.' },
+    { text: 'Nothing to pay.' },
+    { text: 'Done.' },
+  ],
+  approvals: [{ tool: 'pay', approved: true, by: 'ada' }],
+  expect: { reason: 'max_turns' },
+};
+
 /** A directory with a harness. */
 export interface HarnessProject {
   readonly directory: string;
@@ -96,6 +133,7 @@ export function harnessProject(harness: object | string): HarnessProject {
   };
   for (const [name, definition] of Object.entries(LOOPS)) write(`loops/${name}.json`, definition);
   write('loops/listed.script.json', [{ text: 'Hello.' }, { text: 'Unused.' }]);
+  for (const [name, document] of Object.entries(HOSTED_FILES)) write(name, document);
   write('harness.json', harness);
   return { directory, write };
 }

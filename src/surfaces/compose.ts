@@ -2,6 +2,7 @@
 import { dirname } from 'node:path';
 import type { BadFile, ProjectConfig } from '../adapters/files/index.js';
 import type { Host } from '../host/host.js';
+import type { Clock } from '../journal/clock.js';
 import type { ModelProvider } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
 import { type TrustPredicate, trustPredicateOf } from './authority.js';
@@ -24,6 +25,7 @@ import type { Settings } from './settings.js';
 export type { DocumentReadError } from '../adapters/files/document-read-error.js';
 export type { BadFile, HostedFile, ProjectConfig } from '../adapters/files/index.js';
 export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../adapters/sqlite/index.js';
+export { type CaseClock, createCaseClock } from './compose/case-clock.js';
 export { type DefinitionFormat, readDefinitionFile, renderDefinition } from './compose/convert-definition.js';
 export { type CaseModels, createCaseModels, type ScriptProblem, toScriptSteps } from './compose/harness-models.js';
 export {
@@ -64,6 +66,11 @@ interface ComposeOptions extends StoreOptions {
    * @default every model is opened by its provider
    */
   readonly modelOverride?: ModelProvider;
+  /**
+   * The clock, for tests.
+   * @default the clock of the settings
+   */
+  readonly clock?: Clock;
 }
 
 /**
@@ -85,7 +92,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     import('../host/host.js'),
     loadProviders(settings),
     loadToolImplementations(settings),
-    createClock(settings),
+    options.clock ?? createClock(settings),
   ]);
   const { store, isDurable, maintenance } = await openStore(settings, options, clock.now);
   try {

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { priceOfTable, priceTableOf } from '../../host/budget/price-table.js';
 import type { Host } from '../../host/host.js';
+import type { Clock, Ids } from '../../journal/clock.js';
 import type { Store } from '../../journal/store.js';
 import { markDataDirectory, protectDataDirectory } from '../data-directory.js';
 import type { RondoOptions } from '../rondo/create-rondo.js';
@@ -14,6 +15,8 @@ import { openReceiptKeys, openWitnesses } from './receipt-keys.js';
 /** A host and the function that closes its store. */
 interface ComposedRondo {
   readonly host: Host;
+  readonly clock: Clock;
+  readonly ids: Ids;
   /** Closes the store, unless the caller of `createRondo` supplied it. */
   close(): Promise<void>;
 }
@@ -35,10 +38,11 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   const registry = new Registry(new Map(), { providerIds: [...providers.keys()] });
   const receiptKeys = store.isDurable ? await openReceiptKeys(settings) : undefined;
   const witnesses = store.isDurable ? await openWitnesses(settings) : {};
+  const ids = options.ids ?? (await createIds(settings, store.store));
   const host = new Host({
     store: store.store,
     clock,
-    ids: options.ids ?? (await createIds(settings, store.store)),
+    ids,
     registry,
     providers,
     ...(build !== undefined && { build }),
@@ -49,7 +53,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
     ...(priceOf !== undefined && { priceOf }),
     ...(context !== undefined && { contextFiles: createContextFiles(resolve(settings.cwd, context), registry) }),
   });
-  return { host, close: store.close };
+  return { host, clock, ids, close: store.close };
 }
 
 function settingsOf({ store, data }: RondoOptions): Settings<typeof EMPTY_CONFIG> {

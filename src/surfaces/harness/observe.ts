@@ -49,7 +49,7 @@ export async function verdictOf(host: Host): Promise<ReceiptVerdict | undefined>
 }
 
 /** Returns the tools that a turn started, in order; none if there is no such turn. */
-async function toolCallsOf({ archive }: Host, turnId: string): Promise<readonly string[]> {
+export async function toolCallsOf({ archive }: Host, turnId: string): Promise<readonly string[]> {
   const trace = (await archive.has(turnId)) ? await archive.trace(turnId) : [];
   return trace.flatMap(({ type, payload }) => (type === 'call.tool.invoked' ? [ownText(payload, 'toolName')] : []));
 }

@@ -70,5 +70,5 @@ export async function runHarness(
 }
 
 function runCase(item: HarnessCase, scratch: ScratchHost, onEvent: TurnOptions['onEvent']): Promise<CaseObservation> {
-  return item.kind === 'hosted' ? runHostedCase(item, scratch) : runTurnCase(item, scratch, onEvent);
+  return item.kind === 'hosted' ? runHostedCase(item, scratch, onEvent) : runTurnCase(item, scratch, onEvent);
 }

@@ -7,7 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../host/host.js';
 import { type CaseModels, createCaseModels } from '../compose/harness-models.js';
-import { composeHost, type Definitions, openReceiptKeys, type ProjectSettings } from '../compose.js';
+import {
+  type CaseClock,
+  composeHost,
+  createCaseClock,
+  type Definitions,
+  openReceiptKeys,
+  type ProjectSettings,
+} from '../compose.js';
 import type { HarnessCase } from './harness-case.js';
 
 /** What all cases of a harness share. */
@@ -22,6 +29,9 @@ export interface HarnessContext {
 export interface ScratchHost {
   readonly host: Host;
   readonly models: CaseModels;
+  readonly clock: CaseClock;
+  /** Returns the earliest due time of the store that is later than a time; undefined if there is none. */
+  nextDueAt(after: number): Promise<number | undefined>;
   /** The public keys of its receipts. */
   readonly keys: () => Promise<readonly { readonly kid: string; readonly publicKey: string }[]>;
 }
@@ -40,10 +50,12 @@ export async function withScratchHost<T>(
   try {
     const own = settingsOfCase(item, settings, directory);
     const models = createCaseModels(item.script);
-    const composed = await composeHost(own, { definitions, modelOverride: models.provider });
+    const clock = await createCaseClock(own);
+    const composed = await composeHost(own, { definitions, clock, modelOverride: models.provider });
     try {
       const keys = async () => (await (await openReceiptKeys(own)).list()).keys;
-      return await use({ host: composed.host, models, keys });
+      const nextDueAt = (after: number) => composed.store.dueTurns.nextDueAt(after);
+      return await use({ host: composed.host, models, clock, nextDueAt, keys });
     } finally {
       await composed.close();
     }

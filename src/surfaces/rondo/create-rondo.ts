@@ -101,9 +101,9 @@ const RONDO_OPTION_KEYS = optionKeys<RondoOptions>({
 export async function createRondo(options: RondoOptions = {}): Promise<Rondo> {
   assertKnownKeys(options, RONDO_OPTION_KEYS, 'createRondo has no');
   const [{ composeRondo }, { Rondo }] = await Promise.all([import('../compose/rondo-host.js'), import('./rondo.js')]);
-  const { host, close } = await composeRondo(options);
+  const { host, close, clock, ids } = await composeRondo(options);
   try {
-    const rondo = new Rondo(host, close);
+    const rondo = new Rondo(host, close, { clock, ids });
     rondo.register(...(options.loops ?? []));
     return rondo;
   } catch (thrown) {

@@ -10,6 +10,7 @@ import type { Host, TurnOptions } from '../../host/host.js';
 import type { TurnRequest } from '../../host/turn-request.js';
 import { turnResultOf } from '../../host/turn-result.js';
 import type { WorkOptions } from '../../host/worker.js';
+import type { Clock, Ids } from '../../journal/clock.js';
 import type { DefinedLoop } from '../../loops/defined-loop.js';
 import { CODE_ORIGIN } from '../../loops/origin.js';
 import type { Approval } from '../../protocol/approval.js';
@@ -18,6 +19,7 @@ import type { EventEnvelope } from '../../protocol/events.js';
 import type { Grant } from '../../protocol/grant.js';
 import type { Json } from '../../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../../protocol/trace.js';
+import { RondoHosted } from './rondo-hosted.js';
 import { type AnswerOptions, type ApproveOptions, type SignalOptions, Turn, type TurnDeps } from './turn.js';
 import { outputOf } from './turn-outcome.js';
 import { TurnRuns } from './turn-runs.js';
@@ -46,6 +48,11 @@ export interface RunOptions {
    * @default no limits other than those of the loops
    */
   readonly grant?: Grant;
+  /**
+   * What an agent sees of earlier turns of its session: their messages, or nothing.
+   * @default 'session'
+   */
+  readonly history?: 'none' | 'session';
   /** Cancels the turn when it is aborted. */
   readonly signal?: AbortSignal;
 }
@@ -56,6 +63,7 @@ const RUN_OPTION_KEYS = optionKeys<RunOptions>({
   as: true,
   approvers: true,
   grant: true,
+  history: true,
   signal: true,
 });
 
@@ -97,13 +105,16 @@ const SETTLE_MS = 200;
 export class Rondo implements AsyncDisposable {
   /** The host below this runtime, for what the short calls do not cover. */
   readonly host: Host;
+  /** Loops whose turns are run one after another, only while a stop policy allows it. A worker runs them. */
+  readonly hosted: RondoHosted;
   private readonly runs: TurnRuns;
   private readonly turnDeps: TurnDeps;
   private readonly closeStore: () => Promise<void>;
 
   /** @internal */
-  constructor(host: Host, closeStore: () => Promise<void>) {
+  constructor(host: Host, closeStore: () => Promise<void>, sources: { readonly clock: Clock; readonly ids: Ids }) {
     this.host = host;
+    this.hosted = new RondoHosted(host, sources);
     this.closeStore = closeStore;
     this.runs = new TurnRuns(host);
     this.turnDeps = {
@@ -339,7 +350,7 @@ export class Rondo implements AsyncDisposable {
     if (typeof loop !== 'string') this.register(loop);
     const registered = this.host.registry.find(typeof loop === 'string' ? loop : loop.name);
     const isAgent = registered?.definition.composite?.agent !== undefined;
-    const { key, session, as, approvers, grant } = options;
+    const { key, session, as, approvers, grant, history } = options;
     return {
       loop,
       input: isAgent && typeof input === 'string' ? { prompt: input } : input,
@@ -348,6 +359,7 @@ export class Rondo implements AsyncDisposable {
       ...(as !== undefined && { principal: as }),
       ...(approvers !== undefined && { approvers }),
       ...(grant !== undefined && { grant }),
+      ...(history !== undefined && { history }),
     };
   }
 

@@ -1,6 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { expect } from 'vitest';
+import { blocksIn, commandFaults, commandsIn, withWrongPromises } from '../../spec/support/page-commands.js';
 import { verifies } from '../../spec/verifies.js';
 import { verifyExample, verifyTwin } from '../twin.js';
 
@@ -16,6 +17,8 @@ const SECTIONS = [
   'i. The harness',
 ];
 
+const page = commandsIn(blocksIn(readFileSync(new URL('README.md', import.meta.url), 'utf8')));
+
 const leftBehind = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('rondo-loops.'));
 
 verifies(
@@ -26,7 +29,8 @@ verifies(
     const { status, stdout } = verifyExample('loop-orchestration');
     expect(status, stdout).toBe(0);
     expect(stdout.split('\n').filter((line) => /^[a-z]\. /.test(line))).toEqual(SECTIONS);
-    expect(stdout).toContain('stopped: max_turns: It has had 3 of 3 turns.');
+    expect(commandFaults(page, [stdout])).toEqual([]);
+    expect(commandFaults(withWrongPromises(page), [stdout])).toHaveLength(1);
     expect(stdout).toContain('All assertions hold.');
     expect(stdout).not.toMatch(/^ {2}✗/m);
     expect(leftBehind().filter((name) => !before.includes(name))).toEqual([]);

@@ -1,6 +1,6 @@
 /** Runs the verifiers of the examples for tests, with their own definitions or with one text of them replaced. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -11,8 +11,10 @@ export interface VerifierResult {
 
 const root = fileURLToPath(new URL('.', import.meta.url));
 
-/** Runs the verifier of an example. */
+/** Runs the verifier of an example: `run.sh` or `verify.mjs`. */
 export function verifyExample(name: string, ...args: string[]): VerifierResult {
+  const script = join(root, name, 'run.sh');
+  if (existsSync(script)) return spawnSync('sh', [script, ...args], { encoding: 'utf8' });
   return spawnSync(process.execPath, [join(root, name, 'verify.mjs'), ...args], { encoding: 'utf8' });
 }
 

@@ -79,7 +79,8 @@ export const advice = {
     'A stopped loop stays stopped, and a started one keeps its content: start the changed one under another id.',
   SIGNAL_REFUSED: 'Declare the signal in the file of the hosted loop, and sign its deliveries as it declares.',
   INBOX_FULL: 'Send the signal again later, or let a worker run the turns that are due.',
-  HANDOFF_REFUSED: 'Name the sender in `acceptsHandoffsFrom` of the target, and ask for no more than the sender may do.',
+  HANDOFF_REFUSED:
+    'Name the sender in `acceptsHandoffsFrom` of the target, and ask for no more than the sender may do.',
   TIMEOUT: 'Raise `timeoutMs`, add `retry`, or find the cause of the delay.',
   TOOL_FAILED: 'Read the message of the tool. With safety `once`, find out whether the tool did its work.',
   TOOL_NOT_ADMITTED:

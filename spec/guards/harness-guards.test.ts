@@ -20,8 +20,18 @@ proveGuards(harnessParts, [
   guard('hosted.harness', 'the signer of the operator signs no receipts of cases', 'operator-signer-unused', {
     rewrite: [/Object\.fromEntries\(variables\)/, 'env'],
   }),
-  guard('hosted.harness', 'a hosted loop that did not stop as expected fails the case', 'hosted-case-needs-its-stop', 'drop'),
-  guard('hosted.harness', 'unused steps of a script fail a case with a hosted loop', 'hosted-script-used-completely', 'drop'),
+  guard(
+    'hosted.harness',
+    'a hosted loop that did not stop as expected fails the case',
+    'hosted-case-needs-its-stop',
+    'drop',
+  ),
+  guard(
+    'hosted.harness',
+    'unused steps of a script fail a case with a hosted loop',
+    'hosted-script-used-completely',
+    'drop',
+  ),
   guard('hosted.harness', 'unused answers fail a case with a hosted loop', 'hosted-answers-used-completely', 'drop'),
   guard('hosted.harness', 'receipts are not written among other files', 'receipt-directory-empty', 'never'),
   guard('hosted.harness', 'a harness without cases does not pass', 'harness-without-cases-fails', {

@@ -187,64 +187,96 @@ verifies(
   },
 );
 
-verifies('hosted.harness', 'a case with a hosted loop passes only if the loop stopped as expected', async () => {
-  const expectation = {
-    ...{ reason: 'max_turns', turns: 3, chain: 4, toolCalls: ['pay'], output: { text: 'Done.' } },
-    ...{ outputContains: { text: 'Done.' }, verdict: { valid: true, complete: 'unknown' } },
-  };
-  const mutants = mutantsOf(expectation)
-    .filter((mutant) => !['max_turnsx'].includes((mutant as { readonly reason: string }).reason))
-    .map((mutant, index) => ({ ...HOSTED_CASE, name: `mutant-${index}`, expect: mutant as object }));
-  const other = { ...HOSTED_CASE, name: 'other-reason', expect: { ...expectation, reason: 'deadline' } };
-  const passing = { ...HOSTED_CASE, expect: expectation };
-  const reports = await runCases(library, [passing, other, ...mutants]);
-  expect(reports.hosted).toMatchObject({ ok: true, differences: [], status: 'stopped' });
-  expect(mutants.length).toBeGreaterThan(5);
-  expect([other, ...mutants].filter(({ name }) => reports[name]?.ok !== false)).toEqual([]);
-}, 120_000);
+verifies(
+  'hosted.harness',
+  'a case with a hosted loop passes only if the loop stopped as expected',
+  async () => {
+    const expectation = {
+      ...{ reason: 'max_turns', turns: 3, chain: 4, toolCalls: ['pay'], output: { text: 'Done.' } },
+      ...{ outputContains: { text: 'Done.' }, verdict: { valid: true, complete: 'unknown' } },
+    };
+    const mutants = mutantsOf(expectation)
+      .filter((mutant) => !['max_turnsx'].includes((mutant as { readonly reason: string }).reason))
+      .map((mutant, index) => ({ ...HOSTED_CASE, name: `mutant-${index}`, expect: mutant as object }));
+    const other = { ...HOSTED_CASE, name: 'other-reason', expect: { ...expectation, reason: 'deadline' } };
+    const passing = { ...HOSTED_CASE, expect: expectation };
+    const reports = await runCases(library, [passing, other, ...mutants]);
+    expect(reports.hosted).toMatchObject({ ok: true, differences: [], status: 'stopped' });
+    expect(mutants.length).toBeGreaterThan(5);
+    expect([other, ...mutants].filter(({ name }) => reports[name]?.ok !== false)).toEqual([]);
+  },
+  120_000,
+);
 
-verifies('hosted.harness', 'a case with a hosted loop fails when its script, answers or signals are not used', async () => {
-  const [answer] = HOSTED_CASE.approvals;
-  const reports = await runCases(library, [
-    { ...HOSTED_CASE, name: 'long', script: [...HOSTED_CASE.script, { text: 'more' }] },
-    { ...HOSTED_CASE, name: 'twice', approvals: [answer, answer] },
-    { ...HOSTED_CASE, name: 'signal', signals: [{ name: 'paid' }] },
-    { ...HOSTED_CASE, name: 'denied', approvals: [{ ...answer, approved: false }], expect: { reason: 'approval' } },
-    { ...HOSTED_CASE, name: 'invalid', host: 'invalid.json' },
-    { ...HOSTED_CASE, name: 'waits', host: 'reports.json', approvals: [], script: [], expect: { reason: 'approval' } },
-  ]);
-  expect(pathsOf(reports.long)).toEqual(['/script']);
-  expect(pathsOf(reports.twice)).toEqual(['/approvals/1']);
-  expect(pathsOf(reports.signal)).toEqual(['/signals/0']);
-  expect(reports.denied?.differences.filter(({ path }) => path !== '/script')).toEqual([]);
-  expect(reports.invalid?.differences[0]).toMatchObject({ path: '/expect/reason', actual: 'DEFINITION_INVALID' });
-  expect(reports.waits?.differences[0]).toMatchObject({ path: '/expect/reason', actual: 'waiting (signal)' });
-}, 120_000);
-
-verifies('hosted.harness', 'the clock of a case skips to the due times, the deadline and the timers of a hosted loop', async () => {
-  const nap = defineLoop({
-    ...{ id: 'nap', input: true, output: true },
-    run: async (_: unknown, scope) => {
-      await scope.sleep('6 hours');
-      return new Date(await scope.now()).toISOString().slice(0, 13);
-    },
-  });
-  const now = '2031-05-06T07:08:00Z';
-  const daily = { ...HOSTED_CASE, script: [], approvals: [], now };
-  const reports = await runCases(
-    library,
-    [
-      { ...daily, name: 'daily', host: 'daily.json', expect: { reason: 'max_turns', turns: 2, output: '2031-05-08T15' } },
-      { ...daily, name: 'late', host: 'late.json', expect: { reason: 'deadline', turns: 1, output: '2031-05-07T15' } },
+verifies(
+  'hosted.harness',
+  'a case with a hosted loop fails when its script, answers or signals are not used',
+  async () => {
+    const [answer] = HOSTED_CASE.approvals;
+    const reports = await runCases(library, [
+      { ...HOSTED_CASE, name: 'long', script: [...HOSTED_CASE.script, { text: 'more' }] },
+      { ...HOSTED_CASE, name: 'twice', approvals: [answer, answer] },
+      { ...HOSTED_CASE, name: 'signal', signals: [{ name: 'paid' }] },
+      { ...HOSTED_CASE, name: 'denied', approvals: [{ ...answer, approved: false }], expect: { reason: 'approval' } },
+      { ...HOSTED_CASE, name: 'invalid', host: 'invalid.json' },
       {
-        ...{ ...daily, name: 'signalled', host: 'reports.json', signals: [{ name: 'report', payload: { n: 7 } }] },
-        expect: { reason: 'terminal', turns: 1, output: { n: 7 }, toolCalls: ['pay'] },
+        ...HOSTED_CASE,
+        name: 'waits',
+        host: 'reports.json',
+        approvals: [],
+        script: [],
+        expect: { reason: 'approval' },
       },
-    ],
-    { code: [nap] },
-  );
-  for (const name of ['daily', 'late', 'signalled']) expect([name, reports[name]?.differences]).toEqual([name, []]);
-}, 120_000);
+    ]);
+    expect(pathsOf(reports.long)).toEqual(['/script']);
+    expect(pathsOf(reports.twice)).toEqual(['/approvals/1']);
+    expect(pathsOf(reports.signal)).toEqual(['/signals/0']);
+    expect(reports.denied?.differences.filter(({ path }) => path !== '/script')).toEqual([]);
+    expect(reports.invalid?.differences[0]).toMatchObject({ path: '/expect/reason', actual: 'DEFINITION_INVALID' });
+    expect(reports.waits?.differences[0]).toMatchObject({ path: '/expect/reason', actual: 'waiting (signal)' });
+  },
+  120_000,
+);
+
+verifies(
+  'hosted.harness',
+  'the clock of a case skips to the due times, the deadline and the timers of a hosted loop',
+  async () => {
+    const nap = defineLoop({
+      ...{ id: 'nap', input: true, output: true },
+      run: async (_: unknown, scope) => {
+        await scope.sleep('6 hours');
+        return new Date(await scope.now()).toISOString().slice(0, 13);
+      },
+    });
+    const now = '2031-05-06T07:08:00Z';
+    const daily = { ...HOSTED_CASE, script: [], approvals: [], now };
+    const reports = await runCases(
+      library,
+      [
+        {
+          ...daily,
+          name: 'daily',
+          host: 'daily.json',
+          expect: { reason: 'max_turns', turns: 2, output: '2031-05-08T15' },
+        },
+        {
+          ...daily,
+          name: 'late',
+          host: 'late.json',
+          expect: { reason: 'deadline', turns: 1, output: '2031-05-07T15' },
+        },
+        {
+          ...{ ...daily, name: 'signalled', host: 'reports.json', signals: [{ name: 'report', payload: { n: 7 } }] },
+          expect: { reason: 'terminal', turns: 1, output: { n: 7 }, toolCalls: ['pay'] },
+        },
+      ],
+      { code: [nap] },
+    );
+    for (const name of ['daily', 'late', 'signalled']) expect([name, reports[name]?.differences]).toEqual([name, []]);
+  },
+  120_000,
+);
 
 const invalid: readonly [harness: object | string, message: string][] = [
   ['[', '/harness.json: '],

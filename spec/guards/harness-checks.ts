@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { ReceiptDirectory } from '../../src/surfaces/harness/receipt-directory.js';
 import {
   type HarnessLibrary,
+  HOSTED_CASE,
   harnessProject,
   PAID_CASE,
   pathsOf,
@@ -19,6 +20,7 @@ export const harnessParts: LibraryParts = [
   'surfaces/compose.js',
   'surfaces/harness/read-harness.js',
   'surfaces/harness/run-harness.js',
+  'surfaces/harness/run-hosted-case.js',
   'surfaces/harness/differences.js',
   'surfaces/harness/receipt-directory.js',
   'loops/define-agent.js',
@@ -98,12 +100,17 @@ export const harnessChecks = {
     await runHarnessIn(library, directory, { env: signerEnvironment, receiptDirectory });
     ok(!readFileSync(join(directory, 'receipts', 'keys.json'), 'utf8').includes('operator'));
   },
-  'a case with a hosted loop that did not run fails': async (library) => {
-    const { directory, write } = harnessProject({
-      cases: [{ name: 'hosted', host: 'loop.json', expect: { reason: 'max_turns' } }],
-    });
-    write('loop.json', { id: 'x' });
-    strictEqual((await runHarnessIn(library, directory)).ok, false);
+  'a hosted loop that did not stop as expected fails the case': async (library) => {
+    const paths = await differencesOf(library, { ...HOSTED_CASE, expect: { reason: 'terminal' } });
+    deepStrictEqual(paths, ['/expect/reason']);
+  },
+  'unused steps of a script fail a case with a hosted loop': async (library) => {
+    const script = [...HOSTED_CASE.script, { text: 'more' }];
+    deepStrictEqual(await differencesOf(library, { ...HOSTED_CASE, script }), ['/script']);
+  },
+  'unused answers fail a case with a hosted loop': async (library) => {
+    const [only] = HOSTED_CASE.approvals;
+    deepStrictEqual(await differencesOf(library, { ...HOSTED_CASE, approvals: [only, only] }), ['/approvals/1']);
   },
   'receipts are not written among other files': async ({ ReceiptDirectory: Directory }) => {
     const { directory } = harnessProject({ cases: [PAID_CASE] });

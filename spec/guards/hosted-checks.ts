@@ -7,6 +7,7 @@ import type { Json } from '../../src/protocol/json.js';
 import { textProvider } from '../support/host-fixture.js';
 import { counter, type HostedFixture, hostedFixture, START } from '../support/hosted-fixture.js';
 import { ASKING, appendTo } from '../support/hosted-stops.js';
+import { interruptedStore } from '../support/interrupted-store.js';
 import { agentDef } from '../support/scripted-agents.js';
 import {
   entriesOf,
@@ -15,7 +16,6 @@ import {
   HOURLY,
   type HostedCheck,
   type HostedLibrary,
-  interruptedStore,
   STREAM,
   worked,
 } from './hosted-library.js';
@@ -79,7 +79,7 @@ export const hostedChecks = {
     strictEqual(dueTimeOf(stateOf(library, [...plan], [...paused], [HOSTED_RESUMED, {}])), START);
   },
   'a turn is not requested if the loop was paused meanwhile': async (library) => {
-    const { store, arm } = interruptedStore(library.memoryStore(), FIRST);
+    const { store, arm } = interruptedStore(library.memoryStore(), FIRST, 'read');
     const fixture = await worked(library, HOURLY, { store });
     const other = fixture.restart();
     await fixture.clock.advance(HOUR_MS);

@@ -71,29 +71,3 @@ export async function entriesOf(store: Store, session: string): Promise<readonly
   for await (const batch of store.journal.read(session, 0)) entries.push(...batch);
   return entries;
 }
-
-/** A store that does something once, when a session is first read after `arm`. */
-export function interruptedStore(inner: Store, session: string) {
-  let interrupt: (() => Promise<unknown>) | undefined;
-  const { journal } = inner;
-  async function* read(name: string, from: number): AsyncGenerator<readonly Entry[]> {
-    const now = name === session ? interrupt : undefined;
-    if (now !== undefined) interrupt = undefined;
-    await now?.();
-    yield* journal.read(name, from);
-  }
-  const store: Store = {
-    ...inner,
-    journal: {
-      read,
-      append: (batch) => journal.append(batch),
-      claim: (name) => journal.claim(name),
-      list: () => journal.list(),
-      remove: (name) => journal.remove(name),
-    },
-  };
-  const arm = (action: () => Promise<unknown>): void => {
-    interrupt = action;
-  };
-  return { store, arm };
-}

@@ -5,7 +5,7 @@ import type { HostedLoopDocument, StopPolicy } from '../../src/protocol/hosted-l
 import type { Json } from '../../src/protocol/json.js';
 import type { EndedTurn } from '../../src/views/hosted-loop.js';
 import { counter, type HostedFixture, hostedFixture, START } from '../support/hosted-fixture.js';
-import { ASKING, appendTo, rewrite } from '../support/hosted-stops.js';
+import { ASKING, appendTo, rewrite, stoppedWhileStarting } from '../support/hosted-stops.js';
 import { testKeys } from '../support/receipt-keys.js';
 import {
   assertStopped,
@@ -159,6 +159,10 @@ export const hostedStopChecks = {
     const fixture = await worked(library);
     const again = fixture.host.hosted.start(counter(), { by: 'eve' });
     strictEqual(await again.then(String, ({ code }) => code), 'HOSTED_LOOP_CONFLICT');
+  },
+  'a stop reaches a turn that is about to start': async (library) => {
+    const { host } = await stoppedWhileStarting(library);
+    strictEqual((await host.hosted.turns('counter'))[0]?.status, 'cancelled');
   },
   'a turn without its receipt is followed by none': async (library) => {
     const fixture = await afterChange(library, (entries) =>

@@ -28,6 +28,7 @@ proveGuards(hostedParts, [
   guard(ID, 'the open turn of a stopped loop is cancelled', 'open-turn-of-stopped-loop-is-cancelled', 'never'),
   guard('hosted.control', 'a stopped loop plans no turn', 'stopped-loop-plans-nothing', 'never'),
   guard('hosted.control', 'a stopped loop does not start again', 'stopped-loop-does-not-start-again', 'never'),
+  guard('hosted.control', 'a stop reaches a turn that is about to start', 'stop-noticed-after-the-start', 'never'),
   guard('hosted.projection', 'a turn without its receipt is followed by none', 'predecessor-has-its-receipt', 'never'),
   guard('hosted.projection', 'a turn with a newer receipt is followed by none', 'newer-receipt-is-stale', 'never'),
   guard('hosted.projection', 'a turn with an invalid receipt is followed by none', 'invalid-receipt-stops', 'never'),

@@ -6,7 +6,9 @@ import type { Store } from '../../src/journal/store.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type { HostedLoopDocument, HostedStopReason } from '../../src/protocol/hosted-loop.js';
 import type { HostedEntry } from '../../src/views/hosted-loop.js';
-import { type HostedFixture, START } from './hosted-fixture.js';
+import { HOST_CLASSES, type HostClasses } from './host-fixture.js';
+import { counter, type HostedFixture, hostedFixture, START } from './hosted-fixture.js';
+import { interruptedStore } from './interrupted-store.js';
 
 const DAY_MS = 86_400_000;
 
@@ -71,4 +73,26 @@ export async function rewrite(store: Store, session: string, change: (entries: E
   await journal.remove(session);
   const { fence } = await journal.claim(session);
   await journal.append({ session, fence, firstSeq: 0, entries: changed });
+}
+
+/** Runs a loop that is stopped after its turn was requested, and before its turn starts. */
+export async function stoppedWhileStarting(classes: HostClasses = HOST_CLASSES) {
+  const { store, arm } = interruptedStore(classes.memoryStore(), 'hosted:counter:1', 'append');
+  const counted = { calls: 0 };
+  let stopping: Promise<unknown> = Promise.resolve();
+  const count = async (): Promise<unknown> => {
+    counted.calls += 1;
+    await stopping;
+    return { n: counted.calls };
+  };
+  const { host, work, start } = hostedFixture({ classes, store, tools: { count } });
+  arm(async () => {
+    // Not awaited to its end: the stop waits for the turn that it cancels.
+    stopping = host.hosted.stop('counter', { by: 'ada' });
+    for (let n = 0; n < 50; n++) await undefined;
+  });
+  await start(counter());
+  await work();
+  await stopping;
+  return { host, calls: counted.calls };
 }

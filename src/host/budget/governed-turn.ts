@@ -247,8 +247,15 @@ function isInternal({ kind, boundary }: Effect): boolean {
   return kind === 'gate' || kind === 'context' || boundary === 'gate';
 }
 
+const LIMIT_ADVICE = ' It continues under another grant.';
+
 /** Returns the stop of a turn that reached a limit. */
 export function stopOf({ counter, used, limit }: ExceededLimit): RunStop {
-  const message = `The turn reached the limit of its grant (${used} of ${limit} ${counter}). It continues under another grant.`;
+  const message = `The turn reached the limit of its grant (${used} of ${limit} ${counter}).${LIMIT_ADVICE}`;
   return { reason: counter, message, data: { counter, used, limit } };
+}
+
+/** Returns the text of such a stop without its advice, for a turn that gets no other grant. */
+export function withoutLimitAdvice(message: string): string {
+  return message.replace(LIMIT_ADVICE, '');
 }

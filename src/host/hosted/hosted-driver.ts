@@ -29,6 +29,7 @@ import type { TurnOptions } from '../host-options.js';
 import { type TurnRequest, turnIdOfKey } from '../turn-request.js';
 import type { NextInput } from './define-hosted-loop.js';
 import { decide, type HostedStream, hostedSessionOf, hostedTurnKey } from './hosted-stream.js';
+import { isEventDriven } from './loop-flaws.js';
 import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
 import { dueAfterTurn, dueWhenLate } from './schedule.js';
 import {
@@ -359,11 +360,6 @@ export function documentOf({ now: { started } }: HostedLoopState): HostedLoopDoc
 /** Returns the id of a turn of a hosted loop. */
 export function hostedTurnId({ id, turn }: HostedLoopDocument, number: number): string {
   return turnIdOfKey(hostedSessionOf(id, number, turn?.history ?? 'none'), hostedTurnKey(id, number));
-}
-
-/** True if turns follow signals and handoffs only. */
-export function isEventDriven({ schedule, signals, acceptsHandoffsFrom }: HostedLoopDocument): boolean {
-  return schedule === undefined && (signals !== undefined || acceptsHandoffsFrom !== undefined);
 }
 
 /** Returns the plan after a turn; null if the schedule has no further due time. */

@@ -1,4 +1,5 @@
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
+import { tool } from '../../../spec/support/host-fixture.js';
 import { counter, hostedFixture, START } from '../../../spec/support/hosted-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
@@ -73,3 +74,60 @@ verifies('hosted.durable', 'the lease of a hosted loop is not listed as a turn',
   await start(counter());
   expect(await host.archive.turns()).toEqual([]);
 });
+
+verifies(
+  'hosted.durable',
+  'a turn whose process has ended waits for a worker, and is not shown as running',
+  async () => {
+    const { host, start, step, restart } = hostedFixture({
+      tools: { count: async () => new Promise(() => undefined) },
+    });
+    await start(counter());
+    void step();
+    await vi.waitFor(async () => expect((await host.hosted.status('counter')).turnId).toBeDefined());
+    expect(await host.hosted.status('counter')).toMatchObject({ status: 'running', reason: 'turn' });
+    const after = await restart().host.hosted.status('counter');
+    expect(after).toMatchObject({ status: 'waiting', reason: 'turn', message: expect.stringContaining('No process') });
+  },
+);
+
+verifies('hosted.signals', 'the status names the older of a signal and a due time, which comes first', async () => {
+  const { host, start, work, clock } = hostedFixture();
+  await start(counter({ schedule: { everyMs: 1_000 }, signals: { go: { schema: {} } }, stop: { maxTurns: 2 } }));
+  await work();
+  await clock.advance(500);
+  await host.hosted.signal({ loop: 'counter', name: 'go', payload: null, id: 'before' });
+  expect(await host.hosted.status('counter')).toMatchObject({ status: 'waiting', reason: 'signal' });
+  await work();
+  const [, second] = await host.hosted.turns('counter');
+  expect(second).toMatchObject({ cause: 'signal' });
+});
+
+verifies('hosted.signals', 'a signal that comes after a due time waits for the turn of the due time', async () => {
+  const { host, start, work, clock } = hostedFixture();
+  await start(counter({ schedule: { everyMs: 1_000 }, signals: { go: { schema: {} } }, stop: { maxTurns: 2 } }));
+  await work();
+  await clock.advance(1_500);
+  await host.hosted.signal({ loop: 'counter', name: 'go', payload: null, id: 'after' });
+  expect(await host.hosted.status('counter')).toMatchObject({ status: 'waiting', reason: 'schedule' });
+  await work();
+  expect((await host.hosted.turns('counter'))[1]).toMatchObject({ cause: 'schedule' });
+  expect(await host.hosted.status('counter')).toMatchObject({ status: 'stopped', signals: 1 });
+});
+
+verifies(
+  'hosted.document',
+  'an input that the loop does not accept is refused at the start, not by the first turn',
+  async () => {
+    const properties = { n: { type: 'number' } };
+    const strict = { ...tool('strict'), inputSchema: { type: 'object', properties, additionalProperties: false } };
+    const { start } = hostedFixture({ definitions: [strict] });
+    const document = counter({ loop: 'strict', next: '$.input' });
+    const refusal = { code: 'DEFINITION_INVALID', data: { path: '/input/m' } };
+    await expect(start({ ...document, input: { m: 1 } })).rejects.toMatchObject(refusal);
+    const { input: _, next: __, ...empty } = document;
+    await expect(start(empty as typeof document)).rejects.toMatchObject({ code: 'DEFINITION_INVALID' });
+    const onDemand = { ...empty, next: '$.signal.payload', signals: { go: { schema: {} } } };
+    await start({ ...onDemand, grant: { allowedTools: ['strict'], limits: {} } } as typeof document);
+  },
+);

@@ -32,10 +32,11 @@ import { sessionIdOf } from '../turn-result.js';
 import type { HostedLoopStop } from '../worker.js';
 import type { HostedLoop, NextInput } from './define-hosted-loop.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
-import { type DriverDeps, documentOf, HostedDriver, hostedTurnId, isEventDriven } from './hosted-driver.js';
+import { type DriverDeps, documentOf, HostedDriver, hostedTurnId } from './hosted-driver.js';
 import { actionOf, statusOf } from './hosted-status.js';
 import { decide, type HostedStream, HostedStreams, hostedLoopOf, hostedStreamOf } from './hosted-stream.js';
 import { HostedInbox, type SignalMethod } from './inbox.js';
+import { isEventDriven, loopFlawsOf } from './loop-flaws.js';
 import { verifyPredecessor } from './predecessor.js';
 import { firstDue } from './schedule.js';
 import { sharedSecretOf } from './shared-secrets.js';
@@ -285,10 +286,19 @@ export class HostedLoops {
   }
 
   private async statusOf(stream: HostedStream): Promise<HostedLoopStatus> {
-    const { started, last } = stream.state.now;
+    const { started, last, open } = stream.state.now;
     const loop = started?.document.id ?? '';
     const verified = last === undefined ? undefined : await verifyPredecessor(this.deps.predecessor, loop, last);
-    return statusOf(stream.state, verified === undefined || verified.stop === undefined);
+    const isValid = verified === undefined || verified.stop === undefined;
+    const isHeld = open !== undefined && (await this.isHeld(hostedStreamOf(loop)));
+    return statusOf(stream.state, { isValid, isHeld });
+  }
+
+  /** True if a process does something with a loop now. */
+  private async isHeld(session: string): Promise<boolean> {
+    if (this.deps.sessionQueues.isBusy(session)) return true;
+    const leases = await this.deps.options.store.leases.list();
+    return leases.some((lease) => lease.session === session);
   }
 
   /** A delivery for one signal would be authentic for another one with the same secret. */
@@ -320,13 +330,8 @@ export class HostedLoops {
     if ('document' in loop && loop.loop !== undefined) registry.add(loop.loop);
     const registered = registry.find(document.loop);
     if (registered === undefined) throw loopNotFoundError(registry, document.loop);
-    const { prompt, composite } = registered.definition;
-    if (document.turn?.contextSkills !== undefined && prompt === undefined && composite?.agent === undefined)
-      throw new LoopError(
-        'DEFINITION_INVALID',
-        `turn.contextSkills: the loop "${document.loop}" is neither a prompt nor an agent, so it reads no context.`,
-        { path: '/turn/contextSkills' },
-      );
+    const [flaw] = loopFlawsOf(document, registered, hasCode);
+    if (flaw !== undefined) throw new LoopError('DEFINITION_INVALID', `${flaw.path}: ${flaw.reason}.`, { ...flaw });
     const grant = effectiveGrant(document);
     parseGrant(grant, { isOperators: true });
     return { document, digest: hostedLoopDigest(document), grant, at: clock.now(), by, hasCode };

@@ -7,13 +7,21 @@ import type { HostedControl } from './hosted-loops.js';
 
 type StatusPart = Pick<HostedLoopStatus, 'status'> & Partial<Pick<HostedLoopStatus, 'reason' | 'message' | 'nextAt'>>;
 
-/** Returns the status. `isValid` is true if the receipt of the last turn is there and is valid. */
-export function statusOf(state: HostedLoopState, isValid: boolean): HostedLoopStatus {
+/** What the status of a hosted loop depends on, besides its entries. */
+interface StatusFacts {
+  /** True if the receipt of the last turn is there and is valid. */
+  readonly isValid: boolean;
+  /** True if a process holds the lease of the loop. */
+  readonly isHeld: boolean;
+}
+
+/** Returns the status. */
+export function statusOf(state: HostedLoopState, { isValid, isHeld }: StatusFacts): HostedLoopStatus {
   const { started, open, turns, head, asOf, last } = state.now;
   const isFresh = isValid && open === undefined && state.handoffs.length === 0;
   return {
     loop: started?.document.id ?? '',
-    ...partOf(state),
+    ...partOf(state, isHeld),
     turns,
     projection: { head, fresh: isFresh, ...(asOf !== undefined && { asOf: isoTime(asOf) }) },
     ...(last !== undefined && last.receipt !== '' && { lastReceipt: last.receipt }),
@@ -22,14 +30,16 @@ export function statusOf(state: HostedLoopState, isValid: boolean): HostedLoopSt
   };
 }
 
-function partOf(state: HostedLoopState): StatusPart {
+function partOf(state: HostedLoopState, isHeld: boolean): StatusPart {
   const { stopped, paused, open, plan, retryAt } = state.now;
   if (stopped !== undefined) return { status: 'stopped', reason: stopped.reason, message: stopped.message };
   if (paused !== undefined) return { status: 'paused', message: actionOf('Paused', paused) };
-  if (open !== undefined) return openPart(open.waitsFor);
+  if (open !== undefined) return openPart(open.waitsFor, isHeld);
   if (retryAt !== undefined) return { status: 'waiting', reason: 'retry', nextAt: isoTime(retryAt) };
   const [signal] = state.signals;
-  if (signal !== undefined) return { status: 'waiting', reason: 'signal', nextAt: isoTime(signal.at) };
+  // The older one comes first, as in `nextCauseOf`.
+  if (signal !== undefined && !(plan !== undefined && plan.dueAt <= signal.at))
+    return { status: 'waiting', reason: 'signal', nextAt: isoTime(signal.at) };
   if (plan === undefined) return { status: 'waiting', reason: 'signal' };
   return { status: 'waiting', reason: 'schedule', nextAt: isoTime(plan.dueAt) };
 }
@@ -39,9 +49,11 @@ export function actionOf(action: string, { by, reason = '' }: HostedControl): st
   return reason === '' ? `${action} by ${by}.` : `${action} by ${by}: ${reason}`;
 }
 
-/** The open turn runs, or waits for something. A process that ended in the middle of it leaves it running. */
-function openPart(waitsFor: NonNullable<HostedLoopState['now']['open']>['waitsFor']): StatusPart {
-  if (waitsFor === undefined) return { status: 'running', reason: 'turn' };
+/** The open turn runs, waits for something, or waits for a process: the one that ran it has ended, or could not. */
+function openPart(waitsFor: NonNullable<HostedLoopState['now']['open']>['waitsFor'], isHeld: boolean): StatusPart {
+  if (waitsFor === undefined && isHeld) return { status: 'running', reason: 'turn' };
+  if (waitsFor === undefined)
+    return { status: 'waiting', reason: 'turn', message: 'No process runs its turn. A worker that has the loop does.' };
   const reason = waitsFor === 'timer' || waitsFor === 'doubt' ? 'turn' : waitsFor;
   const message = waitsFor === 'doubt' ? 'It is unknown whether an effect happened: rondo resolve.' : undefined;
   return { status: 'waiting', reason, ...(message !== undefined && { message }) };

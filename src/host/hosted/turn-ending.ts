@@ -12,6 +12,7 @@ import type { TurnWait } from '../../views/hosted-loop.js';
 import { receiptsIn } from '../../views/receipt/sealed-receipts.js';
 import { cancelReasonOf, recordedStopOf, stopReasonOf } from '../../views/turns.js';
 import type { StoredTurn } from '../archive.js';
+import { withoutLimitAdvice } from '../budget/governed-turn.js';
 import { receiptId } from '../receipts/sealing.js';
 
 /** A turn that has ended. */
@@ -53,7 +54,7 @@ export function turnEndingOf(
   if (turn.endedEntry !== undefined && (code !== 'KEY_CONFLICT' || turn.endedEntry.error?.code === code))
     return endOf(stored);
   if (turn.stoppedEntry !== undefined) return { kind: 'halted', stop: stopAtGrant(recordedStopOf(turn.stoppedEntry)) };
-  if (result.status === 'stopped') return { kind: 'halted', stop: { reason: 'budget', message: result.reason } };
+  if (result.status === 'stopped') return { kind: 'halted', stop: budgetStop(result.reason) };
   if (result.status === 'error') return failedToContinue(result);
   const waitsFor = waitOf(turn.pending);
   // guard: pending-approval-stops-if-declared
@@ -83,7 +84,7 @@ export function endOf({ identity, turn, entries }: StoredTurn): TurnEnd {
 
 /** A turn that was refused before it was recorded. Only a refusal of its grant is sealed. */
 function refusedTurn(result: TurnResult): TurnEnding {
-  if (result.status === 'stopped') return { kind: 'halted', stop: { reason: 'budget', message: result.reason } };
+  if (result.status === 'stopped') return { kind: 'halted', stop: budgetStop(result.reason) };
   if (result.status !== 'error') throw new LoopError('EXECUTION_FAILED', 'The turn was not recorded.');
   const { code, message } = result.error;
   if (result.receipt === undefined) throw new LoopError(code, message);
@@ -105,7 +106,11 @@ function refusalOf(code: string, message: string): HostedStop {
 }
 
 function stopAtGrant({ reason, message }: { readonly reason: string; readonly message: string }): HostedStop {
-  return { reason: reason === 'expired' ? 'deadline' : 'budget', message };
+  return reason === 'expired' ? { reason: 'deadline', message } : budgetStop(message);
+}
+
+function budgetStop(message: string): HostedStop {
+  return { reason: 'budget', message: withoutLimitAdvice(message) };
 }
 
 /** Returns what a paused turn waits for. A person comes before everything else. */

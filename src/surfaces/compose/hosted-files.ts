@@ -5,6 +5,7 @@ import type { BadFile, HostedFile } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
 import { nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
+import type { LoopFlaw } from '../../host/hosted/loop-flaws.js';
 import { describeProblem, failedDefinitionError } from '../../loops/failed-definition.js';
 import type { Registry } from '../../loops/registry.js';
 import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
@@ -70,20 +71,20 @@ export async function checkHostedFiles(
       const other = distinct.find((one) => one.file !== file && one.document?.id === document.id);
       const flaws = [
         ...(other === undefined ? [] : [{ path: '/id', reason: `is also the id of the hosted loop in ${other.file}` }]),
-        ...loopFlaws(document.loop, registry),
+        ...(await loopFlaws(document, registry)),
       ];
       return flaws.length === 0 ? item : { ...item, badFiles: await locateInHostedFile(file, flaws) };
     }),
   );
 }
 
-interface Flaw {
-  readonly path: string;
-  readonly reason: string;
-}
-
-function loopFlaws(loop: string, registry: Registry): readonly Flaw[] {
-  if (registry.find(loop) !== undefined) return [];
+async function loopFlaws(document: HostedLoopDocument, registry: Registry): Promise<readonly LoopFlaw[]> {
+  const { loop } = document;
+  const registered = registry.find(loop);
+  if (registered !== undefined) {
+    const { loopFlawsOf } = await import('../../host/hosted/loop-flaws.js');
+    return loopFlawsOf(document, registered, false);
+  }
   const [problem] = registry.failureOf(loop)?.problems ?? [];
   if (problem !== undefined)
     return [{ path: '/loop', reason: `is "${loop}", which could not be loaded: ${describeProblem(problem)}` }];
@@ -95,7 +96,7 @@ function loopFlaws(loop: string, registry: Registry): readonly Flaw[] {
   return [{ path: '/loop', reason: `is "${loop}", and there is no such loop${hint}` }];
 }
 
-async function locateInHostedFile(file: string, flaws: readonly Flaw[]): Promise<readonly BadFile[]> {
+async function locateInHostedFile(file: string, flaws: readonly LoopFlaw[]): Promise<readonly BadFile[]> {
   const { loadHostedFile } = await import('../../adapters/files/hosted-files.js');
   const { badFiles } = await loadHostedFile(file, () => {
     throw new LoopError('DEFINITION_INVALID', '', { flaws: flaws.map((flaw) => ({ ...flaw })) });

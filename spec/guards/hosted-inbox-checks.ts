@@ -162,8 +162,9 @@ export const hostedInboxChecks = {
   'a handoff that is not delivered is due, also of a stopped loop': async (library) => {
     const fixture = await pair(library);
     await withHandoffs(fixture, [{ target: 'target', receipt: 'r', input: null, reason: '' }]);
+    const stopped = { reason: 'max_turns', message: '', at: START };
+    await appendTo(fixture, [{ type: library.HOSTED_STOPPED, key: 'stop', value: stopped }]);
     const restarted = hostedFixture({ classes: library, store: fixture.store, clock: fixture.clock, seed: 3 });
-    await restarted.host.hosted.stop('counter', { by: 'ada' });
     await restarted.work();
     const recorded = (await entriesOf(fixture.store, STREAM)).filter(({ type }) => type === library.HOSTED_HANDED_OFF);
     strictEqual(recorded.length, 1);

@@ -146,7 +146,7 @@ export const hostedChecks = {
   },
   'a stream that was cut off is refused': async (library) => {
     const lengths = new Map<string, number>();
-    const { HostedStreams, decide, HOSTED_RECEIVED } = library;
+    const { HostedStreams, HOSTED_STARTED } = library;
     const witness = {
       read: async (name: string) => lengths.get(name),
       write: async (name: string, length: number) => void lengths.set(name, length),
@@ -155,8 +155,8 @@ export const hostedChecks = {
     const open = () => new HostedStreams(store, new library.ManualClock(START), witness as never);
     const streams = open();
     const stream = await streams.get('counter');
-    await decide(stream, () => [{ type: HOSTED_RECEIVED, key: 'a', value: { id: 'a', at: START, keepUntil: START } }]);
-    await streams.keepLength('counter', stream);
+    const value = { document: counter(), digest: '', at: START } as unknown as Json;
+    await streams.decide(stream, () => [{ type: HOSTED_STARTED, key: 'counter', value }]);
     strictEqual((await open().get('counter')).length, 1);
     await store.journal.remove(STREAM);
     await rejects(open().get('counter'), { code: 'STORE_DAMAGED' });

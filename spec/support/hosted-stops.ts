@@ -1,7 +1,7 @@
 // What tests of stopped hosted loops share: attempts to make a stopped loop run again, and changes of a store from outside.
 
 import { expect } from 'vitest';
-import { decide, HostedStreams } from '../../src/host/hosted/hosted-stream.js';
+import { HostedStreams } from '../../src/host/hosted/hosted-stream.js';
 import type { Store } from '../../src/journal/store.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type { HostedLoopDocument, HostedStopReason } from '../../src/protocol/hosted-loop.js';
@@ -60,8 +60,8 @@ export async function appendTo(
   entries: readonly HostedEntry[],
   loop = 'counter',
 ): Promise<void> {
-  const stream = await new HostedStreams(store, clock, undefined).get(loop);
-  await decide(stream, () => entries);
+  const streams = new HostedStreams(store, clock, undefined);
+  await streams.decide(await streams.get(loop), () => entries);
 }
 
 /** Replaces the entries of a session, as someone can who may write to the store. */

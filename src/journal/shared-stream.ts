@@ -106,6 +106,13 @@ export class SharedStream<S extends StreamState> {
     return this.nextSeq;
   }
 
+  /** Waits until the stream as it is now is durable, and returns the number of its entries. */
+  async durableLength(): Promise<number> {
+    const { length } = this;
+    await this.flush();
+    return Math.min(length, this.length);
+  }
+
   /** Why the stream accepts no more decisions; undefined while it works. */
   get failure(): Fault | undefined {
     return this.fault;

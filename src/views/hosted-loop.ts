@@ -114,9 +114,19 @@ export interface EndedTurn {
 export interface OutgoingHandoff {
   readonly target: string;
   readonly receipt: string;
+  /** The number of the rule that made it, from 0: several may name one target. Undefined for that of a program. */
+  readonly rule?: number;
   readonly input: Json;
   readonly grant?: TurnGrant;
   readonly reason: string;
+}
+
+/** What became of a handoff. */
+export interface DeliveredHandoff {
+  readonly target: string;
+  readonly receipt: string;
+  /** `accepted`, `duplicate`, or the code and the message of its refusal. */
+  readonly result: string;
 }
 
 /** Why and when a hosted loop stopped. */
@@ -161,6 +171,10 @@ interface PlainState {
   /** How many turns in a row have failed. */
   failures: number;
   retryAt?: number;
+  /** The request of the failed turn, which is made again at `retryAt`. */
+  retryOf?: RequestedTurn;
+  /** The digest of the last output; a failed turn has none, and leaves it. */
+  output?: string;
   paused?: { readonly at: number; readonly by: string; readonly reason?: string };
   stopped?: StoppedLoop;
   asOf?: number;
@@ -192,9 +206,9 @@ export class HostedLoopState {
     return this.outgoing;
   }
 
-  /** Returns the digest under which a delivery id was received; undefined if it was not, or is forgotten. */
-  deliveredDigest(id: string): string | undefined {
-    return this.delivered.get(id)?.digest;
+  /** Returns the digest under which a delivery was received; undefined if it was not, or is forgotten. */
+  deliveredDigest(key: string): string | undefined {
+    return this.delivered.get(key)?.digest;
   }
 
   /** Applies the next entry. */
@@ -241,9 +255,11 @@ export class HostedLoopState {
     plain.through = Math.max(plain.through, through);
     plain.head = head;
     delete plain.retryAt;
+    delete plain.retryOf;
     if (signal === undefined) return;
     plain.asOf = at;
-    const index = this.waiting.findIndex(({ id }) => id === signal.id);
+    const key = deliveryKey(signal);
+    const index = this.waiting.findIndex((waiting) => deliveryKey(waiting) === key);
     // guard: admitted-signal-leaves-the-inbox
     if (index !== -1) this.waiting.splice(index, 1);
   }
@@ -256,10 +272,13 @@ export class HostedLoopState {
   private applyEnded(ended: EndedTurn): void {
     const { plain } = this;
     const { turn, receipt, status, output, at, retryAt, handoffs = [] } = ended;
-    const isNew = status === 'ok' && output !== plain.last?.output;
-    plain.unchanged = isNew ? 0 : plain.unchanged + 1;
+    plain.unchanged = unchangedAfter(plain, ended);
     plain.failures = status === 'ok' ? 0 : plain.failures + 1;
-    if (retryAt !== undefined) plain.retryAt = retryAt;
+    if (status === 'ok' && output !== undefined) plain.output = output;
+    if (retryAt !== undefined && plain.open !== undefined) {
+      plain.retryAt = retryAt;
+      plain.retryOf = plain.open.request;
+    }
     delete plain.open;
     plain.last = ended;
     plain.head = nextHead(plain.head, { turn, receipt, status });
@@ -273,9 +292,10 @@ export class HostedLoopState {
     if (stopped.reason === 'stopped_by') this.outgoing.length = 0;
   }
 
-  private applyReceived(id: string, { name, payload, at, handoff, digest, keepUntil }: ReceivedSignal): void {
-    this.waiting.push({ id, name, payload, at, ...(handoff !== undefined && { handoff }) });
-    this.delivered.set(id, { digest, keepUntil });
+  private applyReceived(key: string, { digest, keepUntil, method: _, ...signal }: ReceivedSignal): void {
+    const { at } = signal;
+    this.waiting.push(signal);
+    this.delivered.set(key, { digest, keepUntil });
     for (const [oldest, known] of this.delivered) {
       // guard: delivery-remembered-for-its-time
       if (this.delivered.size <= KEPT_DELIVERIES || known.keepUntil >= at) break;
@@ -302,6 +322,21 @@ interface SavedState {
   readonly waiting: readonly WaitingSignal[];
   readonly outgoing: readonly OutgoingHandoff[];
   readonly delivered: readonly (readonly [string, { readonly digest: string; readonly keepUntil: number }])[];
+}
+
+/** Returns what a delivery is known by: its id among those of its signal, since each sender chooses its own ids. */
+export function deliveryKey({ id, name }: Pick<WaitingSignal, 'id' | 'name'>): string {
+  return name === '' ? id : `${name} ${id}`;
+}
+
+/** Returns how many turns in a row have brought no new output, after another one has ended. */
+export function unchangedAfter(
+  { output, unchanged }: Pick<PlainState, 'output' | 'unchanged'>,
+  ended: Pick<EndedTurn, 'status' | 'output'>,
+): number {
+  // guard: output-compared-with-the-last-one
+  const isNew = ended.status === 'ok' && ended.output !== output;
+  return isNew ? 0 : unchanged + 1;
 }
 
 /** Returns the head after another receipt or admitted event. */

@@ -1,9 +1,11 @@
 /** The turns of a hosted loop: why each was requested, how it ended, and what followed; folded from its stream. */
 import type { HostedStopReason } from '../protocol/hosted-loop.js';
 import {
+  type DeliveredHandoff,
   type DuePlan,
   type EndedTurn,
   HOSTED_ENDED,
+  HOSTED_HANDED_OFF,
   HOSTED_PLANNED,
   HOSTED_REQUESTED,
   HOSTED_STOPPED,
@@ -32,6 +34,8 @@ export interface HostedTurnListing {
   readonly status: EndedTurn['status'] | 'open';
   readonly receipt?: string;
   readonly code?: string;
+  /** The handoffs that were delivered after it, and what became of each: `accepted`, or the error of its refusal. */
+  readonly handoffs?: readonly { readonly target: string; readonly result: string }[];
   /** What followed: why the loop stopped, or when the next turn is due. */
   readonly next?: { readonly stopped: HostedStopReason; readonly message: string } | { readonly dueAt: string };
 }
@@ -50,10 +54,17 @@ export function hostedTurnsOf(
     else if (last === undefined) continue;
     else if (type === HOSTED_ENDED) Object.assign(last, endOf(value as unknown as EndedTurn));
     else if (type === HOSTED_STOPPED) last.next = stopOf(value as unknown as StoppedLoop);
+    else if (type === HOSTED_HANDED_OFF) addHandoff(turns, value as unknown as DeliveredHandoff);
     else if (type === HOSTED_PLANNED && value !== null)
       last.next = { dueAt: isoTime((value as unknown as DuePlan).dueAt) };
   }
   return turns;
+}
+
+/** Adds a handoff to the turn that made it. */
+function addHandoff(turns: readonly Draft[], { receipt, target, result }: DeliveredHandoff): void {
+  const sender = turns.find((each) => each.receipt === receipt);
+  if (sender !== undefined) sender.handoffs = [...(sender.handoffs ?? []), { target, result }];
 }
 
 function listingOf(key: string, request: RequestedTurn, turnIdOf: (turn: number) => string): Draft {

@@ -13,6 +13,8 @@ const MAX_FILE_BYTES = 64;
 /** The lengths of the shared streams of one store. */
 export class StreamLengths {
   private readonly directory: string;
+  /** The last write: writes of one process do not overlap. */
+  private writing: Promise<void> = Promise.resolve();
 
   /** `directory` is in the directory of the keys. */
   constructor(directory: string) {
@@ -26,7 +28,16 @@ export class StreamLengths {
   }
 
   /** Keeps the length of a stream, unless a greater one is kept. */
-  async write(stream: string, length: number): Promise<void> {
+  write(stream: string, length: number): Promise<void> {
+    const write = (): Promise<void> => this.replace(stream, length);
+    const written = this.writing.then(write, write);
+    this.writing = written;
+    // The caller gets the error too.
+    written.catch(() => undefined);
+    return written;
+  }
+
+  private async replace(stream: string, length: number): Promise<void> {
     // guard: kept-length-not-lowered
     if ((await this.read(stream)) >= length) return;
     const file = this.fileOf(stream);

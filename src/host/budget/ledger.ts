@@ -102,10 +102,8 @@ export class Ledger {
   }
 
   /** Waits until the ledger as it is now is durable, and returns the number of its entries. */
-  async durableLength(): Promise<number> {
-    const { length } = this.stream;
-    await this.stream.flush();
-    return Math.min(length, this.stream.length);
+  durableLength(): Promise<number> {
+    return this.stream.durableLength();
   }
 
   /** True if the ledger can be used; false after a failure of the store. */

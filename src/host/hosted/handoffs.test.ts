@@ -6,7 +6,6 @@ import { verifies } from '../../../spec/verifies.js';
 import type { ToolFunction } from '../../loops/tool-implementation.js';
 import type { HandoffRule, HostedLoopDocument } from '../../protocol/hosted-loop.js';
 import { HOSTED_ENDED, HOSTED_HANDED_OFF, HOSTED_STOPPED, type OutgoingHandoff } from '../../views/hosted-loop.js';
-import { receiptsIn } from '../../views/receipt/sealed-receipts.js';
 
 const HOUR_MS = 3_600_000;
 const BY = { by: 'ada' };
@@ -64,7 +63,7 @@ verifies('hosted.handoff', 'a handoff starts a turn of its target, which names t
   const fixture = await handed();
   expect(fixture.inputs).toEqual([{ from: 0 }, { from: 1 }]);
   const [turn] = await targetTurns(fixture);
-  expect(turn).toMatchObject({ cause: 'handoff', signal: `handoff ${await receiptOf(fixture)}`, status: 'ok' });
+  expect(turn).toMatchObject({ cause: 'handoff', signal: `handoff ${await receiptOf(fixture)} 0`, status: 'ok' });
   expect(await outcomes(fixture)).toEqual(['accepted']);
   const { entries } = await fixture.host.archive.get(turn?.turnId ?? '');
   const opened = entries.find(({ type }) => type === 'rondo.turn.opened');
@@ -140,16 +139,14 @@ verifies('hosted.handoff', 'a handoff that asks for more than its sender may is 
 
 verifies(
   'hosted.handoff',
-  'a handoff that asks for more than its target may stops the target, and is sealed',
+  'a handoff that asks for more than its target may is refused, is shown, and leaves the target as it was',
   async () => {
     const rule = { grant: { allowedTools: ['count', 'pay'] } };
     const fixture = await handed(rule, {}, { grant: { allowedTools: ['*'], limits: {} } });
     expect(fixture.inputs).toHaveLength(1);
-    expect(await fixture.host.hosted.status('target')).toMatchObject({ status: 'stopped', reason: 'refused' });
-    const [refusal] = receiptsIn(await fixture.host.archive.storedEntriesOf('hosted:target:1'));
-    expect(JSON.parse(Buffer.from(refusal?.envelope.payload ?? '', 'base64').toString()).predicate.state).toBe(
-      'refused',
-    );
+    expect(await fixture.host.hosted.status('target')).toMatchObject({ status: 'waiting', turns: 0 });
+    const [turn] = await fixture.host.hosted.turns('counter');
+    expect(turn?.handoffs).toEqual([{ target: 'target', result: expect.stringMatching(/^GRANT_WIDENED: /) }]);
   },
 );
 
@@ -242,3 +239,34 @@ verifies('hosted.handoff', 'a sender that ends before, or directly after, a deli
     expect(await targetTurns(restarted)).toHaveLength(1);
   }
 });
+
+verifies('hosted.handoff', 'two rules with one target hand off twice', async () => {
+  const fixture = hostedFixture();
+  await fixture.start(target());
+  await fixture.start(sender({}, { handoffs: [RULE, { ...RULE, input: { from: '$.turn' }, reason: 'Another.' }] }));
+  await fixture.work();
+  expect(await outcomes(fixture)).toEqual(['accepted', 'accepted']);
+  expect(fixture.inputs).toEqual([{ from: 0 }, { from: 1 }, { from: 1 }]);
+});
+
+verifies(
+  'hosted.handoff',
+  'a full inbox of its target keeps a loop neither from its turns nor from its deadline',
+  async () => {
+    const go = { signals: { go: { schema: true } } };
+    const fixture = hostedFixture();
+    await fixture.start(target(go));
+    await fixture.host.hosted.pause('target', BY);
+    for (let n = 0; n < 1000; n++)
+      await fixture.host.hosted.signal({ loop: 'target', name: 'go', payload: null, id: `${n}` });
+    const deadline = new Date(START + 2.5 * HOUR_MS).toISOString();
+    await fixture.start(sender({}, { stop: { maxTurns: 9, deadline } }));
+    await fixture.work();
+    await fixture.clock.advance(HOUR_MS);
+    await fixture.work();
+    expect(await fixture.host.hosted.status('counter')).toMatchObject({ status: 'waiting', turns: 2 });
+    await fixture.clock.advance(2 * HOUR_MS);
+    await fixture.work();
+    expect(await fixture.host.hosted.status('counter')).toMatchObject({ status: 'stopped', reason: 'deadline' });
+  },
+);

@@ -6,47 +6,44 @@
 import { LoopError } from '../../base/errors.js';
 import type { Clock } from '../../journal/clock.js';
 import type { StreamEntry } from '../../journal/shared-stream.js';
-import { type HostedStop, isTerminal, stopAfterTurn, stopBeforeTurn } from '../../policy/stop-policy.js';
+import { type HostedStop, stopBeforeTurn } from '../../policy/stop-policy.js';
 import type { Grant } from '../../protocol/grant.js';
-import type { HostedLoopDocument, HostedTurnOrigin, TurnGrant } from '../../protocol/hosted-loop.js';
+import type { HostedTurnOrigin, TurnGrant } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import {
-  type EndedTurn,
   HOSTED_CONTINUED,
-  HOSTED_ENDED,
   HOSTED_PLANNED,
   HOSTED_REQUESTED,
   HOSTED_STOPPED,
   HOSTED_WAITING,
   type HostedLoopState,
-  jsonDigest,
   type OpenTurn,
   type RequestedTurn,
 } from '../../views/hosted-loop.js';
 import type { Archive } from '../archive.js';
 import type { TurnOptions } from '../host-options.js';
-import { type TurnRequest, turnIdOfKey } from '../turn-request.js';
+import type { TurnRequest } from '../turn-request.js';
 import type { NextInput } from './define-hosted-loop.js';
-import { decide, type HostedStream, hostedSessionOf, hostedTurnKey } from './hosted-stream.js';
-import { isEventDriven } from './loop-flaws.js';
-import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
-import { dueAfterTurn, dueWhenLate } from './schedule.js';
 import {
-  contextOf,
-  derivationError,
-  handoffsOf,
-  inputOf,
-  type NextCause,
-  nextCauseOf,
-  projectionOf,
-} from './turn-derivation.js';
+  documentOf,
+  type HostedStream,
+  type HostedStreams,
+  hostedSessionOf,
+  hostedTurnId,
+  hostedTurnKey,
+} from './hosted-stream.js';
+import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
+import { dueWhenLate } from './schedule.js';
+import { contextOf, derivationError, inputOf, type NextCause, nextCauseOf, projectionOf } from './turn-derivation.js';
 import { endOf, type TurnEnd, turnEndingOf } from './turn-ending.js';
+import { entriesOfEnd } from './turn-record.js';
 
 /** What driving a hosted loop needs of its host. */
 export interface DriverDeps {
   readonly clock: Clock;
   readonly archive: Archive;
+  readonly streams: Pick<HostedStreams, 'decide'>;
   readonly predecessor: PredecessorDeps;
   /** Runs or continues a turn by its key. */
   runTurn(request: TurnRequest, options: TurnOptions, hosted: HostedTurnOrigin): Promise<TurnResult>;
@@ -56,8 +53,6 @@ export interface DriverDeps {
   codeOf(loop: string): NextInput | undefined;
   /** Delivers the handoffs of a loop. */
   deliverHandoffs(stream: HostedStream): Promise<void>;
-  /** Keeps the length of a stream outside of the store. */
-  keepLength(stream: HostedStream): Promise<void>;
   /** Returns what the turns of a grant have used. */
   usedOf(grant: Grant): Promise<{ readonly [counter: string]: number }>;
 }
@@ -74,8 +69,26 @@ export class HostedDriver {
   async drive(stream: HostedStream, options: TurnOptions): Promise<TurnResult | undefined> {
     const { stopped, open } = stream.state.now;
     if (stopped !== undefined && open !== undefined) return this.cancelOpen(stream, open);
-    await this.deps.deliverHandoffs(stream);
-    if (stopped !== undefined) return undefined;
+    const blocked = await this.deliverHandoffs(stream);
+    const result = stopped === undefined ? await this.doNext(stream, options) : undefined;
+    if (result === undefined && blocked !== undefined) throw blocked;
+    return result;
+  }
+
+  /** Delivers the handoffs of the loop. Returns the error of a full inbox, which must not keep the loop from its own turns. */
+  private async deliverHandoffs(stream: HostedStream): Promise<LoopError | undefined> {
+    try {
+      await this.deps.deliverHandoffs(stream);
+      return undefined;
+    } catch (thrown) {
+      // guard: full-inbox-delays-its-handoffs-only
+      if (thrown instanceof LoopError && thrown.code === 'INBOX_FULL') return thrown;
+      throw thrown;
+    }
+  }
+
+  private async doNext(stream: HostedStream, options: TurnOptions): Promise<TurnResult | undefined> {
+    const { open } = stream.state.now;
     if (open !== undefined) return this.runOpen(stream, open, options);
     const requested = await this.requestNext(stream);
     return requested === undefined ? undefined : this.run(stream, requested, options);
@@ -97,17 +110,14 @@ export class HostedDriver {
     const before = state.now.turns;
     const value = made as unknown as Json;
     const key = hostedTurnKey(document.id, made.turn);
-    const isAccepted = await decide(stream, ({ now: current, signals }) => {
+    const isAccepted = await this.deps.streams.decide(stream, ({ now: current }) => {
+      // The signal of the request waits as long as no other turn is requested.
       const isSame = current.turns === before && current.open === undefined && current.stopped === undefined;
-      const hasSignal = made.signal === undefined || signals.some(({ id }) => id === made.signal?.id);
       // guard: turn-requested-once
-      if (!isSame || !hasSignal || current.paused !== undefined) return undefined;
+      if (!isSame || current.paused !== undefined) return undefined;
       return [{ type: HOSTED_REQUESTED, key, value }];
     });
-    if (!isAccepted) return undefined;
-    // Before the turn runs: who removes the request from the store does not get the turn again.
-    await this.deps.keepLength(stream);
-    return made;
+    return isAccepted ? made : undefined;
   }
 
   /** Returns what causes the next turn. A due time that the document drops is replaced by the next one. */
@@ -123,7 +133,7 @@ export class HostedDriver {
     const late = dueWhenLate(schedule, catchUp, plan, now);
     if (late !== undefined && late.dueAt <= now) return { ...cause, through: late.through };
     const value = (late ?? null) as unknown as Json;
-    await decide(stream, ({ now: current }) =>
+    await this.deps.streams.decide(stream, ({ now: current }) =>
       current.open === undefined ? [{ type: HOSTED_PLANNED, key: 'plan', value }] : undefined,
     );
     return undefined;
@@ -136,7 +146,7 @@ export class HostedDriver {
     now: number,
   ): Promise<RequestedTurn | HostedStop> {
     const document = documentOf(state);
-    const { last, turns, started } = state.now;
+    const { last, turns, started, retryOf } = state.now;
     const before = await this.verifiedOutput(state);
     if (before.stop !== undefined) return before.stop;
     const turn = turns + 1;
@@ -148,7 +158,8 @@ export class HostedDriver {
     // guard: input-in-code-needs-the-code
     if (started?.hasCode === true && code === undefined) throw missingCode(document.id);
     try {
-      const input = inputOf(document, code, projection);
+      // guard: retry-repeats-its-turn
+      const input = (cause === 'retry' ? retryOf?.input : undefined) ?? inputOf(document, code, projection);
       return {
         ...{ turn, at: now, cause, dueAt, through, input, head: projection.head },
         ...(last !== undefined && { previous: last.receipt }),
@@ -190,7 +201,7 @@ export class HostedDriver {
       });
     // Recorded before the turn goes on: a process that ends in between leaves the loop due.
     // guard: continued-turn-makes-the-loop-due
-    if (waitsFor !== undefined) await this.record(stream, request, [{ type: HOSTED_CONTINUED, value: {} }]);
+    if (waitsFor !== undefined) await this.record(stream, request, () => [{ type: HOSTED_CONTINUED, value: {} }]);
     return this.run(stream, request, options);
   }
 
@@ -228,7 +239,7 @@ export class HostedDriver {
     const ending = turnEndingOf(document, result, await this.deps.archive.find(turnId));
     if (ending.kind === 'ended') await this.recordEnd(stream, request, turnId, ending);
     else if (ending.kind === 'waits')
-      await this.record(stream, request, [{ type: HOSTED_WAITING, value: { for: ending.for } }]);
+      await this.record(stream, request, () => [{ type: HOSTED_WAITING, value: { for: ending.for } }]);
     else if (ending.kind === 'halted') await this.stopWithOpen(stream, ending.stop);
     return result;
   }
@@ -242,69 +253,15 @@ export class HostedDriver {
   }
 
   /** Records the end of a turn together with what follows: why the loop stops, or when the next turn is due. */
-  private async recordEnd(stream: HostedStream, request: RequestedTurn, turnId: string, end: TurnEnd): Promise<void> {
-    const { state } = stream;
-    const { stopped } = state.now;
-    const document = documentOf(state);
-    const ended = this.endedTurn(state, request, turnId, end);
-    const entries: Omit<StreamEntry, 'key'>[] = [{ type: HOSTED_ENDED, value: ended.value as unknown as Json }];
+  private recordEnd(stream: HostedStream, request: RequestedTurn, turnId: string, end: TurnEnd): Promise<boolean> {
     const now = this.deps.clock.now();
-    const stop = ended.stop ?? this.stopAfter(state, ended.value, end, now);
-    // guard: stopped-loop-plans-nothing
-    if (stopped !== undefined) return void (await this.record(stream, request, entries));
-    if (stop !== undefined) entries.push({ type: HOSTED_STOPPED, value: { ...stop, at: now } });
-    else entries.push({ type: HOSTED_PLANNED, value: nextPlan(document, state, request, end.at) });
-    await this.record(stream, request, entries);
-  }
-
-  /** Returns the record of a turn that has ended, with the handoffs that follow it. */
-  private endedTurn(
-    state: HostedLoopState,
-    { turn, head, previous }: RequestedTurn,
-    turnId: string,
-    end: TurnEnd,
-  ): { readonly value: EndedTurn; readonly stop?: HostedStop } {
-    const { status, receipt, at, output, code } = end;
-    const document = documentOf(state);
-    const value: EndedTurn = {
-      ...{ turn, turnId, status, receipt, at, head },
-      ...(previous !== undefined && { previous }),
-      ...(output !== undefined && { output: jsonDigest(output) }),
-      ...(code !== undefined && { code }),
-      ...(status !== 'ok' && document.retry !== undefined && { retryAt: at + (document.retry.delayMs ?? 0) }),
-    };
-    // guard: stopped-loop-hands-nothing-off
-    if (status !== 'ok' || document.handoffs === undefined || state.now.stopped !== undefined) return { value };
-    const last = { key: hostedTurnKey(document.id, turn), turnId, status, receipt, output: output ?? null };
-    try {
-      const projection = { loop: document.id, turn, head, input: document.input ?? null, used: {}, last };
-      const handoffs = handoffsOf(document, projection, ({ when }) => when === undefined || isTerminal(when, end));
-      return { value: { ...value, handoffs } };
-    } catch (thrown) {
-      return { value, stop: { reason: 'refused', message: `No input for a handoff: ${derivationError(thrown)}` } };
-    }
-  }
-
-  private stopAfter(
-    { now: state }: HostedLoopState,
-    { status, output, code }: EndedTurn,
-    end: TurnEnd,
-    now: number,
-  ): HostedStop | undefined {
-    const { started, last, turns, unchanged, failures } = state;
-    if (started === undefined) return undefined;
-    const isNew = status === 'ok' && output !== last?.output;
-    return stopAfterTurn(started.document, {
-      ...{ turns, now, status, code, output: end.output, wasDenied: end.wasDenied },
-      unchanged: isNew ? 0 : unchanged + 1,
-      failures: status === 'ok' ? 0 : failures + 1,
-    });
+    return this.record(stream, request, (state) => entriesOfEnd(state, request, turnId, end, now));
   }
 
   /** Stops the loop. */
   private async stop(stream: HostedStream, stop: HostedStop): Promise<undefined> {
     const value = { ...stop, at: this.deps.clock.now() };
-    await decide(stream, ({ now: { stopped } }) =>
+    await this.deps.streams.decide(stream, ({ now: { stopped } }) =>
       stopped === undefined ? [{ type: HOSTED_STOPPED, key: 'stop', value }] : undefined,
     );
     return undefined;
@@ -333,15 +290,15 @@ export class HostedDriver {
   }
 
   /** Appends entries about the open turn, if it still is. */
-  private async record(
+  private record(
     stream: HostedStream,
     { turn }: RequestedTurn,
-    entries: readonly Omit<StreamEntry, 'key'>[],
+    entriesOf: (state: HostedLoopState) => readonly Omit<StreamEntry, 'key'>[],
   ): Promise<boolean> {
     const key = hostedTurnKey(documentOf(stream.state).id, turn);
-    return decide(stream, ({ now: { open } }) =>
+    return this.deps.streams.decide(stream, (state) =>
       // guard: end-recorded-once
-      open?.request.turn === turn ? entries.map((entry) => ({ ...entry, key })) : undefined,
+      state.now.open?.request.turn === turn ? entriesOf(state).map((entry) => ({ ...entry, key })) : undefined,
     );
   }
 }
@@ -349,29 +306,4 @@ export class HostedDriver {
 function missingCode(loop: string): LoopError {
   const message = `The hosted loop "${loop}" makes its inputs in code, which this process does not have. Register it.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loop });
-}
-
-/** Returns the document of a loop that was started. */
-export function documentOf({ now: { started } }: HostedLoopState): HostedLoopDocument {
-  if (started === undefined) throw new Error('The hosted loop was not started.');
-  return started.document;
-}
-
-/** Returns the id of a turn of a hosted loop. */
-export function hostedTurnId({ id, turn }: HostedLoopDocument, number: number): string {
-  return turnIdOfKey(hostedSessionOf(id, number, turn?.history ?? 'none'), hostedTurnKey(id, number));
-}
-
-/** Returns the plan after a turn; null if the schedule has no further due time. */
-function nextPlan(
-  document: HostedLoopDocument,
-  { now }: HostedLoopState,
-  request: RequestedTurn,
-  endedAt: number,
-): Json {
-  if (isEventDriven(document)) return null;
-  const { through, started } = now;
-  const turn = { through, requestedAt: request.at, endedAt };
-  const plan = dueAfterTurn(document.schedule, document.overlap ?? 'skip', turn, started?.at ?? 0);
-  return (plan ?? null) as unknown as Json;
 }

@@ -32,9 +32,16 @@ import { sessionIdOf } from '../turn-result.js';
 import type { HostedLoopStop } from '../worker.js';
 import type { HostedLoop, NextInput } from './define-hosted-loop.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
-import { type DriverDeps, documentOf, HostedDriver, hostedTurnId } from './hosted-driver.js';
+import { type DriverDeps, HostedDriver } from './hosted-driver.js';
 import { actionOf, statusOf } from './hosted-status.js';
-import { decide, type HostedStream, HostedStreams, hostedLoopOf, hostedStreamOf } from './hosted-stream.js';
+import {
+  documentOf,
+  type HostedStream,
+  HostedStreams,
+  hostedLoopOf,
+  hostedStreamOf,
+  hostedTurnId,
+} from './hosted-stream.js';
 import { HostedInbox, type SignalMethod } from './inbox.js';
 import { isEventDriven, loopFlawsOf } from './loop-flaws.js';
 import { verifyPredecessor } from './predecessor.js';
@@ -42,7 +49,7 @@ import { firstDue } from './schedule.js';
 import { sharedSecretOf } from './shared-secrets.js';
 
 /** What hosted loops need of their host. */
-export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'keepLength' | 'clock'> {
+export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHandoffs' | 'streams' | 'clock'> {
   readonly options: HostOptions;
   readonly sessionQueues: SessionQueues;
   /** Resolves when the process that holds the lease of a session has given it up. */
@@ -74,10 +81,8 @@ export class HostedLoops {
     this.streams = new HostedStreams(store, clock, lengthWitness);
     this.inbox = new HostedInbox({ clock, streams: this.streams, predecessor });
     const deliverHandoffs = (stream: HostedStream): Promise<void> => this.inbox.deliverHandoffs(stream);
-    const keepLength = (stream: HostedStream): Promise<void> =>
-      this.streams.keepLength(documentOf(stream.state).id, stream);
     const codeOf = (loop: string): NextInput | undefined => this.code.get(loop);
-    this.driver = new HostedDriver({ ...deps, clock, deliverHandoffs, keepLength, codeOf });
+    this.driver = new HostedDriver({ ...deps, clock, streams: this.streams, deliverHandoffs, codeOf });
   }
 
   /**
@@ -96,7 +101,7 @@ export class HostedLoops {
     await this.assertOwnSecrets(document);
     const plan = isEventDriven(document) ? undefined : firstDue(document.schedule, at);
     const stream = await this.streams.get(document.id);
-    await decide(stream, (state) =>
+    await this.streams.decide(stream, (state) =>
       // guard: hosted-loop-started-once
       state.now.started !== undefined
         ? undefined
@@ -156,7 +161,7 @@ export class HostedLoops {
   async pause(loop: string, control: HostedControl): Promise<HostedLoopStatus> {
     const stream = await this.streamOf(loop);
     const value = this.recordOf(control);
-    await decide(stream, ({ now: { paused, stopped } }) =>
+    await this.streams.decide(stream, ({ now: { paused, stopped } }) =>
       paused === undefined && stopped === undefined ? [{ type: HOSTED_PAUSED, key: 'pause', value }] : undefined,
     );
     this.assertNotStopped(stream);
@@ -167,7 +172,7 @@ export class HostedLoops {
   async resume(loop: string, control: HostedControl): Promise<HostedLoopStatus> {
     const stream = await this.streamOf(loop);
     const value = this.recordOf(control);
-    await decide(stream, ({ now: { paused, open } }) =>
+    await this.streams.decide(stream, ({ now: { paused, open } }) =>
       paused === undefined
         ? undefined
         : [
@@ -185,7 +190,7 @@ export class HostedLoops {
     const stream = await this.streamOf(loop);
     const message = actionOf('Stopped', { by, reason });
     const value = { reason: 'stopped_by', message, by, at: this.deps.options.clock.now() };
-    await decide(stream, ({ now: { stopped } }) =>
+    await this.streams.decide(stream, ({ now: { stopped } }) =>
       stopped === undefined ? [{ type: HOSTED_STOPPED, key: 'stop', value }] : undefined,
     );
     const { open } = stream.state.now;
@@ -250,7 +255,7 @@ export class HostedLoops {
     const loop = hostedLoopOf(sessionIdOf(turnId)) ?? '';
     const stream = await this.streamOf(loop);
     // Recorded before: a process that ends between the cancel and the record of the end leaves the loop due.
-    await decide(stream, ({ now: { open, stopped } }) =>
+    await this.streams.decide(stream, ({ now: { open, stopped } }) =>
       open?.waitsFor === undefined || stopped !== undefined
         ? undefined
         : [{ type: HOSTED_CONTINUED, key: 'cancel', value: {} }],

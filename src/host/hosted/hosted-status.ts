@@ -2,8 +2,8 @@
 import type { HostedLoopStatus } from '../../protocol/hosted-loop.js';
 import type { HostedLoopState } from '../../views/hosted-loop.js';
 import { isoTime } from '../../views/iso-time.js';
-import { hostedTurnId } from './hosted-driver.js';
 import type { HostedControl } from './hosted-loops.js';
+import { hostedTurnId } from './hosted-stream.js';
 
 type StatusPart = Pick<HostedLoopStatus, 'status'> & Partial<Pick<HostedLoopStatus, 'reason' | 'message' | 'nextAt'>>;
 

@@ -8,9 +8,11 @@ import type { DueChange } from '../../journal/due-turns.js';
 import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
 import { type Decide, SharedStream } from '../../journal/shared-stream.js';
 import type { Store } from '../../journal/store.js';
+import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
 import { HostedLoopState } from '../../views/hosted-loop.js';
 import type { LengthWitness } from '../host-options.js';
+import { turnIdOfKey } from '../turn-request.js';
 
 /** The stream of a hosted loop, as one process uses it. */
 export type HostedStream = SharedStream<HostedLoopState>;
@@ -52,6 +54,17 @@ export function leasedSessionOf(session: string): string {
 /** Returns the idempotency key of a turn. */
 export function hostedTurnKey(loop: string, turn: number): string {
   return `${loop}#${turn}`;
+}
+
+/** Returns the document of a loop that was started. */
+export function documentOf({ now: { started } }: HostedLoopState): HostedLoopDocument {
+  if (started === undefined) throw new Error('The hosted loop was not started.');
+  return started.document;
+}
+
+/** Returns the id of a turn of a hosted loop. */
+export function hostedTurnId({ id, turn }: HostedLoopDocument, number: number): string {
+  return turnIdOfKey(hostedSessionOf(id, number, turn?.history ?? 'none'), hostedTurnKey(id, number));
 }
 
 /** The open streams of one process. */
@@ -103,9 +116,27 @@ export class HostedStreams {
     throw new Fault('STORE_DAMAGED', message, { loop });
   }
 
-  /** Keeps the length of a stream outside of the store. An error is ignored: the length is then kept later. */
-  async keepLength(loop: string, stream: HostedStream): Promise<void> {
-    await this.witness?.write(hostedStreamOf(loop), stream.length).catch(() => undefined);
+  /**
+   * Appends what a decision adds, and waits until it is durable. Returns false if it was refused. The decision is made again
+   * if another process was faster, so what it adds depends on the state that it gets, and on nothing that was read before.
+   */
+  async decide(stream: HostedStream, decision: Decide<HostedLoopState>): Promise<boolean> {
+    const { isAccepted, durable } = stream.update(decision);
+    if (!isAccepted || !(await durable)) return false;
+    await this.keepLength(stream);
+    return true;
+  }
+
+  /**
+   * Keeps the length of a stream outside of the store: who brings an older copy of the store back undoes no stop, and runs
+   * no turn again. An error is ignored: the length is then kept later.
+   */
+  private async keepLength(stream: HostedStream): Promise<void> {
+    const loop = stream.state.now.started?.document.id;
+    if (this.witness === undefined || loop === undefined) return;
+    const length = await stream.durableLength();
+    // guard: hosted-stream-length-kept
+    await this.witness.write(hostedStreamOf(loop), length).catch(() => undefined);
   }
 
   /** Returns the stream of a loop that was started; undefined if the store has none. Creates nothing. */
@@ -119,12 +150,6 @@ export class HostedStreams {
     for await (const batch of this.store.journal.read(hostedStreamOf(loop), 0)) if (batch.length > 0) return true;
     return false;
   }
-}
-
-/** Appends what a decision adds, and waits until it is durable. Returns false if it was refused. */
-export async function decide(stream: HostedStream, decision: Decide<HostedLoopState>): Promise<boolean> {
-  const { isAccepted, durable } = stream.update(decision);
-  return isAccepted && (await durable);
 }
 
 /** Returns when a process has to work on a loop. The row has the name of the loop in place of a turn. */

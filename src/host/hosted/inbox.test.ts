@@ -96,10 +96,22 @@ verifies('hosted.signals', 'a delivery id is accepted once, also in another proc
   await fixture.work();
   expect(await send(fixture, 'a', { n: 1 }, 'go')).toBe('duplicate');
   await expect(send(fixture, 'a', { n: 2 }, 'go')).rejects.toMatchObject({ code: 'SIGNAL_CONFLICT' });
-  await expect(send(fixture, 'a', { n: 1 }, 'any')).rejects.toMatchObject({ code: 'SIGNAL_CONFLICT' });
   await fixture.work();
   expect(await causes(fixture)).toEqual(['a']);
 });
+
+verifies(
+  'hosted.signals',
+  'senders of different signals may use the same delivery id, and each causes its turn',
+  async () => {
+    const fixture = await listening({ next: { name: '$.signal.name' } });
+    expect(await send(fixture, 'a', { n: 1 }, 'any')).toBe('accepted');
+    expect(await send(fixture, 'a', { n: 1 }, 'go')).toBe('accepted');
+    expect(await send(fixture, 'a', { n: 1 }, 'any')).toBe('duplicate');
+    await fixture.work();
+    expect(fixture.inputs).toEqual([{ name: 'any' }, { name: 'go' }]);
+  },
+);
 
 verifies(
   'hosted.signals',

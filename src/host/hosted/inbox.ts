@@ -7,19 +7,21 @@ import type { Clock } from '../../journal/clock.js';
 import { compileSchema, type Validator } from '../../json/schema.js';
 import { copyAsJson, lastCopyBytes } from '../../json/value.js';
 import { narrowGrant } from '../../policy/narrow-grant.js';
-import type { HostedSignalDelivery, SignalReceipt } from '../../protocol/hosted-loop.js';
+import type { HostedSignalDelivery, SignalReceipt, TurnGrant } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
 import type { JsonSchema } from '../../protocol/loop.js';
 import {
+  type DeliveredHandoff,
+  deliveryKey,
   HOSTED_HANDED_OFF,
   HOSTED_RECEIVED,
   type HostedLoopState,
   jsonDigest,
   type OutgoingHandoff,
   type ReceivedSignal,
+  type StartedLoop,
 } from '../../views/hosted-loop.js';
-import { documentOf } from './hosted-driver.js';
-import { decide, type HostedStream, type HostedStreams } from './hosted-stream.js';
+import { documentOf, type HostedStream, type HostedStreams } from './hosted-stream.js';
 import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
 
 /** How the sender of a signal was authenticated. */
@@ -74,7 +76,10 @@ export class HostedInbox {
     assertFits(signal.schema, payload, name);
     const at = this.deps.clock.now();
     const digest = jsonDigest({ name, payload });
-    return this.receive(stream, id, { id, name, payload, at, digest, method, keepUntil: at + KEEP_MS });
+    // guard: delivery-id-is-plain
+    if (!DELIVERY_ID.test(id))
+      throw new LoopError('VALUE_INVALID', 'A delivery id is 1 to 200 printable ASCII characters without spaces.');
+    return this.receive(stream, { id, name, payload, at, digest, method, keepUntil: at + KEEP_MS });
   }
 
   /**
@@ -82,7 +87,7 @@ export class HostedInbox {
    * receipt is not valid, or if the handoff asks for more than its sender may.
    */
   async acceptHandoff(handoff: OutgoingHandoff): Promise<SignalReceipt> {
-    const { target, receipt, input, grant, reason } = handoff;
+    const { target, receipt, input, grant, reason, rule } = handoff;
     const stream = await this.deps.streams.find(target);
     if (stream === undefined) throw refusedHandoff(target, 'was never started');
     const senders = documentOf(stream.state).acceptsHandoffsFrom ?? [];
@@ -95,8 +100,10 @@ export class HostedInbox {
     if (verified === undefined || verified.stop !== undefined || last?.status !== 'ok')
       throw refusedHandoff(target, verified?.stop?.message ?? 'got one from a turn that failed');
     // guard: handoff-within-its-sender
-    if (grant !== undefined && started !== undefined)
-      narrowGrant(started.grant, [...(started.document.turn?.grant ? [started.document.turn.grant] : []), grant]);
+    if (grant !== undefined) assertNarrows(started, grant);
+    // Its turn would be refused, and stop the target.
+    // guard: handoff-within-its-target
+    if (grant !== undefined) assertNarrows(stream.state.now.started, grant);
     const at = this.deps.clock.now();
     const payload = copyAsJson(input, 'the input of the handoff') as Json;
     const content = {
@@ -107,16 +114,9 @@ export class HostedInbox {
       ...(grant !== undefined && { grant }),
     };
     const digest = jsonDigest(content as unknown as Json);
-    const value = {
-      id: `handoff ${receipt}`,
-      name: '',
-      payload,
-      at,
-      handoff: content,
-      digest,
-      method: 'receipt',
-    } as const;
-    return this.receive(stream, value.id, { ...value, keepUntil: at + KEEP_MS });
+    const id = rule === undefined ? `handoff ${receipt}` : `handoff ${receipt} ${rule}`;
+    const received = { id, name: '', payload, at, handoff: content, digest, keepUntil: at + KEEP_MS };
+    return this.receive(stream, { ...received, method: 'receipt' });
   }
 
   /** Delivers the handoffs of a loop, the oldest first. One that its target refuses is recorded as refused. */
@@ -127,11 +127,13 @@ export class HostedInbox {
         if (thrown instanceof LoopError && thrown.code !== 'INBOX_FULL') return `${thrown.code}: ${thrown.message}`;
         throw thrown;
       });
-      const key = `handoff ${handoff.receipt} ${handoff.target}`;
-      await decide(stream, ({ handoffs: [first] }) =>
+      const { target, receipt, rule } = handoff;
+      const key = `handoff ${receipt} ${target}`;
+      const value: DeliveredHandoff = { target, receipt, result };
+      await this.deps.streams.decide(stream, ({ handoffs: [first] }) =>
         // guard: handoff-recorded-once
-        first?.receipt === handoff.receipt && first.target === handoff.target
-          ? [{ type: HOSTED_HANDED_OFF, key, value: { target: handoff.target, result } }]
+        first?.receipt === receipt && first.target === target && first.rule === rule
+          ? [{ type: HOSTED_HANDED_OFF, key, value: value as unknown as Json }]
           : undefined,
       );
     }
@@ -145,22 +147,21 @@ export class HostedInbox {
     return undefined;
   }
 
-  private async receive(stream: HostedStream, id: string, received: ReceivedSignal): Promise<SignalReceipt> {
-    if (received.handoff === undefined && !DELIVERY_ID.test(id))
-      throw new LoopError('VALUE_INVALID', 'A delivery id is 1 to 200 printable ASCII characters without spaces.');
+  private async receive(stream: HostedStream, received: ReceivedSignal): Promise<SignalReceipt> {
+    const key = deliveryKey(received);
     const outcome: { problem: LoopError | undefined; isDuplicate: boolean } = {
       problem: undefined,
       isDuplicate: false,
     };
-    await decide(stream, (state) => {
+    await this.deps.streams.decide(stream, (state) => {
       outcome.problem = undefined;
-      const known = state.deliveredDigest(id);
+      const known = state.deliveredDigest(key);
       // guard: delivery-accepted-once
       outcome.isDuplicate = known === received.digest;
       if (outcome.isDuplicate) return undefined;
-      outcome.problem = problemOf(state, id, known);
+      outcome.problem = problemOf(state, received.id, known);
       if (outcome.problem !== undefined) return undefined;
-      return [{ type: HOSTED_RECEIVED, key: id, value: received as unknown as Json }];
+      return [{ type: HOSTED_RECEIVED, key, value: received as unknown as Json }];
     });
     if (outcome.problem !== undefined) throw outcome.problem;
     return outcome.isDuplicate ? 'duplicate' : 'accepted';
@@ -192,6 +193,13 @@ function assertFits(schema: JsonSchema, payload: Json, name: string): void {
   const listed = issues.slice(0, MAX_LISTED_ISSUES).map(({ path, message }) => `${path || '/'} ${message}`);
   const text = `The payload of signal "${name}" does not fit its schema: ${listed.join('; ')}.`;
   throw new LoopError('INPUT_VALIDATION_FAILED', text, { issues: issues as unknown as Json });
+}
+
+/** Throws GRANT_WIDENED if a grant is wider than that of a turn of a loop. */
+function assertNarrows(started: StartedLoop | undefined, grant: TurnGrant): void {
+  if (started === undefined) return;
+  const { turn } = started.document;
+  narrowGrant(started.grant, turn?.grant === undefined ? [grant] : [turn.grant, grant]);
 }
 
 function refusedHandoff(target: string, problem: string): LoopError {

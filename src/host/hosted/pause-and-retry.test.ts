@@ -2,10 +2,11 @@
 import { expect } from 'vitest';
 import { onlyPending } from '../../../spec/support/approval-fixture.js';
 import { counter, type HostedFixture, hostedFixture, START } from '../../../spec/support/hosted-fixture.js';
-import { ASKING, expectGoesOn, expectStopped } from '../../../spec/support/hosted-stops.js';
+import { ASKING, appendTo, expectGoesOn, expectStopped } from '../../../spec/support/hosted-stops.js';
 import { verifies } from '../../../spec/verifies.js';
 import type { ToolFunction } from '../../loops/tool-implementation.js';
 import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
+import { HOSTED_ENDED, HOSTED_STOPPED } from '../../views/hosted-loop.js';
 
 const HOUR_MS = 3_600_000;
 const EVERY_HOUR: Partial<HostedLoopDocument> = { schedule: { everyMs: HOUR_MS }, stop: { maxTurns: 10 } };
@@ -221,3 +222,63 @@ verifies('hosted.stops', 'failed turns and outputs that repeat are no progress; 
   expect((await statusOf(fixture)).turns).toBe(11);
   await expectStopped(fixture, 'no_progress');
 });
+
+verifies('hosted.stops', 'a retry runs with the input and the signal of the turn that failed', async () => {
+  let failures = 1;
+  const inputs: unknown[] = [];
+  const flaky: ToolFunction = async (input) => {
+    inputs.push(input);
+    if (failures-- > 0) throw new Error('down');
+    return {};
+  };
+  const signals = { go: { schema: true } };
+  const fixture = hostedFixture({ tools: { count: flaky } });
+  await fixture.start(counter({ signals, next: { n: '$.signal.payload' }, retry: { maxFailures: 3 } }));
+  await fixture.host.hosted.signal({ loop: 'counter', name: 'go', payload: 7, id: 'a' });
+  await fixture.work();
+  expect(inputs).toEqual([{ n: 7 }, { n: 7 }]);
+  const turns = await fixture.host.hosted.turns('counter');
+  expect(turns.map(({ cause, signal, status }) => [cause, signal, status])).toEqual([
+    ['signal', 'a', 'error'],
+    ['retry', 'a', 'ok'],
+  ]);
+  await expectGoesOn(fixture, 2);
+});
+
+verifies('hosted.stops', 'a failed turn between two equal outputs is no progress', async () => {
+  let calls = 0;
+  const flaky: ToolFunction = async () => {
+    calls += 1;
+    if (calls % 2 === 0) throw new Error('down');
+    return { n: 1 };
+  };
+  const more = { schedule: { delayMs: 0 }, stop: { maxTurns: 12, noProgress: 2 }, retry: { maxFailures: 2 } };
+  const fixture = await started(more, { count: flaky });
+  await fixture.work();
+  expect((await statusOf(fixture)).turns).toBe(3);
+  await expectStopped(fixture, 'no_progress');
+});
+
+verifies(
+  'hosted.control',
+  'a turn that ends after its loop was stopped elsewhere plans and hands off nothing',
+  async () => {
+    const count: ToolFunction = async () => {
+      // Another process, whose entry this one does not know when its turn ends.
+      await appendTo(fixture, [
+        { type: HOSTED_STOPPED, key: 'stop', value: { reason: 'stopped_by', message: 'Stopped by eve.', at: START } },
+      ]);
+      return { n: 1 };
+    };
+    const handoffs = [{ target: 'other', input: '$.last.output', reason: 'Continue.' }];
+    const fixture: HostedFixture = await started({ handoffs }, { count });
+    await fixture.step();
+    const [turn] = await fixture.host.hosted.turns('counter');
+    expect(turn).toMatchObject({ status: 'ok', next: { stopped: 'stopped_by' } });
+    expect(turn?.handoffs).toBeUndefined();
+    const types: string[] = [];
+    for await (const batch of fixture.store.journal.read('rondo:hosted:counter', 0))
+      types.push(...batch.map(({ type }) => type));
+    expect(types.slice(-2)).toEqual([HOSTED_STOPPED, HOSTED_ENDED]);
+  },
+);

@@ -59,16 +59,16 @@ verifies(
   async () => {
     const fixture = await worked();
     let head = '';
-    const payloads = new Map<string, Json>();
+    const received = new Map<string, ReceivedSignal>();
     for (const { type, key, value } of await entriesOf(fixture)) {
       if (type === 'rondo.hosted.started') {
         const { document, digest } = value as unknown as StartedLoop;
         head = chained('', { loop: document.id, digest });
-      } else if (type === 'rondo.hosted.received') payloads.set(key, (value as unknown as ReceivedSignal).payload);
+      } else if (type === 'rondo.hosted.received') received.set(key, value as unknown as ReceivedSignal);
       else if (type === 'rondo.hosted.requested') {
         const { signal, head: named } = value as unknown as RequestedTurn;
-        if (signal !== undefined)
-          head = chained(head, { id: signal.id, digest: digestOf(payloads.get(signal.id) as Json) });
+        const { id, name, payload, at } = received.get(`${signal?.name} ${signal?.id}`) ?? {};
+        if (signal !== undefined) head = chained(head, { signal: digestOf({ id, name, payload, at } as Json) });
         expect(named).toBe(head);
       } else if (type === 'rondo.hosted.ended') {
         const { turn, receipt, status } = value as unknown as EndedTurn;
@@ -206,3 +206,17 @@ verifies(
     expect(fixture.inputs).toEqual([{ from: 0 }, { turn: 2 }, { turn: 3 }]);
   },
 );
+
+verifies('hosted.projection', 'the head differs for signals that differ in their name alone', async () => {
+  const heads = await Promise.all(
+    ['approve', 'reject'].map(async (name) => {
+      const { host, start, work } = hostedFixture();
+      const signals = { approve: { schema: true }, reject: { schema: true } };
+      await start(counter({ signals, next: { name: '$.signal.name' } }));
+      await host.hosted.signal({ loop: 'counter', name, payload: null, id: 'a' });
+      await work();
+      return (await host.hosted.turns('counter'))[0]?.head;
+    }),
+  );
+  expect(new Set(heads).size).toBe(2);
+});

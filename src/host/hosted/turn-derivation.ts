@@ -34,9 +34,12 @@ export interface NextCause {
 
 /** Returns what causes the next turn: the oldest thing that is due. Undefined if nothing is due at `now`. */
 export function nextCauseOf({ now: state, signals: [signal] }: HostedLoopState, now: number): NextCause | undefined {
-  const { plan, retryAt } = state;
+  const { plan, retryAt, retryOf } = state;
   // guard: retry-waits-for-its-delay
-  if (retryAt !== undefined) return retryAt <= now ? { cause: 'retry', dueAt: retryAt } : undefined;
+  if (retryAt !== undefined)
+    return retryAt <= now
+      ? { cause: 'retry', dueAt: retryAt, ...(retryOf?.signal && { signal: retryOf.signal }) }
+      : undefined;
   const isPlanned = plan !== undefined && plan.dueAt <= now;
   if (signal !== undefined && !(isPlanned && plan.dueAt <= signal.at))
     return { cause: signal.handoff === undefined ? 'signal' : 'handoff', dueAt: signal.at, signal };
@@ -60,7 +63,7 @@ export function projectionOf({ now: state }: HostedLoopState, parts: ProjectionP
   const { id: loop = '', input = null } = started?.document ?? {};
   // guard: admitted-signal-moves-the-head
   const head =
-    signal === undefined ? state.head : nextHead(state.head, { id: signal.id, digest: jsonDigest(signal.payload) });
+    signal === undefined ? state.head : nextHead(state.head, { signal: jsonDigest(signal as unknown as Json) });
   return {
     ...{ loop, turn, head, input, used },
     ...(last !== undefined && { last: projectedTurn(loop, last, output) }),
@@ -107,7 +110,7 @@ export function handoffsOf(
     if (!isMet(rule)) return [];
     const { target, grant, reason } = rule;
     const input = compileMapping(rule.input, `/handoffs/${index}/input`)(mappingData(projection));
-    return [{ target, receipt, input, reason, ...(grant !== undefined && { grant }) }];
+    return [{ target, receipt, rule: index, input, reason, ...(grant !== undefined && { grant }) }];
   });
 }
 

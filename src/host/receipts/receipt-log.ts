@@ -155,9 +155,8 @@ export class ReceiptLog {
   /** Keeps the length of the log outside of the store. What is not durable yet does not count. */
   private async keepLength(stream: SharedStream<LogState>): Promise<void> {
     this.keptAt = this.deps.clock.elapsed();
-    const { length } = stream;
-    await stream.flush();
-    await this.deps.lengths?.write(LOG_SESSION, Math.min(length, stream.length)).catch(() => undefined);
+    const length = await stream.durableLength();
+    await this.deps.lengths?.write(LOG_SESSION, length).catch(() => undefined);
   }
 
   private async stream(): Promise<SharedStream<LogState>> {

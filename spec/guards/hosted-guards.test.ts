@@ -32,6 +32,7 @@ proveGuards(hostedParts, [
   guard('hosted.stops', 'a retry waits for its delay', 'retry-waits-for-its-delay', 'never'),
   guard(SCHEDULE, 'no turn is early', 'no-turn-early', 'always'),
   guard(SCHEDULE, 'due times before a planned one are dealt with', 'planned-turn-deals-with-earlier-times', 'drop'),
+  guard('hosted.durable', 'a stream that was cut off is refused', 'hosted-stream-length-kept', 'drop'),
   guard('hosted.durable', 'a stream that was cut off is refused', 'shortened-hosted-stream-refused', 'always'),
   guard('hosted.grant', 'a turn may only get less than its loop', 'turn-grant-narrows', {
     rewrite: [/deriveGrant\(narrowed, (parseGrant\(complete, \{ isOperators: true \}\))\)/, '$1'],

@@ -35,6 +35,9 @@ const received = (id: string, keepUntil = START): { type: string; key: string; v
   value: { id, name: 'any', payload: null, at: START, digest: 'd', method: 'operator', keepUntil },
 });
 
+/** As many signals as an inbox holds. */
+const thousand = () => Array.from({ length: 1000 }, (_, index) => received(`s${index}`));
+
 /** A target that accepts handoffs, and a sender whose first turn has ended. */
 async function pair(library: HostedLibrary, acceptsHandoffsFrom = ['counter']): Promise<HostedFixture> {
   const fixture = await worked(library, HOURLY);
@@ -91,10 +94,7 @@ export const hostedInboxChecks = {
   },
   'an inbox is bounded': async (library) => {
     const fixture = await listening(library);
-    await appendTo(
-      fixture,
-      Array.from({ length: 1000 }, (_, index) => received(`s${index}`)),
-    );
+    await appendTo(fixture, thousand());
     strictEqual(await send(fixture, 1), 'INBOX_FULL');
   },
   'a signal causes one turn': async (library) => {
@@ -141,6 +141,27 @@ export const hostedInboxChecks = {
     const outcome = await offer(fixture, { grant: { allowedTools: ['count', 'pay'] } });
     strictEqual(['GRANT_WIDENED', 'HANDOFF_REFUSED'].includes(outcome), true, outcome);
   },
+  'a handoff asks for no more than its target may': async (library) => {
+    const fixture = await worked(library, { ...HOURLY, grant: { allowedTools: ['*'], limits: {} } });
+    await fixture.start(counter({ id: 'target', acceptsHandoffsFrom: ['counter'], stop: { maxTurns: 9 } }));
+    strictEqual(await offer(fixture, { grant: { allowedTools: ['count', 'pay'] } }), 'GRANT_WIDENED');
+    strictEqual(await offer(fixture, { grant: { allowedTools: ['count'] } }), 'accepted');
+  },
+  'a delivery id has no spaces': async (library) => {
+    strictEqual(await send(await listening(library), null, 'any', 'handoff x'), 'VALUE_INVALID');
+  },
+  'a full inbox delays only what is handed off to it': async (library) => {
+    const fixture = hostedFixture({ classes: library });
+    await fixture.start(counter({ id: 'target', acceptsHandoffsFrom: ['counter'], stop: { maxTurns: 9 } }));
+    await fixture.host.hosted.pause('target', { by: 'ada' });
+    await appendTo(fixture, thousand(), 'target');
+    const rule = { target: 'target', input: '$.last.output', reason: 'Continue.' };
+    await fixture.start(counter({ ...HOURLY, handoffs: [rule] }));
+    await fixture.work();
+    await fixture.clock.advance(HOUR_MS);
+    await fixture.work();
+    strictEqual(fixture.inputs.length, 2);
+  },
   'a delivered handoff is recorded once': async (library) => {
     const fixture = await pair(library);
     const outgoing = ['one', 'two'].map((target) => ({ target, receipt: 'r', input: null, reason: '' }));
@@ -162,8 +183,9 @@ export const hostedInboxChecks = {
   'a handoff that is not delivered is due, also of a stopped loop': async (library) => {
     const fixture = await pair(library);
     await withHandoffs(fixture, [{ target: 'target', receipt: 'r', input: null, reason: '' }]);
-    const stopped = { reason: 'max_turns', message: '', at: START };
-    await appendTo(fixture, [{ type: library.HOSTED_STOPPED, key: 'stop', value: stopped }]);
+    const value = { reason: 'max_turns', message: '', at: START };
+    const streams = new library.HostedStreams(fixture.store, fixture.clock, undefined);
+    await streams.decide(await streams.get('counter'), () => [{ type: library.HOSTED_STOPPED, key: 'stop', value }]);
     const restarted = hostedFixture({ classes: library, store: fixture.store, clock: fixture.clock, seed: 3 });
     await restarted.work();
     const recorded = (await entriesOf(fixture.store, STREAM)).filter(({ type }) => type === library.HOSTED_HANDED_OFF);

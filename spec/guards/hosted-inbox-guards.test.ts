@@ -29,6 +29,9 @@ proveGuards(hostedParts, [
   guard(HANDOFF, 'a handoff of a sender that is not declared is refused', 'handoff-from-declared-sender', 'never'),
   guard(HANDOFF, 'a handoff whose receipt does not verify is refused', 'handoff-has-valid-receipt', 'never'),
   guard(HANDOFF, 'a handoff asks for no more than its sender may', 'handoff-within-its-sender', 'never'),
+  guard(HANDOFF, 'a handoff asks for no more than its target may', 'handoff-within-its-target', 'never'),
+  guard(SIGNALS, 'a delivery id has no spaces', 'delivery-id-is-plain', 'never'),
+  guard(HANDOFF, 'a full inbox delays only what is handed off to it', 'full-inbox-delays-its-handoffs-only', 'never'),
   guard(HANDOFF, 'a delivered handoff is recorded once', 'handoff-recorded-once', 'always'),
   guard(
     HANDOFF,

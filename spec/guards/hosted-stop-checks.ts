@@ -160,6 +160,21 @@ export const hostedStopChecks = {
     const again = fixture.host.hosted.start(counter(), { by: 'eve' });
     strictEqual(await again.then(String, ({ code }) => code), 'HOSTED_LOOP_CONFLICT');
   },
+  'an output is compared with the last one, also after a failure': async ({ unchangedAfter }) => {
+    const ended = { status: 'ok', output: 'a' } as const;
+    strictEqual(unchangedAfter({ output: 'a', unchanged: 1 }, ended), 2);
+    strictEqual(unchangedAfter({ output: 'b', unchanged: 1 }, ended), 0);
+  },
+  'a retry runs with the input of the turn that failed': async (library) => {
+    const inputs: unknown[] = [];
+    const count = async (input: unknown) => {
+      if (inputs.push(input) === 1) throw new Error('down');
+      return { n: 1 };
+    };
+    const document = { next: '$.last.output', retry: { maxFailures: 2 }, stop: { maxTurns: 2 } };
+    await worked(library, document, { tools: { count } });
+    deepStrictEqual(inputs, [{ from: 0 }, { from: 0 }]);
+  },
   'a stop reaches a turn that is about to start': async (library) => {
     const { host } = await stoppedWhileStarting(library);
     strictEqual((await host.hosted.turns('counter'))[0]?.status, 'cancelled');

@@ -16,6 +16,10 @@ proveGuards(hostedParts, [
   guard(ID, 'a confidence that is not known stops a loop', 'unknown-confidence-stops', 'never'),
   guard(ID, 'a confidence that is reached stops a loop', 'reached-confidence-stops', 'never'),
   guard(ID, 'turns without a new output stop a loop', 'no-progress-stops', 'always'),
+  guard(ID, 'an output is compared with the last one, also after a failure', 'output-compared-with-the-last-one', {
+    value: "ended.status === 'ok' && ended.output !== ''",
+  }),
+  guard(ID, 'a retry runs with the input of the turn that failed', 'retry-repeats-its-turn', { take: 1 }),
   guard(ID, 'an approval that is needed stops a loop that says so', 'pending-approval-stops-if-declared', 'never'),
   guard(
     ID,

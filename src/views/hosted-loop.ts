@@ -275,10 +275,8 @@ export class HostedLoopState {
     plain.unchanged = unchangedAfter(plain, ended);
     plain.failures = status === 'ok' ? 0 : plain.failures + 1;
     if (status === 'ok' && output !== undefined) plain.output = output;
-    if (retryAt !== undefined && plain.open !== undefined) {
-      plain.retryAt = retryAt;
-      plain.retryOf = plain.open.request;
-    }
+    if (retryAt !== undefined) plain.retryAt = retryAt;
+    if (retryAt !== undefined && plain.open !== undefined) plain.retryOf = plain.open.request;
     delete plain.open;
     plain.last = ended;
     plain.head = nextHead(plain.head, { turn, receipt, status });

@@ -338,7 +338,7 @@ store harness
 ask harness "$here" --receipt-dir "$work/harness-receipts"
 that 'the declared cases pass' exited_with 0
 holds 'each case has a verdict and receipts' \
-  'it.ok === true && it.cases.length >= 4 && it.cases.every(({ ok, receipts, verdict }) => ok && receipts.length > 0 && verdict.valid)'
+  'it.ok === true && it.cases.length >= 5 && it.cases.every(({ ok, receipts, verdict }) => ok && receipts.length > 0 && verdict.valid)'
 ask verify "$work/harness-receipts/refund-approved.receipts.json" --keys "$work/harness-receipts/keys.json"
 that 'their receipts are verified outside of it' exited_with 0
 

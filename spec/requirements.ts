@@ -20,7 +20,7 @@ export const requirements = {
   ...receiptRequirements,
   'docs.output': 'The output that the documents promise is the output that their code and commands print.',
   'docs.cookbook': 'The programs of the cookbook are quoted as they are, run, and print what they promise.',
-  'docs.quickstart': 'The quickstart, followed from top to bottom, prints what it shows.',
+  'docs.quickstart': 'The quickstart and the guide to hosted loops, followed from top to bottom, print what they show.',
   'docs.package':
     'The package contains its documentation, and every link between its documents leads to a file of the package.',
   'docs.reference': 'The API reference is generated from the comments of the exports, each of which has one.',

@@ -3,14 +3,32 @@
 #
 #   sh examples/loop-orchestration/run.sh [LOOPS]
 #
-# Exits with 1 at the first assertion that does not hold. LOOPS is another directory of definitions, for tests.
+# Exits with 1 at the first assertion that does not hold. LOOPS is another directory of definitions, for tests. Rondo is
+# $RONDO, that of a checkout, the one that is installed here or in a directory above, or the one on the PATH.
 
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
-main=$here/../../lib/surfaces/cli/main.js
 loops=$(CDPATH='' cd -- "${1:-$here/loops}" && pwd -P)
-[ -f "$main" ] || { echo 'Rondo is not built yet: npm ci && npm run build' >&2; exit 1; }
+
+# Prints the file or the command that is Rondo.
+find_rondo() {
+  [ -z "${RONDO:-}" ] || { echo "$RONDO"; return; }
+  checkout=$here/../../lib/surfaces/cli/main.js
+  [ ! -f "$checkout" ] || { echo "$checkout"; return; }
+  directory=$here
+  while :; do
+    [ ! -x "$directory/node_modules/.bin/rondo" ] || { echo "$directory/node_modules/.bin/rondo"; return; }
+    [ "$directory" != / ] || break
+    directory=$(dirname -- "$directory")
+  done
+  command -v rondo
+}
+
+main=$(find_rondo) || {
+  echo 'Rondo was not found. Here: npm install rondo. In a checkout: npm ci && npm run build' >&2
+  exit 1
+}
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/rondo-loops.XXXXXX")
 work=$(CDPATH='' cd -- "$work" && pwd -P)
@@ -33,23 +51,28 @@ show() { sed 's/^/    /'; }
 # Each section has a store of its own.
 store() { data=$work/$1; rm -f -- "$LEDGER"; }
 
-# Runs Rondo. Its messages for people go to a file, which a failed assertion prints.
-rondo() { node "$main" "$@" --data "$data" --loops "$loops" --trust "$loops" 2> "$work/messages"; }
+# Runs Rondo, and keeps the exit code in `code`. Its messages for people go to a file, which a failure prints.
+rondo() {
+  code=0
+  case $main in
+    *.js) node "$main" "$@" --data "$data" --loops "$loops" --trust "$loops" 2> "$work/messages" || code=$? ;;
+    *) "$main" "$@" --data "$data" --loops "$loops" --trust "$loops" 2> "$work/messages" || code=$? ;;
+  esac
+}
 
 # Runs Rondo, which must succeed.
-run() { rondo "$@" || fail "rondo $*"; }
-
-# Runs Rondo with --json, keeps the document for `holds`, and the exit code in `code`.
-ask() {
-  code=0
-  rondo "$@" --json > "$work/it.json" || code=$?
+run() {
+  rondo "$@"
+  [ "$code" = 0 ] || fail "rondo $*"
 }
+
+# Runs Rondo with --json, and keeps the document for `holds`.
+ask() { rondo "$@" --json > "$work/it.json"; }
 
 fail() {
   printf '  ✗ %s\n' "$1"
-  [ ! -s "$work/it.json" ] || { echo '    the last document:'; show < "$work/it.json"; }
-  [ ! -s "$work/messages" ] || { echo '    the last messages:'; show < "$work/messages"; }
-  [ ! -s "$work/assertion" ] || { echo '    the assertion:'; show < "$work/assertion"; }
+  [ ! -s "$work/why" ] || show < "$work/why"
+  [ "$code" = 0 ] || { echo "    exit code $code"; show < "$work/messages"; }
   printf '\nFailed.\n'
   exit 1
 }
@@ -58,15 +81,22 @@ fail() {
 that() {
   statement=$1
   shift
-  if "$@" 2> "$work/assertion"; then printf '  ✓ %s\n' "$statement"; else fail "$statement"; fi
+  if "$@"; then printf '  ✓ %s\n' "$statement"; else
+    echo "false: $*" > "$work/why"
+    fail "$statement"
+  fi
 }
 
 # Asserts that a JavaScript expression is true of `it`, the last document.
-holds() { that "$1" node -e "$HOLDS" "$2" "$work" "$loops"; }
+holds() {
+  if node -e "$HOLDS" "$2" "$work" "$loops" 2> "$work/why"; then printf '  ✓ %s\n' "$1"; else fail "$1"; fi
+}
 
+# If the expression is not true, prints the first part of it that is not, and what it reads.
 HOLDS='
   const fs = require("node:fs");
   const { createHash } = require("node:crypto");
+  const { inspect } = require("node:util");
   const [expression, work, loops] = process.argv.slice(1);
   const it = JSON.parse(fs.readFileSync(`${work}/it.json`, "utf8"));
   const statementsOf = (bundle) =>
@@ -75,8 +105,31 @@ HOLDS='
   const digestOf = (file) => createHash("sha256").update(fs.readFileSync(`${loops}/${file}`)).digest("hex");
   const isReceipt = (id) => /^sha256:[0-9a-f]{64}$/.test(id);
   const scope = { it, bundle, digestOf, isReceipt };
-  const isTrue = new Function(...Object.keys(scope), `return (${expression});`)(...Object.values(scope));
-  process.exitCode = isTrue === true ? 0 : 1;
+  const evaluate = (code) => new Function(...Object.keys(scope), `return (${code});`)(...Object.values(scope));
+  const isFalse = (code) => {
+    try {
+      return evaluate(code) !== true;
+    } catch (thrown) {
+      // A piece of a function is not an expression, or reads the parameters of the function.
+      return !(thrown instanceof SyntaxError || thrown instanceof ReferenceError);
+    }
+  };
+  const onlyNamed = (value, names) => {
+    if (Array.isArray(value)) return value.map((each) => onlyNamed(each, names));
+    if (value === null || typeof value !== "object") return value;
+    const members = Object.entries(value).filter(([name]) => names.has(name));
+    return Object.fromEntries(members.map(([name, each]) => [name, onlyNamed(each, names)]));
+  };
+  if (isFalse(expression)) {
+    const part = expression.split(" && ").find(isFalse) ?? expression;
+    const names = new Set(part.match(/\w+/g));
+    const values = [["it", it], ...(names.has("bundle") ? [["bundle()", bundle()]] : [])];
+    console.error(`false: ${part}`);
+    for (const [name, value] of values)
+      if (names.has(name.replace("()", "")))
+        console.error(`${name} = ${inspect(onlyNamed(value, names), { depth: 8, breakLength: 100, maxStringLength: 80 })}`);
+    process.exitCode = 1;
+  }
 '
 
 # Prints a member of the last document, such as `0.id`.
@@ -285,7 +338,7 @@ store harness
 ask harness "$here" --receipt-dir "$work/harness-receipts"
 that 'the declared cases pass' exited_with 0
 holds 'each case has a verdict and receipts' \
-  'it.ok === true && it.cases.length >= 4 && it.cases.every(({ ok, receipts, verdict }) => ok && receipts.length > 0 && verdict.valid)'
+  'it.ok === true && it.cases.length >= 5 && it.cases.every(({ ok, receipts, verdict }) => ok && receipts.length > 0 && verdict.valid)'
 ask verify "$work/harness-receipts/refund-approved.receipts.json" --keys "$work/harness-receipts/keys.json"
 that 'their receipts are verified outside of it' exited_with 0
 

@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { parseHostedLoopText } from '../../src/adapters/files/hosted-files.js';
 import { loadConfig } from '../../src/adapters/files/index.js';
 import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import { loadTrustFile } from '../../src/adapters/files/trust-file.js';
 import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
+import { parseHostedLoop } from '../../src/host/hosted/hosted-document.js';
 import { analyzePlans } from '../../src/loops/plan/analysis/analyze.js';
 import { documentParser } from '../../src/loops/plan/workflow-document.js';
 import { Registry } from '../../src/loops/registry.js';
@@ -54,9 +56,16 @@ const documents = values.filter(({ value }) => !isGrant(value));
 const isConfig = ({ text }: Block): boolean => text.startsWith('# rondo.toml\n');
 const isHarness = ({ text }: Block): boolean => text.startsWith('# harness.toml\n');
 const isTrustFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
-const tables = pages
+/** Returns the members of a table that only a hosted loop has. A table without them is the definition of a loop. */
+const hostedMembersOf = ({ text }: Block): readonly string[] => {
+  const members = Object.keys(parseToml(text) as object);
+  return ['stop', 'schedule', 'signals'].filter((name) => members.includes(name));
+};
+const others = pages
   .flatMap((page) => blocksIn(page, 'toml'))
-  .filter((block) => !isConfig(block) && !isTrustFile(block) && !isHarness(block))
+  .filter((block) => !isConfig(block) && !isTrustFile(block) && !isHarness(block));
+const tables = others
+  .filter((block) => hostedMembersOf(block).length === 0)
   .map((block) => ({ ...block, value: documentParser.parse(parseToml(block.text), block.page, 'flow') }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
 const origin = { directory: root, trusted: true };
@@ -72,6 +81,16 @@ for (const { page, line, value } of loops) {
     expect(() => registry().add(misspelt, { ...origin, file: page })).toThrow(`${page} is not a valid definition`);
   });
 }
+
+verifies('hosted.document', 'every hosted loop in a guide is valid', () => {
+  const hosted = others.filter((block) => hostedMembersOf(block).includes('stop'));
+  expect(hosted.length).toBeGreaterThan(3);
+  const badFilesOf = (text: string) => parseHostedLoopText('a.toml', text, parseHostedLoop).badFiles;
+  for (const { page, line, text } of hosted) {
+    expect(badFilesOf(text), `${page}, line ${line}`).toEqual([]);
+    expect(badFilesOf(`polcy = 1\n${text}`)).toMatchObject([{ path: '/polcy' }]);
+  }
+});
 
 verifies('grant.document', 'every grant in a guide is valid', () => {
   expect(grants.length).toBeGreaterThan(0);

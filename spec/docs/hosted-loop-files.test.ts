@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { parseHostedLoopText } from '../../src/adapters/files/hosted-files.js';
 import { parseHostedLoop } from '../../src/host/hosted/hosted-document.js';
+import type { HostedProjection } from '../../src/protocol/hosted-loop.js';
 import { fullHostedLoop } from '../support/random-hosted-documents.js';
 import { verifies } from '../verifies.js';
 
@@ -27,4 +28,14 @@ verifies('hosted.document', 'the tables of the reference have every member', () 
     ...Object.keys(retry).map((name) => `retry.${name}`),
   ];
   for (const name of [...Object.keys(others), 'stop', ...Object.keys(stop), ...nested]) expect(first).toContain(name);
+});
+
+verifies('hosted.projection', 'the table of paths has every member of the projection', () => {
+  const members: Record<keyof HostedProjection, true> = {
+    ...{ loop: true, turn: true, head: true, input: true, last: true, signal: true, handoff: true, used: true },
+  };
+  const [, table = ''] = /^\| Path \|.*\n((?:\|.*\n)+)/m.exec(page) ?? [];
+  const paths = [...table.matchAll(/`\$\.(\w+)`/g)].map(([, name = '']) => name);
+  expect(paths).toEqual(Object.keys(members));
+  for (const [, name = ''] of page.matchAll(/\$\.(\w+)\.\w+/g)) expect(paths).toContain(name);
 });

@@ -224,7 +224,7 @@ export interface HostedProjection {
   readonly loop: string;
   /** The number of the turn that is derived: 1 for the first. */
   readonly turn: number;
-  /** The digest of everything that the projection is made from. */
+  /** The digest of what the projection is made from: the start, the receipts so far, and the signals that were admitted. */
   readonly head: string;
   /** The `input` of the document; null if it has none. */
   readonly input: Json;

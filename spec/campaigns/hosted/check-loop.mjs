@@ -36,7 +36,7 @@ function checkChain({ id, started, turns }, say) {
     const { key, request, ends, receipts, calls } = turn;
     if (key !== `${id}#${index + 1}` || request.turn !== index + 1) say(`turn ${index + 1} is ${key}`);
     const { signal } = request;
-    if (signal !== undefined) head = headAfter(head, { id: signal.id, digest: digestOf(signal.payload) });
+    if (signal !== undefined) head = headAfter(head, { signal: digestOf(signal) });
     if (request.head !== head) say(`${key} was requested from another head`);
     if (request.previous !== previous) say(`${key} names another receipt before it`);
     const [end] = ends;
@@ -121,13 +121,17 @@ function checkDueTimes({ started, turns, skipped, stopped }, now, say) {
   }
 }
 
-/** A retry waits for its delay, and follows a turn that failed. @param {readonly Turn[]} turns @param {Report} say */
+/** A retry waits for its delay, follows a turn that failed, and repeats its input and its signal. @param {readonly Turn[]} turns @param {Report} say */
 function checkRetries(turns, say) {
   for (const [index, { key, request }] of turns.entries()) {
     if (request.at < request.dueAt) say(`${key} was requested before it was due`);
+    const failed = turns[index - 1]?.request;
     const before = turns[index - 1]?.ends[0];
     if ((request.cause === 'retry') !== (before?.retryAt !== undefined)) say(`${key} is no retry of the turn before`);
     if (request.cause === 'retry' && request.dueAt !== before?.retryAt) say(`${key} has another time for its retry`);
+    if (request.cause !== 'retry') continue;
+    if (digestOf(request.input) !== digestOf(failed?.input)) say(`${key} has another input than the turn it retries`);
+    if (request.signal?.id !== failed?.signal?.id) say(`${key} has another signal than the turn it retries`);
   }
 }
 
@@ -135,7 +139,8 @@ function checkRetries(turns, say) {
 function checkSignals({ turns, received, stopped }, { sent, isBusy = false }, say) {
   const known = new Set(received.map(({ id }) => id));
   if (known.size !== received.length) say('a delivery was accepted twice');
-  const causes = turns.flatMap(({ request }) => (request.signal === undefined ? [] : [request.signal.id]));
+  const caused = turns.filter(({ request }) => request.signal !== undefined && request.cause !== 'retry');
+  const causes = caused.map(({ request }) => request.signal.id);
   if (new Set(causes).size !== causes.length) say('a delivery caused two turns');
   for (const id of causes) if (!known.has(id)) say(`the unknown delivery ${id} caused a turn`);
   if (stopped === undefined && !isBusy)

@@ -44,7 +44,8 @@ function checkTargets({ id, handedOff }, loops, report) {
   for (const { key, value } of handedOff) {
     const target = loops.find((loop) => loop.id === value.target);
     const [, receipt] = key.split(' ');
-    const turns = target?.turns.filter(({ request }) => request.signal?.id === `handoff ${receipt}`) ?? [];
+    const isOwn = (/** @type {any} */ { signal, cause }) => signal?.handoff?.receipt === receipt && cause !== 'retry';
+    const turns = target?.turns.filter(({ request }) => isOwn(request)) ?? [];
     if (turns.length !== 1) report(`${id}: the ${key} has ${turns.length} turns`);
   }
 }

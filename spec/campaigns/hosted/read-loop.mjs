@@ -72,7 +72,7 @@ async function readLoop(store, id) {
     else if (type === 'rondo.hosted.requested')
       loop.turns.push({ key, request: fields, ends: [], receipts: [], calls: 0 });
     else if (type === 'rondo.hosted.ended') turnOf(loop, key)?.ends.push(fields);
-    else if (type === 'rondo.hosted.received') loop.received.push({ id: key, value: fields });
+    else if (type === 'rondo.hosted.received') loop.received.push({ id: fields.id, value: fields });
     else if (type === 'rondo.hosted.handed-off') loop.handedOff.push({ key, value: fields });
     else if (type === 'rondo.hosted.stopped') loop.stopped = fields;
     else if (type === 'rondo.hosted.planned') {

@@ -51,7 +51,7 @@ export async function loadHostedFile(path: string, parse: HostedLoopParser): Pro
     const text = await readText(file, MAX_HOSTED_LOOP_BYTES);
     const loopId = definedLoopIdIn(file, text);
     if (loopId === undefined) return parseHostedLoopText(file, text, parse);
-    const reason = `it defines the loop "${loopId}", and is no hosted loop; a hosted loop is another file, which names it: loop = "${loopId}"`;
+    const reason = `it defines a loop, not a hosted loop; a hosted loop is another file that names it: loop = "${loopId}"`;
     return { file, document: undefined, badFiles: [{ file, reason, loopId }] };
   } catch (thrown) {
     const badFiles = [{ file, reason: describeError(thrown), loopId: nameOfFile(file) }];

@@ -283,8 +283,10 @@ export class HostedLoops {
   private async streamOf(loop: string): Promise<HostedStream> {
     const stream = await this.streams.find(loop);
     if (stream !== undefined) return stream;
-    const names = namesHint(loop, [...(await this.streams.list())].sort(), 'Started were');
-    throw new LoopError('HOSTED_LOOP_NOT_FOUND', `No hosted loop "${loop}" was started in this store.${names}`, { loop });
+    const names = namesHint(loop, [...(await this.streams.list())].sort(), 'It has');
+    throw new LoopError('HOSTED_LOOP_NOT_FOUND', `No hosted loop "${loop}" was started in this store.${names}`, {
+      loop,
+    });
   }
 
   private async statusOf(stream: HostedStream): Promise<HostedLoopStatus> {

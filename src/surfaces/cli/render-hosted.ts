@@ -41,7 +41,7 @@ export function shortTurnRows(
 ): readonly (readonly string[])[] {
   return turns.map((turn, index) => {
     const { key, receipt = '', cause, signal, next, endedAt } = turn;
-    const follows = turn.turn === 1 ? 'start' : 'turn before';
+    const follows = turn.turn === 1 ? 'start' : 'last turn';
     const shownCause = cause === 'schedule' && schedule === undefined ? follows : cause;
     const isLast = index === turns.length - 1;
     return [
@@ -50,7 +50,7 @@ export function shortTurnRows(
       endedAt === undefined ? '' : relativeTime(endedAt, now),
       receipt.slice(0, SHORT_RECEIPT_CHARS),
       signal === undefined ? shownCause : `${cause} ${signal}`,
-      !isLast || next === undefined ? '' : 'dueAt' in next ? timeToSecond(next.dueAt) : `stopped: ${stopText(next)}`,
+      isLast ? followingText(next, now) : '',
     ];
   });
 }
@@ -59,18 +59,26 @@ function endOf({ status, code }: HostedTurnListing): string {
   return code === undefined ? status : `${status} ${code}`;
 }
 
-/** Returns the reason of a stop with its message; the message alone if it begins with the reason. */
-function stopText({ stopped, message }: { readonly stopped: string; readonly message: string }): string {
-  return message.toLowerCase().startsWith(stopped.replaceAll('_', ' ')) ? message : `${stopped}: ${message}`;
+/** Returns why the loop stopped, or when its next turn is due: without the date if that is today. */
+function followingText(next: HostedTurnListing['next'], now: number): string {
+  if (next === undefined) return '';
+  if ('stopped' in next) return `stopped: ${next.stopped}`;
+  const isToday = next.dueAt.slice(0, 10) === new Date(now).toISOString().slice(0, 10);
+  return timeToSecond(next.dueAt).slice(isToday ? 11 : 0);
+}
+
+/** Returns a reason with its message; the message alone if it begins with the reason. */
+function reasonText(reason: string, message: string): string {
+  return message.toLowerCase().startsWith(reason.replaceAll('_', ' ')) ? message : `${reason}: ${message}`;
 }
 
 /** Returns the status of a hosted loop as lines. `now` is in milliseconds since the epoch. */
 export function hostedLines(status: HostedLoopStatus, now: number): readonly string[] {
-  const { loop, reason, message, turns, nextAt, projection, lastReceipt, turnId, signals } = status;
+  const { loop, reason, message, nextAt, projection, lastReceipt, turnId, signals } = status;
   const facts: (readonly [string, string | undefined])[] = [
     ['loop', loop],
     ['status', stateOf(status)],
-    ['reason', reason === undefined || message === undefined ? message : stopText({ stopped: reason, message })],
+    ['reason', reason === undefined || message === undefined ? message : reasonText(reason, message)],
     ['turns', turnsText(status, now)],
     ['turn', turnId],
     ['next', nextAt === undefined ? undefined : nextText(nextAt, now)],
@@ -91,7 +99,9 @@ function stateOf({ status, reason, message }: HostedLoopStatus): string {
 function turnsText({ turns, turnId, projection: { asOf } }: HostedLoopStatus, now: number): string {
   if (turnId !== undefined) return `${turns}, the last one is open`;
   if (asOf === undefined) return `${turns}`;
-  return turns === 0 ? `0, started ${timeWithAge(asOf, now)}` : `${turns}, the last one ended ${timeWithAge(asOf, now)}`;
+  return turns === 0
+    ? `0, started ${timeWithAge(asOf, now)}`
+    : `${turns}, the last one ended ${timeWithAge(asOf, now)}`;
 }
 
 function nextText(iso: string, now: number): string {

@@ -57,7 +57,7 @@ export async function findHostedLoopFile(
   if (first !== undefined) return validFile(first);
   if (registry?.find(idOrPath) !== undefined)
     throw new UsageError(
-      `"${idOrPath}" is a loop, and no hosted loop. A hosted loop is a file, which names it: loop = "${idOrPath}"`,
+      `"${idOrPath}" is a loop, not a hosted loop. A hosted loop is a file that names it: loop = "${idOrPath}"`,
     );
   const ids = files.map(idOf);
   const hint = ids.length === 0 ? ` ${settings.loopsDirectory} has none.` : namesHint(idOrPath, ids, 'Known are');

@@ -155,8 +155,7 @@ function changeText(name: 'pause' | 'resume' | 'stop', { loop, status, reason }:
   const unrecorded = 'Nothing was recorded.';
   if (name === 'stop')
     return status === 'stopped' ? `Was stopped before: ${loop} (${reason}). ${unrecorded}` : `Stopped: ${loop}.`;
-  if (name === 'pause')
-    return status === 'paused' ? `Was paused before: ${loop}. ${unrecorded}` : `Paused: ${loop}.`;
+  if (name === 'pause') return status === 'paused' ? `Was paused before: ${loop}. ${unrecorded}` : `Paused: ${loop}.`;
   return status === 'paused' ? `Resumed: ${loop}.` : `Was not paused: ${loop}. ${unrecorded}`;
 }
 

@@ -10,7 +10,7 @@ import type { Json } from '../../../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings, type ProjectSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findTurns, LAST_TURN } from '../find-turn.js';
+import { findTurns, hostedLoopNamed, LAST_TURN } from '../find-turn.js';
 import { hostedLoopHint } from '../hosted-reference.js';
 import { readJsonInput } from '../input.js';
 import { openHostForRunning } from '../open-host.js';
@@ -30,7 +30,7 @@ export const signal: VerbHandler = async ({ args, options, settingsInput, termin
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
-    const loop = await hostedTargetOf(host, reference);
+    const loop = await hostedLoopNamed(host, reference);
     if (loop !== undefined) {
       const delivery = { loop, name, payload: payload as Json | undefined, id: givenId ?? randomUUID() };
       return await signalHostedLoop(host, delivery, terminal, json);
@@ -61,28 +61,8 @@ export const signal: VerbHandler = async ({ args, options, settingsInput, termin
   }
 };
 
-/**
- * Returns the hosted loop with this id; undefined if a turn or a session has the id, or no hosted loop does. A loop takes
- * precedence over a turn whose id begins with its own.
- */
-async function hostedTargetOf({ archive, hosted }: Host, reference: string): Promise<string | undefined> {
-  if (reference === LAST_TURN) return undefined;
-  const isTurn = await archive.status(reference).then(
-    () => true,
-    (thrown: unknown) => {
-      if (thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND') return false;
-      throw thrown;
-    },
-  );
-  return isTurn || (await hosted.definition(reference)) === undefined ? undefined : reference;
-}
-
 /** Returns the turns that a reference names. The error for none also says which hosted loop may be meant. */
-async function turnsToSignal(
-  host: Host,
-  reference: string,
-  settings: ProjectSettings,
-): Promise<readonly TurnStatus[]> {
+async function turnsToSignal(host: Host, reference: string, settings: ProjectSettings): Promise<readonly TurnStatus[]> {
   try {
     return await findTurns(host, reference);
   } catch (thrown) {

@@ -75,9 +75,9 @@ verifies('cli.input', 'an unknown hosted loop, signal or command is refused with
     ['signal mail alrm', 'declares no signal "alrm". It declares alarm, ping. Did you mean "alarm"?'],
     [
       'signal mial ping',
-      'no turn, session or started hosted loop "mial" in the store. Did you mean the hosted loop "mail"?',
+      'no turn or session "mial" in the store, and no hosted loop with this id was started. Did you mean the hosted loop "mail"?',
     ],
-    ['signal quick ping', 'The hosted loop "quick" was not started. Start it: rondo host start quick'],
+    ['signal quick ping', 'no hosted loop with this id was started. Start it: rondo host start quick'],
     [
       'host status nope',
       'No hosted loop "nope" was started in this store. It has mail. Start one: rondo host start FILE',

@@ -57,9 +57,10 @@ async function turnIdOfKey({ hosted }: Host, key: string): Promise<string | unde
 }
 
 /** Returns an error for a turn that was not found, which says so if the reference is the id of a hosted loop. */
-async function withHostedHint({ hosted }: Host, reference: string, { code, message }: LoopError): Promise<LoopError> {
+async function withHostedHint({ hosted }: Host, reference: string, error: LoopError): Promise<LoopError> {
   const loop = reference.replace(/#\d+$/, '');
-  if ((await hosted.definition(loop)) === undefined) return new LoopError(code, message, { id: reference });
+  if ((await hosted.definition(loop)) === undefined) return error;
+  const { code, message } = error;
   const hint = `The turns of the hosted loop "${loop}": rondo host status ${loop} --turns`;
   return new LoopError(code, `${message} ${hint}`, { id: reference, hostedLoop: loop });
 }

@@ -31,8 +31,7 @@ export async function startedLoopIdOf({ hosted }: Host, reference: string, setti
  * another loop has a similar id. Empty if there is nothing to say.
  */
 export async function hostedLoopHint({ hosted }: Host, reference: string, settings: ProjectSettings): Promise<string> {
-  if (await hasFile(settings, reference))
-    return ` The hosted loop "${reference}" was not started. Start it: rondo host start ${reference}`;
+  if (await hasFile(settings, reference)) return ` Start it: rondo host start ${reference}`;
   const nearest = nearestWord(
     reference,
     (await hosted.list()).map(({ loop }) => loop),

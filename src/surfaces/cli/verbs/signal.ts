@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { LoopError } from '../../../base/errors.js';
+import { ownProperty } from '../../../base/own-property.js';
 import type { Host } from '../../../host/host.js';
 import { signalNameProblem } from '../../../loops/signal-name.js';
 import type { Json } from '../../../protocol/json.js';
@@ -67,7 +68,8 @@ async function turnsToSignal(host: Host, reference: string, settings: ProjectSet
     return await findTurns(host, reference);
   } catch (thrown) {
     if (!(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND' || reference === LAST_TURN) throw thrown;
-    const message = `There is no turn, session or started hosted loop "${reference}" in the store.`;
+    if (ownProperty(thrown.data, 'hostedLoop') !== undefined) throw thrown;
+    const message = `There is no turn or session "${reference}" in the store, and no hosted loop with this id was started.`;
     const hint = await hostedLoopHint(host, reference, settings);
     throw new LoopError(thrown.code, `${message}${hint}`, thrown.data);
   }

@@ -149,6 +149,11 @@ verifies('cli.inspect', 'a turn of a hosted loop is named by its key, and its re
   expect(one).toMatchObject({ valid: true, subject: { receipts: 1, turn: second?.turnId } });
   const all = await project.json<ReceiptVerdict>(['verify', 'quick']);
   expect(all).toMatchObject({ valid: true, subject: { receipts: 2, log: 3, hostedLoop: 'quick' } });
+  await project.run(['remove', 'hosted:quick:1', '--yes']);
+  const rest = await project.run(['verify', 'quick']);
+  expect(rest.code, 'a removed turn is not noticed').toBe(3);
+  expect(rest.stdout).toContain('FAILED  completeness: the receipts of quick#1 are missing\n');
+  expect(rest.stdout).toContain('valid, but receipts are MISSING\n');
 });
 
 verifies('receipt.whole', 'a store without receipts does not look like one that was changed', async () => {

@@ -32,7 +32,7 @@ verifies('hosted.projection', 'the status of a hosted loop says why its projecti
     'head     f28ee6936717…, the projection is not current: turn 2 is open',
   );
   expect(lines({ projection: stale })).toContain(
-    'head     f28ee6936717…, the projection is not current: the last receipt is not valid, or a handoff waits',
+    'head     f28ee6936717…, the projection is not current: the last receipt is missing or not valid, or a handoff waits',
   );
 });
 

@@ -111,7 +111,8 @@ function nextText(iso: string, now: number): string {
 /** Says whether the projection, from which the next turn is derived, has everything that happened, or why it has not. */
 function freshnessOf({ turns, turnId, projection: { fresh } }: HostedLoopStatus): string {
   if (fresh) return 'the projection is current';
-  const why = turnId === undefined ? 'the last receipt is not valid, or a handoff waits' : `turn ${turns} is open`;
+  const why =
+    turnId === undefined ? 'the last receipt is missing or not valid, or a handoff waits' : `turn ${turns} is open`;
   return `the projection is not current: ${why}`;
 }
 

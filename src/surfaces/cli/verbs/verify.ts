@@ -82,11 +82,28 @@ async function verifyStored(
     const damage = (await recordedDamage({ maintenance, store }))
       .filter(({ session }) => session === undefined || sessions === undefined || sessions.includes(session))
       .map(describeDamage);
-    const verdict = await receiptsOf(host).verify(sessions, { trusted: loaded?.keys, damage });
+    const verified = await receiptsOf(host).verify(sessions, { trusted: loaded?.keys, damage });
+    const loop = found?.named.hostedLoop;
+    const verdict = loop === undefined ? verified : withMissingTurns(verified, await unsealedTurns(host, loop));
     return { ...verdict, subject: { ...verdict.subject, ...found?.named } };
   } finally {
     await close();
   }
+}
+
+/** Returns the keys of the turns of a hosted loop that ended with a receipt which is not in the store. */
+async function unsealedTurns(host: Host, loop: string): Promise<readonly string[]> {
+  const stored = new Set((await receiptsOf(host).list()).map(({ id }) => id));
+  const turns = await host.hosted.turns(loop);
+  return turns.flatMap(({ key, receipt }) => (receipt === undefined || stored.has(receipt) ? [] : [key]));
+}
+
+/** Returns a verdict that says which turns have no receipt: a session that was removed leaves no other trace in the loop. */
+function withMissingTurns(verdict: ReceiptVerdict, keys: readonly string[]): ReceiptVerdict {
+  if (keys.length === 0) return verdict;
+  const note = `the receipts of ${keys.join(', ')} are missing`;
+  const checks = verdict.checks.map((check) => (check.name === 'completeness' ? { ...check, ok: false, note } : check));
+  return { ...verdict, complete: false, checks, reasons: [...new Set(['receipts_missing', ...verdict.reasons])] };
 }
 
 /** Returns the sessions that cannot be read: the newest turn may be one of theirs, so they are verified with it. */

@@ -42,6 +42,13 @@ const PROOF_LINES: readonly CommandLine[] = [
   ['close none-such', 1],
 ];
 
+/** The command lines of hosted loops. */
+const HOSTED_LINES: readonly CommandLine[] = [
+  ['host status', 0],
+  ['host status none-such', 1],
+  ['host list', 64],
+];
+
 /** Returns command lines that cover every verb, each with its exit code when the output is read. */
 async function commandLines(project: Project): Promise<readonly CommandLine[]> {
   const { turnId } = await project.json<TurnResult>(['run', 'echo', '--session', 'done']);
@@ -101,6 +108,7 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['doctor --data /dev/null/x', 1],
     ['remove none-such --yes', 1],
     ...PROOF_LINES,
+    ...HOSTED_LINES,
     ['trust', 0],
   ];
 }

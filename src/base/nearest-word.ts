@@ -1,6 +1,8 @@
 /** Suggestions for misspelt words, as in "did you mean". */
 
 const MAX_DISTANCE = 2;
+/** How many known names a message lists. */
+const MAX_LISTED_NAMES = 10;
 
 /** Returns a word in lower case, without dashes and underscores, and with a final `ies` replaced by `y`. */
 function normalizeWord(word: string): string {
@@ -48,4 +50,18 @@ export function nearestWord(
     if (distance < smallest) [nearest, smallest] = [candidate, distance];
   }
   return nearest;
+}
+
+/**
+ * Returns the sentences that follow one about an unknown name: the known names after `label`, at most ten, and the
+ * nearest one; empty if no name is known.
+ * @example
+ * `There is no tag "ned".${namesHint('ned', ['red', 'blue'], 'Known are')}`; // … Known are red, blue. Did you mean "red"?
+ */
+export function namesHint(word: string, names: readonly string[], label: string): string {
+  if (names.length === 0) return '';
+  const more = names.length > MAX_LISTED_NAMES ? ` and ${names.length - MAX_LISTED_NAMES} more` : '';
+  const nearest = nearestWord(word, names);
+  const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`;
+  return ` ${label} ${names.slice(0, MAX_LISTED_NAMES).join(', ')}${more}.${hint}`;
 }

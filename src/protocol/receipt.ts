@@ -243,6 +243,8 @@ export interface VerdictSubject {
   readonly session?: string;
   /** The turn that was named; its whole session was verified. */
   readonly turn?: string;
+  /** The hosted loop whose turns were verified. */
+  readonly hostedLoop?: string;
 }
 
 /** What the verification of receipts found. */

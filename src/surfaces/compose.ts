@@ -33,6 +33,7 @@ export {
   type HostedLoopFile,
   listHostedLoopFiles,
   readHostedLoopFile,
+  unknownToolWarnings,
 } from './compose/hosted-files.js';
 export {
   type Definitions,

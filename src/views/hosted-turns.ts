@@ -26,6 +26,8 @@ export interface HostedTurnListing {
   /** When it was due and when it was requested, as ISO times. */
   readonly dueAt: string;
   readonly requestedAt: string;
+  /** When it ended, as an ISO time; absent while it is open. */
+  readonly endedAt?: string;
   /** The head of the projection that it was requested from. */
   readonly head: string;
   /** The delivery id of the signal or handoff that caused it. */
@@ -77,8 +79,8 @@ function listingOf(key: string, request: RequestedTurn, turnIdOf: (turn: number)
   };
 }
 
-function endOf({ status, receipt, code }: EndedTurn): Partial<HostedTurnListing> {
-  return { status, ...(receipt !== '' && { receipt }), ...(code !== undefined && { code }) };
+function endOf({ status, at, receipt, code }: EndedTurn): Partial<HostedTurnListing> {
+  return { status, endedAt: isoTime(at), ...(receipt !== '' && { receipt }), ...(code !== undefined && { code }) };
 }
 
 function stopOf({ reason, message }: StoppedLoop): NonNullable<HostedTurnListing['next']> {

@@ -22,7 +22,7 @@ export interface HostedFile {
 const MAX_HOSTED_LOOP_BYTES = 1024 * 1024;
 const MAX_DEPTH = 250;
 
-/** The members that make a document a definition or a workflow, whatever else it has. */
+/** The members that make a document a definition or a workflow, whatever else it has. A hosted loop has none of them. */
 const DEFINITION_MEMBERS = ['kind', 'workflow', 'steps', 'states'];
 
 /**
@@ -48,11 +48,24 @@ export function parseHostedLoopText(file: string, text: string, parse: HostedLoo
 export async function loadHostedFile(path: string, parse: HostedLoopParser): Promise<HostedFile> {
   const file = resolve(path);
   try {
-    return parseHostedLoopText(file, await readText(file, MAX_HOSTED_LOOP_BYTES), parse);
+    const text = await readText(file, MAX_HOSTED_LOOP_BYTES);
+    const loopId = definedLoopIdIn(file, text);
+    if (loopId === undefined) return parseHostedLoopText(file, text, parse);
+    const reason = `it defines a loop, not a hosted loop; a hosted loop is another file that names it: loop = "${loopId}"`;
+    return { file, document: undefined, badFiles: [{ file, reason, loopId }] };
   } catch (thrown) {
     const badFiles = [{ file, reason: describeError(thrown), loopId: nameOfFile(file) }];
     return { file, document: undefined, badFiles };
   }
+}
+
+/** Returns the id of the loop that the text of a definition or of a workflow defines; undefined for any other text. */
+function definedLoopIdIn(file: string, text: string): string | undefined {
+  const document = parseDocument(file, text);
+  const has = (member: string): boolean => ownProperty(document, member) !== undefined;
+  if (has('loop') || !DEFINITION_MEMBERS.some(has)) return undefined;
+  const id = ownProperty(document, 'id') ?? ownProperty(ownProperty(document, 'workflow'), 'name');
+  return typeof id === 'string' ? id : nameOfFile(file);
 }
 
 /** Returns a document without the reference to its JSON Schema, which editors use. */

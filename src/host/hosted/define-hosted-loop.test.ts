@@ -52,7 +52,7 @@ verifies('hosted.document', 'input and next of a hosted loop in code have the ty
 verifies('hosted.document', 'a hosted loop in code is checked like a file', () => {
   const define = defineHostedLoop as (definition: object) => unknown;
   const { stop: _, ...unbounded } = smallestHostedLoop;
-  expect(() => define(unbounded)).toThrow('stop.maxTurns is missing');
+  expect(() => define(unbounded)).toThrow('/stop: is missing: a hosted loop always has a maximum of turns');
   expect(() => define({ ...smallestHostedLoop, nxt: () => 1 })).toThrow('defineHostedLoop("smallest") is not a valid');
   expect(() => define({ ...smallestHostedLoop, loop: undefined })).toThrow('/loop: is required');
   expect(() => define({ ...smallestHostedLoop, loop: {} })).toThrow('/loop: is required');

@@ -123,8 +123,10 @@ const checkTime = checkThat(
   (value) => parseIsoTime(value) !== undefined,
 );
 
-/** The reason for which a document without a maximum of turns is refused. */
-export const MISSING_MAX_TURNS = 'stop.maxTurns is missing: a hosted loop always has a maximum of turns';
+const MISSING_MAX_TURNS = 'is missing: a hosted loop always has a maximum of turns';
+
+/** The reason for which a document without a stop policy is refused. */
+export const MISSING_STOP = `${MISSING_MAX_TURNS}; { maxTurns = 10 } permits ten`;
 
 const optionalStops = {
   deadline: checkTime,
@@ -151,6 +153,7 @@ export const checkRetry = objectOf({
 const scheduleShapes = {
   cron: objectOf({
     required: { cron: textMatching('a cron expression', /\S/), zone: textMatching('a time zone', /\S/) },
+    missing: { zone: 'is missing: the time zone of cron, such as zone = "Europe/Berlin" or zone = "UTC"' },
   }),
   everyMs: objectOf({ required: { everyMs: integerBetween(1, MAX_COUNT) } }),
   delayMs: objectOf({ required: { delayMs: integerBetween(0, MAX_COUNT) } }),

@@ -106,9 +106,11 @@ verifies('hosted.document', 'a member of the wrong type is named', () => {
 });
 
 verifies('hosted.document', 'a document without a maximum of turns is refused', () => {
-  const reason = 'stop.maxTurns is missing: a hosted loop always has a maximum of turns';
+  const reason = 'is missing: a hosted loop always has a maximum of turns';
   expect(refusalOf(change({ stop: {} }))?.flaws).toEqual([{ path: '/stop/maxTurns', reason }]);
-  expect(refusalOf(change({ stop: undefined }))?.flaws).toEqual([{ path: '/stop', reason }]);
+  expect(refusalOf(change({ stop: undefined }))?.flaws).toEqual([
+    { path: '/stop', reason: `${reason}; { maxTurns = 10 } permits ten` },
+  ]);
   for (const maxTurns of [0, -1, 1.5, null, '5', 2 ** 53, []])
     expect(pathsOf(change({ stop: { maxTurns } })), String(maxTurns)).toEqual(['/stop/maxTurns']);
 });

@@ -35,7 +35,7 @@ import {
   checkSignals,
   checkStop,
   checkTerminal,
-  MISSING_MAX_TURNS,
+  MISSING_STOP,
   scheduleKindOf,
 } from './document-checks.js';
 import { addTurnGrantIssues, checkGrant, checkTurnGrant } from './turn-grant.js';
@@ -90,7 +90,7 @@ const checkMembers = objectOf({
   missing: {
     grant:
       'is missing: a hosted loop always has a grant for all its turns; { allowedTools = [], limits = {} } permits no tool',
-    stop: MISSING_MAX_TURNS,
+    stop: MISSING_STOP,
   },
 });
 

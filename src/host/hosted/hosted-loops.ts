@@ -3,7 +3,9 @@
  * performs the next step of one for a worker. Any process may do any of this; a lease decides which one runs a turn.
  */
 import { LoopError } from '../../base/errors.js';
+import { namesHint } from '../../base/nearest-word.js';
 import { loopNotFoundError } from '../../loops/failed-definition.js';
+import type { Registry } from '../../loops/registry.js';
 import { grantDigest, parseGrant } from '../../policy/grant.js';
 import type { Grant } from '../../protocol/grant.js';
 import type {
@@ -287,7 +289,10 @@ export class HostedLoops {
   private async streamOf(loop: string): Promise<HostedStream> {
     const stream = await this.streams.find(loop);
     if (stream !== undefined) return stream;
-    throw new LoopError('HOSTED_LOOP_NOT_FOUND', `No hosted loop "${loop}" was started in this store.`, { loop });
+    const names = namesHint(loop, [...(await this.streams.list())].sort(), 'It has');
+    throw new LoopError('HOSTED_LOOP_NOT_FOUND', `No hosted loop "${loop}" was started in this store.${names}`, {
+      loop,
+    });
   }
 
   private async statusOf(stream: HostedStream): Promise<HostedLoopStatus> {
@@ -334,7 +339,7 @@ export class HostedLoops {
     const { registry, clock } = this.deps.options;
     if ('document' in loop && loop.loop !== undefined) registry.add(loop.loop);
     const registered = registry.find(document.loop);
-    if (registered === undefined) throw loopNotFoundError(registry, document.loop);
+    if (registered === undefined) throw unknownLoopError(registry, document.loop);
     const [flaw] = loopFlawsOf(document, registered, hasCode);
     if (flaw !== undefined) throw new LoopError('DEFINITION_INVALID', `${flaw.path}: ${flaw.reason}.`, { ...flaw });
     const grant = effectiveGrant(document);
@@ -350,6 +355,14 @@ function effectiveGrant({ id, grant, stop: { deadline } }: HostedLoopDocument): 
   // guard: grant-ends-at-the-deadline
   const ends = isSooner ? { ...grant, expiresAt: deadline } : grant;
   return { ...ends, id: grant.id ?? `hosted@${id}@${grantDigest(ends).slice(0, 16)}` };
+}
+
+/** Returns the error for a loop that is not registered, with the ids that are. */
+function unknownLoopError(registry: Registry, id: string): LoopError {
+  const error = loopNotFoundError(registry, id);
+  if (error.code !== 'LOOP_NOT_FOUND') return error;
+  const ids = [...new Set(registry.list().map(({ definition }) => definition.id))];
+  return new LoopError(error.code, `${error.message}${namesHint(id, ids, 'Known are')}`, error.data);
 }
 
 function conflict(loop: string, problem: string): LoopError {

@@ -3,6 +3,7 @@
  * id once. Whatever is accepted waits in the stream of the loop until a turn is requested for it.
  */
 import { LoopError } from '../../base/errors.js';
+import { namesHint } from '../../base/nearest-word.js';
 import type { Clock } from '../../journal/clock.js';
 import { compileSchema, type Validator } from '../../json/schema.js';
 import { copyAsJson, lastCopyBytes } from '../../json/value.js';
@@ -64,8 +65,11 @@ export class HostedInbox {
     const { signals = {}, id: loop } = documentOf(stream.state);
     const signal = Object.hasOwn(signals, name) ? signals[name] : undefined;
     // guard: undeclared-signal-refused
-    if (signal === undefined)
-      throw new LoopError('SIGNAL_REFUSED', `The hosted loop "${loop}" declares no signal "${name}".`);
+    if (signal === undefined) {
+      // Only the operator may know which signals there are.
+      const names = method === 'operator' ? namesHint(name, Object.keys(signals), 'It declares') : '';
+      throw new LoopError('SIGNAL_REFUSED', `The hosted loop "${loop}" declares no signal "${name}".${names}`);
+    }
     // guard: signal-authentic-by-the-declared-method
     if (method !== 'operator' && signal.verify?.method !== method)
       throw new LoopError('SIGNAL_REFUSED', `The signal "${name}" of "${loop}" is accepted from the operator only.`);

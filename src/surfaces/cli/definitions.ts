@@ -119,8 +119,10 @@ export function loopNotFoundError(argument: string, wanted: LoopReference, defin
   return new LoopError(error.code, `${error.message}${hints.join('')} See: rondo list`, error.data);
 }
 
-/** Returns hints for a loop that was not found: its other versions, or a similar id. */
-export function missingLoopHints({ id, version }: LoopReference, { registry }: Definitions): readonly string[] {
+/** Returns hints for a loop that was not found: that it is a hosted loop, its other versions, or a similar id. */
+export function missingLoopHints({ id, version }: LoopReference, { registry, hosted }: Definitions): readonly string[] {
+  const runs = hosted.find(({ document }) => document?.id === id)?.document?.loop;
+  if (runs !== undefined) return [`"${id}" is a hosted loop, which runs the loop "${runs}": rondo host start ${id}`];
   const registered = registry.list().map(({ definition }) => definition);
   const versions = registered.filter((definition) => definition.id === id).map((definition) => definition.version);
   if (version !== undefined && versions.length > 0) return [`"${id}" exists as ${versions.join(', ')}.`];

@@ -39,7 +39,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     });
     return code;
   } catch (thrown) {
-    if (thrown instanceof CommanderError) return reportParseError(thrown, terminal, json);
+    if (thrown instanceof CommanderError) return reportParseError(thrown, args, terminal, json);
     // Line-delimited output contains only its own documents, so its errors go to stderr only.
     return reportError(thrown, terminal, json && !NDJSON_VERBS.has(verbName ?? ''));
   }
@@ -89,7 +89,7 @@ function addSettingOptions(command: Command): void {
 
 function addVerb(program: Command, verb: Verb, runVerb: RunVerb): void {
   const command = program.command(`${verb.name} ${verb.arguments}`.trim()).helpGroup(`${verb.group}:`);
-  command.description(verb.description).addHelpText('after', examplesOf(verb));
+  command.description(verb.description).addHelpText('after', `${commandsOf(verb)}${examplesOf(verb)}`);
   for (const [flags, help, repetition] of verb.options) {
     if (repetition === undefined) command.option(flags, help);
     else command.option(flags, help, appendOption);
@@ -104,17 +104,30 @@ function addVerb(program: Command, verb: Verb, runVerb: RunVerb): void {
   });
 }
 
+function commandsOf({ commands = [] }: Verb): string {
+  const width = Math.max(...commands.map(([usage]) => usage.length));
+  const lines = commands.map(([usage, help]) => `\n  ${usage.padEnd(width)}  ${help}`);
+  return lines.length === 0 ? '' : `\nCommands:${lines.join('')}\n`;
+}
+
 function examplesOf({ examples }: Verb): string {
   return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((line) => `  $ ${line}`).join('\n')}`;
 }
 
 /** Commander throws for help and the version too; everything else is a usage error. */
-async function reportParseError(error: CommanderError, terminal: Terminal, json: boolean): Promise<number> {
+async function reportParseError(
+  error: CommanderError,
+  args: readonly string[],
+  terminal: Terminal,
+  json: boolean,
+): Promise<number> {
   const { code, message, exitCode } = error;
   if (code === 'commander.helpDisplayed' || code === 'commander.version') return exitCodes.ok;
   // Help that was requested has the exit code 0; help because the verb is missing has another one.
   if (code === 'commander.help') return exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const text = message.replace(/^error: /, '').replace(/\n+/g, ' ');
   const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?)]$/.test(text) ? '' : '.'}`;
-  return reportError(new UsageError(`${sentence} See: rondo --help`), terminal, json);
+  const verb = args.find((arg) => verbs.some(({ name }) => name === arg));
+  const help = verb === undefined ? 'rondo --help' : `rondo help ${verb}`;
+  return reportError(new UsageError(`${sentence} See: ${help}`), terminal, json);
 }

@@ -35,7 +35,9 @@ export async function readReceiptFile(file: string): Promise<Buffer> {
 export async function printVerdict(verdict: ReceiptVerdict, terminal: Terminal, json: boolean): Promise<number> {
   const { valid, complete, checks, reasons, trust } = verdict;
   const isPassed = valid && complete !== false;
+  const isEmpty = verdict.subject.file === undefined && reasons.length === 1 && reasons[0] === 'bundle_empty';
   if (json) await terminal.printJson(verdict);
+  else if (isEmpty) await terminal.print('There are no receipts, so nothing was verified.\n');
   else {
     const lines = checks.map(({ name, ok, note }) => {
       const isUnsure = ok && name === 'completeness' && complete === 'unknown';
@@ -51,7 +53,7 @@ export async function printVerdict(verdict: ReceiptVerdict, terminal: Terminal, 
 }
 
 /** Says what a verdict is about. */
-function subjectOf({ sessions, receipts, log, file, session, turn }: VerdictSubject): string {
+function subjectOf({ sessions, receipts, log, file, session, turn, hostedLoop }: VerdictSubject): string {
   const counted = `${receipts} ${receipts === 1 ? 'receipt' : 'receipts'} of ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`;
   const place =
     file !== undefined
@@ -60,7 +62,9 @@ function subjectOf({ sessions, receipts, log, file, session, turn }: VerdictSubj
         ? `in the store, for turn ${turn} of session ${session}`
         : session !== undefined
           ? `in the store, for session ${session}`
-          : 'in the store';
+          : hostedLoop !== undefined
+            ? `in the store, for the hosted loop ${hostedLoop}`
+            : 'in the store';
   return sanitizeText(`Verified: ${counted} ${place}${log === undefined ? '' : `; the log has ${log}`}`);
 }
 

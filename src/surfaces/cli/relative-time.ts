@@ -21,7 +21,12 @@ export function relativeTime(iso: string, now: number): string {
   return `${Math.floor(agoMs / DAY_MS)} d ago`;
 }
 
+/** Formats an ISO 8601 time to the second: `2026-11-17 14:32:15 UTC`. */
+export function timeToSecond(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+}
+
 /** Formats an ISO 8601 time to the second, with how long ago it is: `2026-11-17 14:32:15 UTC (3 min ago)`. */
 export function timeWithAge(iso: string, now: number): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC (${relativeTime(iso, now)})`;
+  return `${timeToSecond(iso)} (${relativeTime(iso, now)})`;
 }

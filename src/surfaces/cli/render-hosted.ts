@@ -1,11 +1,12 @@
 /** Renders hosted loops and their turns for people. All names are untrusted and are sanitised here or by the table. */
-import type { HostedLoopStatus } from '../../protocol/hosted-loop.js';
+import type { HostedLoopDocument, HostedLoopStatus } from '../../protocol/hosted-loop.js';
 import type { HostedTurnListing } from '../../views/hosted-turns.js';
-import { timeWithAge } from './relative-time.js';
+import { relativeTime, timeToSecond, timeWithAge } from './relative-time.js';
 import { sanitizeText } from './terminal-text.js';
 
-/** How many characters of a digest are shown where it only tells digests apart. */
-const SHORT_DIGEST_CHARS = 19;
+/** How many characters of a receipt are shown where it only tells receipts apart. */
+const SHORT_RECEIPT_CHARS = 19;
+const SHORT_HEAD_CHARS = 12;
 
 /** Returns the rows of a table of hosted loops: loop, status, reason, turns, next due time, last receipt. */
 export function hostedRows(loops: readonly HostedLoopStatus[]): readonly (readonly string[])[] {
@@ -14,42 +15,76 @@ export function hostedRows(loops: readonly HostedLoopStatus[]): readonly (readon
     status,
     reason,
     `${turns}`,
-    nextAt === undefined ? '' : timeOf(nextAt),
-    lastReceipt.slice(0, SHORT_DIGEST_CHARS),
+    nextAt === undefined ? '' : timeToSecond(nextAt),
+    lastReceipt.slice(0, SHORT_RECEIPT_CHARS),
   ]);
 }
 
-/** Returns the rows of a table of turns: key, status, receipt, cause, and what followed. */
+/** Returns the rows of a table of turns for a program: key, status, receipt, cause, and what followed; nothing is shortened. */
 export function hostedTurnRows(turns: readonly HostedTurnListing[]): readonly (readonly string[])[] {
-  return turns.map(({ key, status, receipt = 'no receipt', cause, signal, code, next }) => [
-    key,
-    code === undefined ? status : `${status} ${code}`,
-    receipt,
-    signal === undefined ? cause : `${cause} ${signal}`,
-    followingOf(next),
-  ]);
+  return turns.map((turn) => {
+    const { key, receipt = 'no receipt', cause, signal, next } = turn;
+    const following = next !== undefined && 'dueAt' in next ? `next due ${next.dueAt}` : '';
+    const stop = next !== undefined && 'stopped' in next ? `stopped: ${next.stopped}: ${next.message}` : '';
+    return [key, endOf(turn), receipt, signal === undefined ? cause : `${cause} ${signal}`, `${following}${stop}`];
+  });
 }
 
-function followingOf(next: HostedTurnListing['next']): string {
+/** The head of the table of turns for people. */
+export const TURN_TABLE_HEAD = ['TURN', 'STATUS', 'ENDED', 'RECEIPT', 'CAUSE', 'NEXT'] as const;
+
+/** Returns the rows of a table of turns for people. What followed a turn is on the next row, so only the last row says it. */
+export function shortTurnRows(
+  turns: readonly HostedTurnListing[],
+  { schedule }: Pick<HostedLoopDocument, 'schedule'>,
+  now: number,
+): readonly (readonly string[])[] {
+  return turns.map((turn, index) => {
+    const { key, receipt = '', cause, signal, next, endedAt } = turn;
+    const follows = turn.turn === 1 ? 'start' : 'last turn';
+    const shownCause = cause === 'schedule' && schedule === undefined ? follows : cause;
+    const isLast = index === turns.length - 1;
+    return [
+      key,
+      endOf(turn),
+      endedAt === undefined ? '' : relativeTime(endedAt, now),
+      receipt.slice(0, SHORT_RECEIPT_CHARS),
+      signal === undefined ? shownCause : `${cause} ${signal}`,
+      isLast ? followingText(next, now) : '',
+    ];
+  });
+}
+
+function endOf({ status, code }: HostedTurnListing): string {
+  return code === undefined ? status : `${status} ${code}`;
+}
+
+/** Returns why the loop stopped, or when its next turn is due: without the date if that is today. */
+function followingText(next: HostedTurnListing['next'], now: number): string {
   if (next === undefined) return '';
-  return 'stopped' in next ? `stopped: ${next.stopped}: ${next.message}` : `next due ${next.dueAt}`;
+  if ('stopped' in next) return `stopped: ${next.stopped}`;
+  const isToday = next.dueAt.slice(0, 10) === new Date(now).toISOString().slice(0, 10);
+  return timeToSecond(next.dueAt).slice(isToday ? 11 : 0);
+}
+
+/** Returns a reason with its message; the message alone if it begins with the reason. */
+function reasonText(reason: string, message: string): string {
+  return message.toLowerCase().startsWith(reason.replaceAll('_', ' ')) ? message : `${reason}: ${message}`;
 }
 
 /** Returns the status of a hosted loop as lines. `now` is in milliseconds since the epoch. */
 export function hostedLines(status: HostedLoopStatus, now: number): readonly string[] {
-  const { loop, reason, message, turns, nextAt, projection, lastReceipt, turnId, signals } = status;
-  const { head, fresh, asOf } = projection;
+  const { loop, reason, message, nextAt, projection, lastReceipt, turnId, signals } = status;
   const facts: (readonly [string, string | undefined])[] = [
     ['loop', loop],
     ['status', stateOf(status)],
-    ['reason', reason === undefined || message === undefined ? message : `${reason}: ${message}`],
-    ['turns', `${turns}`],
+    ['reason', reason === undefined || message === undefined ? message : reasonText(reason, message)],
+    ['turns', turnsText(status, now)],
     ['turn', turnId],
-    ['next', nextAt === undefined ? undefined : timeOf(nextAt)],
+    ['next', nextAt === undefined ? undefined : nextText(nextAt, now)],
     ['signals', signals === 0 ? undefined : `${signals} ${signals === 1 ? 'waits' : 'wait'} for a turn`],
     ['receipt', lastReceipt],
-    ['head', `${head.slice(0, SHORT_DIGEST_CHARS)}${fresh ? ', fresh' : ', not fresh'}`],
-    ['as of', asOf === undefined ? undefined : timeWithAge(asOf, now)],
+    ['head', `${projection.head.slice(0, SHORT_HEAD_CHARS)}…, ${freshnessOf(status)}`],
   ];
   return facts.flatMap(([label, value]) =>
     value === undefined || value === '' ? [] : [`${label.padEnd(8)} ${sanitizeText(value)}`],
@@ -58,6 +93,27 @@ export function hostedLines(status: HostedLoopStatus, now: number): readonly str
 
 function stateOf({ status, reason, message }: HostedLoopStatus): string {
   return reason === undefined || message !== undefined ? status : `${status} (${reason})`;
+}
+
+/** Returns the number of turns, and when the last one ended or, before the first one, when the loop was started. */
+function turnsText({ turns, turnId, projection: { asOf } }: HostedLoopStatus, now: number): string {
+  if (turnId !== undefined) return `${turns}, the last one is open`;
+  if (asOf === undefined) return `${turns}`;
+  return turns === 0
+    ? `0, started ${timeWithAge(asOf, now)}`
+    : `${turns}, the last one ended ${timeWithAge(asOf, now)}`;
+}
+
+function nextText(iso: string, now: number): string {
+  return Date.parse(iso) > now ? timeToSecond(iso) : `due since ${timeWithAge(iso, now)}`;
+}
+
+/** Says whether the projection, from which the next turn is derived, has everything that happened, or why it has not. */
+function freshnessOf({ turns, turnId, projection: { fresh } }: HostedLoopStatus): string {
+  if (fresh) return 'the projection is current';
+  const why =
+    turnId === undefined ? 'the last receipt is missing or not valid, or a handoff waits' : `turn ${turns} is open`;
+  return `the projection is not current: ${why}`;
 }
 
 /** Returns what happens next, and the command that makes it happen; undefined for a loop that has stopped. */
@@ -71,9 +127,4 @@ export function nextStepOf({ loop, status, reason, nextAt, turnId }: HostedLoopS
   if (nextAt === undefined && reason === 'signal')
     return `A signal causes its next turn: rondo signal ${shown} NAME. To run its turns: rondo worker`;
   return 'To run its turns: rondo worker';
-}
-
-/** Returns an ISO time to the second. */
-function timeOf(iso: string): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }

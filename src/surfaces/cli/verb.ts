@@ -27,6 +27,8 @@ export interface Verb {
   /** The arguments, such as `<turn>` or `[files...]`. */
   readonly arguments: string;
   readonly description: string;
+  /** The values of the argument `<command>`, each with its arguments and its help text. */
+  readonly commands?: readonly (readonly [usage: string, help: string])[];
   /**
    * The flags with their help texts, in addition to those of every verb. The value of a flag that repeats is a list.
    */

@@ -14,7 +14,7 @@ export const workerVerbs: readonly Verb[] = [
       'Continue the turns that are due: after a timer, a signal, an answer, an expiry or an interruption; and run ' +
       'the turns of hosted loops.',
     options: [
-      ['--once', 'continue what is due now, and exit'],
+      ['--once', 'continue what is due now, and exit; the exit code is 0 also if a turn failed: see its status'],
       ['--concurrency <n>', 'how many turns run at the same time (default 16)'],
       ['--json', 'print the result of each turn on a line'],
     ],
@@ -26,8 +26,15 @@ export const workerVerbs: readonly Verb[] = [
     group: RUN_GROUP,
     arguments: '<command> [loop]',
     description:
-      'Host a loop, whose turns a worker runs one after another: start its file; show the status of one or of all; ' +
-      'pause, resume or stop one.',
+      'Host loops, whose turns a worker runs one after another: start, show, pause, resume or stop one, named by its id ' +
+      'or its file.',
+    commands: [
+      ['start <file>', 'start a hosted loop; a worker runs its turns'],
+      ['status [loop]', 'show one, or list all'],
+      ['pause <loop>', 'start no turn until it is resumed'],
+      ['resume <loop>', 'go on after a pause'],
+      ['stop <loop>', 'stop it for good; its id cannot be used again'],
+    ],
     options: [
       ['--turns', 'status: one line for each turn, with its receipt, its cause, and what followed'],
       ['--reason <text>', 'pause, resume, stop: the reason to record'],

@@ -31,7 +31,7 @@ verifies(
     expect(await findHostedLoopFile(settings, 'smallest')).toEqual({ file, document: smallestHostedLoop });
     expect((await findHostedLoopFile(settings, 'c.json')).document.id).toBe('outside');
     await expect(findHostedLoopFile(settings, 'unbounded')).rejects.toThrow(
-      /b\.json:1:1: \/stop: stop\.maxTurns is missing/,
+      /b\.json:1:1: \/stop: is missing: a hosted loop always has a maximum of turns/,
     );
     await expect(findHostedLoopFile(settings, 'smalest')).rejects.toThrow(
       /no hosted loop "smalest".*Did you mean "smallest"/,

@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { BadFile, HostedFile } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
-import { nearestWord } from '../../base/nearest-word.js';
+import { namesHint, nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
 import type { LoopFlaw } from '../../host/hosted/loop-flaws.js';
 import { describeProblem, failedDefinitionError } from '../../loops/failed-definition.js';
@@ -39,11 +39,16 @@ export async function listHostedLoopFiles(settings: ProjectSettings): Promise<re
 
 /**
  * Returns a hosted loop by its id, or by the path of its file. Throws DEFINITION_INVALID if its file is invalid, and a
- * UsageError if there is none, or several with the id.
+ * UsageError if there is none, or several with the id. The registry is used in messages only.
  */
-export async function findHostedLoopFile(settings: ProjectSettings, idOrPath: string): Promise<HostedLoopFile> {
+export async function findHostedLoopFile(
+  settings: ProjectSettings,
+  idOrPath: string,
+  registry?: Registry,
+): Promise<HostedLoopFile> {
   const path = resolve(settings.cwd, idOrPath);
-  if (/\.(?:toml|json)$/.test(idOrPath) && existsSync(path)) return readHostedLoopFile(path);
+  const isPath = /\.(?:toml|json)$/.test(idOrPath);
+  if (isPath && existsSync(path)) return readHostedLoopFile(path);
   const files = await listHostedLoopFiles(settings);
   const found = files.filter((item) => idOf(item) === idOrPath);
   const [first, second] = found;
@@ -51,11 +56,13 @@ export async function findHostedLoopFile(settings: ProjectSettings, idOrPath: st
   if (first !== undefined && second !== undefined)
     throw new UsageError(`The hosted loop "${idOrPath}" is defined in ${found.map(({ file }) => file).join(' and ')}.`);
   if (first !== undefined) return validFile(first);
+  if (registry?.find(idOrPath) !== undefined)
+    throw new UsageError(
+      `"${idOrPath}" is a loop, not a hosted loop. A hosted loop is a file that names it: loop = "${idOrPath}"`,
+    );
   const ids = files.map(idOf);
-  const nearest = nearestWord(idOrPath, ids);
-  const known = ids.length === 0 ? `${settings.loopsDirectory} has none` : `known are ${ids.join(', ')}`;
-  const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`;
-  throw new UsageError(`There is no hosted loop "${idOrPath}", and no such file; ${known}.${hint}`);
+  const hint = ids.length === 0 ? ` ${settings.loopsDirectory} has none.` : namesHint(idOrPath, ids, 'Known are');
+  throw new UsageError(isPath ? `There is no file ${idOrPath}.` : `There is no hosted loop "${idOrPath}".${hint}`);
 }
 
 /** Adds the problems that hosted loop files have in their project: an id that two have, or a loop that does not exist. */
@@ -76,6 +83,27 @@ export async function checkHostedFiles(
       return flaws.length === 0 ? item : { ...item, badFiles: await locateInHostedFile(file, flaws) };
     }),
   );
+}
+
+/**
+ * Returns warnings about tools that a hosted loop permits and that do not exist. There are none if code is involved,
+ * whose tools have names that no registry knows, or if a definition could not be loaded.
+ */
+export async function unknownToolWarnings(
+  { file, document }: Pick<HostedFile, 'file' | 'document'>,
+  registry: Registry,
+): Promise<readonly BadFile[]> {
+  const loops = registry.list();
+  if (document === undefined || registry.failures().length > 0) return [];
+  if (loops.some(({ definedLoop }) => definedLoop !== undefined)) return [];
+  const ids = loops.map(({ definition }) => definition.id);
+  const flaws = document.grant.allowedTools.flatMap((tool, index) => {
+    if (tool.endsWith('*') || ids.includes(tool)) return [];
+    const nearest = nearestWord(tool, ids);
+    const hint = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+    return [{ path: `/grant/allowedTools/${index}`, reason: `is "${tool}", and there is no such loop${hint}` }];
+  });
+  return flaws.length === 0 ? [] : locateInHostedFile(file, flaws);
 }
 
 async function loopFlaws(document: HostedLoopDocument, registry: Registry): Promise<readonly LoopFlaw[]> {

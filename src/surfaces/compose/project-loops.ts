@@ -12,7 +12,7 @@ import type { BackendRef } from '../../protocol/loop.js';
 import { trustPredicateOf } from '../authority.js';
 import { UsageError } from '../settings.js';
 import { loadToolImplementations, providerIdsOf, toolSchemesOf } from './adapters.js';
-import { checkHostedFiles, createHostedParser } from './hosted-files.js';
+import { checkHostedFiles, createHostedParser, unknownToolWarnings } from './hosted-files.js';
 import type { ProjectSettings } from './project-settings.js';
 import { shippedDefinitions } from './shipped-loops.js';
 
@@ -81,7 +81,9 @@ export async function loadLoops(
     loads.flatMap((load) => load.hosted),
     registry,
   );
-  return { registry, loops, badFiles, skipped, warnings, hosted };
+  const toolWarnings = await Promise.all(hosted.map((item) => unknownToolWarnings(item, registry)));
+  const hostedWarnings = toolWarnings.flat().map((item) => ({ ...item, mistake: false }));
+  return { registry, loops, badFiles, skipped, warnings: [...warnings, ...hostedWarnings], hosted };
 }
 
 /**

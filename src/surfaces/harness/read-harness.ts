@@ -5,9 +5,11 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Fault, LoopError } from '../../base/errors.js';
+import { nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
 import { compileSchema, type Validator } from '../../json/schema.js';
 import { copyAsJson } from '../../json/value.js';
+import { didYouMean } from '../../loops/definition/shape.js';
 import { signalNameProblem } from '../../loops/signal-name.js';
 import type { Grant } from '../../protocol/grant.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
@@ -16,6 +18,7 @@ import type { ScriptStep } from '../compose/harness-models.js';
 import { readDocumentIn, toScriptSteps } from '../compose.js';
 import { withAbsoluteRoots } from '../grant-roots.js';
 import { type Authority, UsageError } from '../settings.js';
+import { describeIssue } from './describe-issue.js';
 import type {
   CaseAnswer,
   CaseSignal,
@@ -62,6 +65,12 @@ function harnessFileIn(directory: string): string {
   return name;
 }
 
+/** Returns the reason for which a case without `loop` and `host` is refused. */
+function missingSubject(members: readonly string[]): string {
+  const nearest = members.map((member) => nearestWord(member, ['loop', 'host'])).find((word) => word !== undefined);
+  return `must have loop, for one turn, or host, for a hosted loop${didYouMean(nearest)}`;
+}
+
 class HarnessReader {
   readonly file: string;
   private readonly directory: string;
@@ -84,9 +93,11 @@ class HarnessReader {
   }
 
   check(validator: Validator, value: Json, path: string): void {
-    const [issue] = validator.issues(value);
+    const issues = validator.issues(value);
+    // A member that is missing may be one that is misspelt.
+    const issue = issues.find(({ keyword }) => keyword === 'additionalProperties') ?? issues[0];
     // guard: harness-members-known
-    if (issue !== undefined) throw this.invalid(`${path}${issue.path}`, issue.message);
+    if (issue !== undefined) throw this.invalid(`${path}${issue.path}`, describeIssue(issue, validator.schema));
   }
 
   checkNames(cases: readonly HarnessCase[]): void {
@@ -115,7 +126,9 @@ class HarnessReader {
 
   async readCase(item: JsonObject, path: string): Promise<HarnessCase> {
     const isHosted = Object.hasOwn(item, 'host');
-    if (isHosted && Object.hasOwn(item, 'loop')) throw this.invalid(path, 'has both loop and host; keep one');
+    const isTurn = Object.hasOwn(item, 'loop');
+    if (isHosted && isTurn) throw this.invalid(path, 'has both loop and host; keep one');
+    if (!isHosted && !isTurn) throw this.invalid(path, missingSubject(Object.keys(item)));
     this.check(compileSchema(isHosted ? hostedCaseSchema : turnCaseSchema, ''), item, path);
     const shared = await this.readShared(item, path);
     if (isHosted) {
@@ -174,7 +187,7 @@ class HarnessReader {
 
   private invalid(path: string, reason: string): LoopError {
     const { file } = this;
-    const message = `${file}${path === '' ? '' : `: ${path}`}: ${reason.replace(/\.$/, '')}.`;
+    const message = `${file}${path === '' ? '' : `: ${path}`}: ${reason.replace(/\.$/, '')}${reason.endsWith('?') ? '' : '.'}`;
     return new LoopError('CONFIG_INVALID', message, { file, path, reason });
   }
 }

@@ -26,12 +26,14 @@ const HELD_TIMER_MS = 1000;
 /** Runs a case with one turn. */
 export async function runTurnCase(
   item: TurnCase,
-  { host, models }: ScratchHost,
+  { host, models, hostedFiles }: ScratchHost,
   onEvent?: TurnOptions['onEvent'],
 ): Promise<CaseObservation> {
   const options: TurnOptions = { timers: HELD_TIMER_MS, ...(onEvent !== undefined && { onEvent }) };
   const answers = new CaseAnswers(item, host);
-  const end = await runTurn(item, host, answers, options);
+  const ended = await runTurn(item, host, answers, options);
+  const isHosted = hostedFiles.some(({ document }) => document?.id === item.loop);
+  const end = isHosted && 'refusal' in ended ? { refusal: withHostedHint(ended.refusal, item.loop) } : ended;
   const observed = await observeTurn(host, end);
   const differences = [
     ...turnDifferences(item.expect, observed),
@@ -61,6 +63,10 @@ async function runTurn(
     if (thrown instanceof LoopError) return { refusal: thrown };
     throw thrown;
   }
+}
+
+function withHostedHint({ code, message, data }: LoopError, loop: string): LoopError {
+  return new LoopError(code, `${message} "${loop}" is a hosted loop: name its file with host, in place of loop.`, data);
 }
 
 /** Returns the id and the version of `ID` or `ID@VERSION`. */

@@ -29,6 +29,8 @@ export interface HarnessContext {
 export interface ScratchHost {
   readonly host: Host;
   readonly models: CaseModels;
+  /** The hosted loops among the definitions. */
+  readonly hostedFiles: Definitions['hosted'];
   readonly clock: CaseClock;
   /** Returns the earliest due time of the store that is later than a time; undefined if there is none. */
   nextDueAt(after: number): Promise<number | undefined>;
@@ -55,7 +57,7 @@ export async function withScratchHost<T>(
     try {
       const keys = async () => (await (await openReceiptKeys(own)).list()).keys;
       const nextDueAt = (after: number) => composed.store.dueTurns.nextDueAt(after);
-      return await use({ host: composed.host, models, clock, nextDueAt, keys });
+      return await use({ host: composed.host, models, hostedFiles: definitions.hosted, clock, nextDueAt, keys });
     } finally {
       await composed.close();
     }

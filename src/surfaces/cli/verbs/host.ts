@@ -1,12 +1,27 @@
 /** `rondo host`: starts a hosted loop from its file, shows hosted loops and their turns, and pauses, resumes or stops one. */
 import { LoopError } from '../../../base/errors.js';
+import { namesHint } from '../../../base/nearest-word.js';
 import type { Host } from '../../../host/host.js';
 import type { HostedLoopStatus } from '../../../protocol/hosted-loop.js';
-import { findHostedLoopFile, loadLoops, loadSettings, type ProjectSettings } from '../../compose.js';
+import {
+  findHostedLoopFile,
+  loadLoops,
+  loadSettings,
+  type ProjectSettings,
+  unknownToolWarnings,
+} from '../../compose.js';
 import { UsageError } from '../../settings.js';
+import { describeBadFile } from '../definitions.js';
 import { startedLoopIdOf } from '../hosted-reference.js';
 import { openHost, openHostForReading, openHostForRunning, warnUntrustedEnvFile } from '../open-host.js';
-import { hostedLines, hostedRows, hostedTurnRows, nextStepOf } from '../render-hosted.js';
+import {
+  hostedLines,
+  hostedRows,
+  hostedTurnRows,
+  nextStepOf,
+  shortTurnRows,
+  TURN_TABLE_HEAD,
+} from '../render-hosted.js';
 import type { Terminal } from '../terminal.js';
 import { sanitizeMessage, sanitizeText } from '../terminal-text.js';
 import { userNameOf } from '../user-name.js';
@@ -28,7 +43,9 @@ export const host: VerbHandler = async ({ args, ...invocation }) => {
   const [name = '', reference] = args.map((argument) => textOption(argument));
   const command = commands.get(name);
   if (command === undefined)
-    throw new UsageError(`There is no command "host ${name}"; there are ${[...commands.keys()].join(', ')}.`);
+    throw new UsageError(
+      `There is no command "host ${name}".${namesHint(name, [...commands.keys()], 'There are')} To list all hosted loops: rondo host status`,
+    );
   for (const [option, allowed] of OPTIONS)
     if (invocation.options[option] !== undefined && !allowed.includes(name))
       throw new UsageError(`--${option} belongs to host ${allowed.join(', host ')}.`);
@@ -44,9 +61,12 @@ const OPTIONS: readonly (readonly [option: string, commands: readonly string[]])
 
 async function start({ reference, settings, options, terminal, json }: HostInvocation): Promise<number> {
   const by = userNameOf(options);
-  const { document } = await findHostedLoopFile(settings, required(reference, 'start FILE'));
-  warnUntrustedEnvFile(settings, terminal);
+  const given = required(reference, 'start FILE');
   const definitions = await loadLoops(settings);
+  const { file, document } = await findHostedLoopFile(settings, given, definitions.registry);
+  warnUntrustedEnvFile(settings, terminal);
+  for (const warning of await unknownToolWarnings({ file, document }, definitions.registry))
+    terminal.printToStderr(`warning: ${describeBadFile(warning)}`);
   const opened = await openHost(settings, { definitions, createIfMissing: true }, terminal);
   try {
     const { hosted } = opened.host;
@@ -84,7 +104,10 @@ function controlCommand(name: 'pause' | 'resume'): HostCommand {
     const opened = await openHostForReading(settings, terminal);
     try {
       const loop = await startedLoopIdOf(opened.host, given, settings);
-      await printStatus(await opened.host.hosted[name](loop, actor), terminal, json);
+      const before = await opened.host.hosted.status(loop);
+      const shown = await opened.host.hosted[name](loop, actor);
+      terminal.printToStderr(sanitizeText(changeText(name, before)));
+      await printStatus(shown, terminal, json);
       return exitCodes.ok;
     } finally {
       await opened.close();
@@ -98,7 +121,10 @@ async function stop({ reference, settings, options, terminal, json }: HostInvoca
   const opened = await openHostForRunning(settings, terminal);
   try {
     const loop = await startedLoopIdOf(opened.host, given, settings);
-    await printStatus(await stopLoop(opened.host, loop, actor, terminal), terminal, json);
+    const before = await opened.host.hosted.status(loop);
+    const shown = await stopLoop(opened.host, loop, actor, terminal);
+    terminal.printToStderr(sanitizeText(changeText('stop', before)));
+    await printStatus(shown, terminal, json);
     return exitCodes.ok;
   } finally {
     await opened.close();
@@ -122,6 +148,15 @@ async function stopLoop(
     terminal.printToStderr('A worker that has the loop cancels it.');
     return known;
   }
+}
+
+/** Says what a command did to a loop with this status before, or that it had no effect, so that nothing was recorded. */
+function changeText(name: 'pause' | 'resume' | 'stop', { loop, status, reason }: HostedLoopStatus): string {
+  const unrecorded = 'Nothing was recorded.';
+  if (name === 'stop')
+    return status === 'stopped' ? `Was stopped before: ${loop} (${reason}). ${unrecorded}` : `Stopped: ${loop}.`;
+  if (name === 'pause') return status === 'paused' ? `Was paused before: ${loop}. ${unrecorded}` : `Paused: ${loop}.`;
+  return status === 'paused' ? `Resumed: ${loop}.` : `Was not paused: ${loop}. ${unrecorded}`;
 }
 
 const commands: ReadonlyMap<string, HostCommand> = new Map<string, HostCommand>([
@@ -160,7 +195,10 @@ async function printAll({ hosted }: Host, terminal: Terminal, json: boolean): Pr
 async function printTurns({ hosted }: Host, loop: string, terminal: Terminal, json: boolean): Promise<number> {
   const [shown, turns] = [await hosted.status(loop), await hosted.turns(loop)];
   if (json) await terminal.printJson({ ...shown, turns });
-  else if (turns.length > 0) await printTable(hostedTurnRows(turns), terminal);
+  else if (turns.length > 0 && terminal.streams.stdout.isTTY === true) {
+    const document = (await hosted.definition(loop)) ?? {};
+    await printTable(shortTurnRows(turns, document, Date.now()), terminal, TURN_TABLE_HEAD);
+  } else if (turns.length > 0) await printTable(hostedTurnRows(turns), terminal);
   if (turns.length === 0) terminal.printToStderr('It has had no turn.');
   return exitCodes.ok;
 }

@@ -1,7 +1,7 @@
 /** `rondo receipts`: lists the receipts of the store, of a session or of a turn. */
-import type { ReceiptListing } from '../../../host/receipts/receipt-archive.js';
+import type { ReceiptArchive, ReceiptListing } from '../../../host/receipts/receipt-archive.js';
 import { loadSettings } from '../../compose.js';
-import { findTurns } from '../find-turn.js';
+import { findReferencedTurns, type ReferencedTurns } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
 import { receiptsOf } from '../receipt-access.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
@@ -14,12 +14,8 @@ export const receipts: VerbHandler = async ({ args, settingsInput, terminal, jso
   const { host, close } = await openHostForReading(settings, terminal);
   try {
     const reference = textOption(args[0]);
-    const turns = reference === undefined ? undefined : await findTurns(host, reference);
-    const sessionId = turns?.[0]?.sessionId;
-    const isOfSession = turns === undefined || reference === sessionId;
-    const listed = (await receiptsOf(host).list(sessionId)).filter(
-      ({ turnId }) => isOfSession || turns.some((turn) => turn.turnId === turnId),
-    );
+    const found = reference === undefined ? undefined : await findReferencedTurns(host, reference);
+    const listed = await listReceipts(receiptsOf(host), found);
     if (json) await terminal.printJson({ receipts: listed });
     else if (listed.length > 0) {
       const { renderTable } = await import('../table.js');
@@ -31,6 +27,15 @@ export const receipts: VerbHandler = async ({ args, settingsInput, terminal, jso
     await close();
   }
 };
+
+async function listReceipts(
+  archive: ReceiptArchive,
+  found: ReferencedTurns | undefined,
+): Promise<readonly ReceiptListing[]> {
+  if (found === undefined) return archive.list();
+  const listed = (await Promise.all(found.sessionIds.map((session) => archive.list(session)))).flat();
+  return listed.filter(({ turnId }) => found.turnIds?.includes(turnId) ?? true);
+}
 
 function rowOf({ id, turnId, sessionId, state, final, effects, at }: ReceiptListing): readonly string[] {
   const subject = turnId === '' ? `${sessionId} (session)` : turnId;

@@ -1,5 +1,6 @@
 /** `rondo show`: shows a definition with its digest, versions and callers, or a turn with all its calls. */
 import { LoopError } from '../../../base/errors.js';
+import { ownProperty } from '../../../base/own-property.js';
 import { calleesOf, type RegisteredLoop, type Registry } from '../../../loops/registry.js';
 import { loadSettings, type ProjectSettings } from '../../compose.js';
 import { findLoop, loopNotFoundError, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
@@ -53,7 +54,9 @@ async function showTurn(
   const { host, close } = await openHostForReading(settings, terminal);
   try {
     const turn = await findTurn(host, reference).catch((thrown: unknown) => {
-      if (thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND') return undefined;
+      const isUnknown = thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND';
+      // The error for a hosted loop says where its turns are.
+      if (isUnknown && ownProperty(thrown.data, 'hostedLoop') === undefined) return undefined;
       throw thrown;
     });
     if (turn === undefined) return false;

@@ -4,13 +4,15 @@
  */
 import { randomUUID } from 'node:crypto';
 import { LoopError } from '../../../base/errors.js';
+import { ownProperty } from '../../../base/own-property.js';
 import type { Host } from '../../../host/host.js';
 import { signalNameProblem } from '../../../loops/signal-name.js';
 import type { Json } from '../../../protocol/json.js';
 import type { TurnResult, TurnStatus } from '../../../protocol/trace.js';
-import { loadSettings } from '../../compose.js';
+import { loadSettings, type ProjectSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findTurns, LAST_TURN } from '../find-turn.js';
+import { findTurns, hostedLoopNamed, LAST_TURN } from '../find-turn.js';
+import { hostedLoopHint } from '../hosted-reference.js';
 import { readJsonInput } from '../input.js';
 import { openHostForRunning } from '../open-host.js';
 import { resumeTurn } from '../resume-turn.js';
@@ -29,12 +31,13 @@ export const signal: VerbHandler = async ({ args, options, settingsInput, termin
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
-    const loop = await hostedTargetOf(host, reference);
+    const loop = await hostedLoopNamed(host, reference);
     if (loop !== undefined) {
       const delivery = { loop, name, payload: payload as Json | undefined, id: givenId ?? randomUUID() };
       return await signalHostedLoop(host, delivery, terminal, json);
     }
-    const { target, address, waiting, otherNames } = targetOf(await findTurns(host, reference), reference, name);
+    const turns = await turnsToSignal(host, reference, settings);
+    const { target, address, waiting, otherNames } = targetOf(turns, reference, name);
     const id = givenId ?? randomUUID();
     // A new id was not sent before, also if the first reply was lost and the signal was sent again.
     const isNew = (await host.signal({ ...address, name, payload, id })) || givenId === undefined;
@@ -59,20 +62,17 @@ export const signal: VerbHandler = async ({ args, options, settingsInput, termin
   }
 };
 
-/**
- * Returns the hosted loop with this id; undefined if a turn or a session has the id, or no hosted loop does. A loop takes
- * precedence over a turn whose id begins with its own.
- */
-async function hostedTargetOf({ archive, hosted }: Host, reference: string): Promise<string | undefined> {
-  if (reference === LAST_TURN) return undefined;
-  const isTurn = await archive.status(reference).then(
-    () => true,
-    (thrown: unknown) => {
-      if (thrown instanceof LoopError && thrown.code === 'TURN_NOT_FOUND') return false;
-      throw thrown;
-    },
-  );
-  return isTurn || (await hosted.definition(reference)) === undefined ? undefined : reference;
+/** Returns the turns that a reference names. The error for none also says which hosted loop may be meant. */
+async function turnsToSignal(host: Host, reference: string, settings: ProjectSettings): Promise<readonly TurnStatus[]> {
+  try {
+    return await findTurns(host, reference);
+  } catch (thrown) {
+    if (!(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND' || reference === LAST_TURN) throw thrown;
+    if (ownProperty(thrown.data, 'hostedLoop') !== undefined) throw thrown;
+    const message = `There is no turn or session "${reference}" in the store, and no hosted loop with this id was started.`;
+    const hint = await hostedLoopHint(host, reference, settings);
+    throw new LoopError(thrown.code, `${message}${hint}`, thrown.data);
+  }
 }
 
 /** Puts a signal into the inbox of a hosted loop. A worker runs the turn that it causes. */
@@ -83,11 +83,10 @@ async function signalHostedLoop(
   json: boolean,
 ): Promise<number> {
   const status = await hosted.signal({ loop, name, id, ...(payload !== undefined && { payload }) });
-  const shown = `"${sanitizeText(name)}" to the hosted loop ${sanitizeText(loop)}`;
-  if (status === 'accepted') terminal.printToStderr(`Sent ${shown}. To run the turn that it causes: rondo worker`);
-  else terminal.printToStderr(`Not sent again: ${shown}, with the id "${sanitizeText(id)}".`);
   if (json) await terminal.printJson({ loop, name, id, status });
   else await terminal.print(`${status}\n`);
+  if (status === 'accepted') terminal.printToStderr('To run the turn that it causes: rondo worker');
+  else terminal.printToStderr(`The id "${sanitizeText(id)}" was received before, so no other turn follows.`);
   return exitCodes.ok;
 }
 

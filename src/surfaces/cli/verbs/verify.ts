@@ -8,7 +8,7 @@ import { isRunxReceipt, verifyRunx } from '../../../views/receipt/runx/verify-ru
 import { verifyBundle } from '../../../views/receipt/verify-bundle.js';
 import { loadSettings, loadVerifierKeys, type ProjectSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findTurns, LAST_TURN } from '../find-turn.js';
+import { findReferencedTurns, LAST_TURN } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
 import { printVerdict, readReceiptFile, receiptsOf } from '../receipt-access.js';
 import { describeDamage, recordedDamage } from '../store-check.js';
@@ -43,7 +43,8 @@ async function isStored(reference: string, settings: ProjectSettings, terminal: 
   if (reference === LAST_TURN) return true;
   const { host, close } = await openHostForReading(settings, terminal);
   try {
-    return (await findTurns(host, reference)).length > 0;
+    await findReferencedTurns(host, reference);
+    return true;
   } catch (thrown) {
     // Several turns, or a session that cannot be read, are meant by the name as well.
     return !(thrown instanceof LoopError) || thrown.code !== 'TURN_NOT_FOUND';
@@ -75,19 +76,34 @@ async function verifyStored(
   const loaded = keysFile === undefined ? undefined : await loadVerifierKeys(resolve(settings.cwd, keysFile), settings);
   const { host, maintenance, store, close } = await openHostForReading(settings, terminal);
   try {
-    const turns = reference === undefined ? undefined : await findTurns(host, reference);
+    const found = reference === undefined ? undefined : await findReferencedTurns(host, reference);
     const unreadable = reference === LAST_TURN ? await unreadableSessions(host) : [];
-    const sessions = turns && [...new Set([...turns.map(({ sessionId }) => sessionId), ...unreadable])];
+    const sessions = found && [...new Set([...found.sessionIds, ...unreadable])];
     const damage = (await recordedDamage({ maintenance, store }))
       .filter(({ session }) => session === undefined || sessions === undefined || sessions.includes(session))
       .map(describeDamage);
-    const verdict = await receiptsOf(host).verify(sessions, { trusted: loaded?.keys, damage });
-    const [{ turnId, sessionId } = { turnId: '', sessionId: '' }] = turns ?? [];
-    const named = turns && { session: sessionId, ...(reference !== sessionId && { turn: turnId }) };
-    return { ...verdict, subject: { ...verdict.subject, ...named } };
+    const verified = await receiptsOf(host).verify(sessions, { trusted: loaded?.keys, damage });
+    const loop = found?.named.hostedLoop;
+    const verdict = loop === undefined ? verified : withMissingTurns(verified, await unsealedTurns(host, loop));
+    return { ...verdict, subject: { ...verdict.subject, ...found?.named } };
   } finally {
     await close();
   }
+}
+
+/** Returns the keys of the turns of a hosted loop that ended with a receipt which is not in the store. */
+async function unsealedTurns(host: Host, loop: string): Promise<readonly string[]> {
+  const stored = new Set((await receiptsOf(host).list()).map(({ id }) => id));
+  const turns = await host.hosted.turns(loop);
+  return turns.flatMap(({ key, receipt }) => (receipt === undefined || stored.has(receipt) ? [] : [key]));
+}
+
+/** Returns a verdict that says which turns have no receipt: a session that was removed leaves no other trace in the loop. */
+function withMissingTurns(verdict: ReceiptVerdict, keys: readonly string[]): ReceiptVerdict {
+  if (keys.length === 0) return verdict;
+  const note = `the receipts of ${keys.join(', ')} are missing`;
+  const checks = verdict.checks.map((check) => (check.name === 'completeness' ? { ...check, ok: false, note } : check));
+  return { ...verdict, complete: false, checks, reasons: [...new Set(['receipts_missing', ...verdict.reasons])] };
 }
 
 /** Returns the sessions that cannot be read: the newest turn may be one of theirs, so they are verified with it. */

@@ -21,19 +21,26 @@ export const worker: VerbHandler = async ({ options, settingsInput, terminal, js
     await closing;
     return 'Stopped. Turns that were running continue in the next worker.';
   };
+  let wasIdle = true;
   const onResult = (result: TurnResult): void => {
+    wasIdle = false;
     if (json) void terminal.printJsonLines([result]);
     else
       for (const line of [...outcomeLines(result, { continuesTimers: !once }), summaryLineOf(result)])
         terminal.printToStderr(line);
   };
-  const onProblem = ({ turnId, code, message }: WorkProblem): void =>
+  const onProblem = ({ turnId, code, message }: WorkProblem): void => {
+    wasIdle = false;
     terminal.printToStderr(`${sanitizeText(turnId)} is not continued here. ${code}: ${sanitizeText(message)}`);
-  const onStop = ({ loop, reason, message }: HostedLoopStop): void =>
+  };
+  const onStop = ({ loop, reason, message }: HostedLoopStop): void => {
+    wasIdle = false;
     terminal.printToStderr(`${sanitizeText(loop)} stopped: ${reason}. ${sanitizeText(message)}`);
+  };
   if (!once) terminal.printToStderr('Working on turns that are due. Ctrl-C stops after the current effects.');
   try {
     await host.work({ concurrency, once, onResult, onStop, onProblem });
+    if (once && wasIdle && !json && closing === undefined) terminal.printToStderr('Nothing was due.');
     return closing === undefined ? exitCodes.ok : exitCodes.interrupted;
   } finally {
     terminal.onInterrupt = undefined;

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import type { HostedLoopStatus } from '../../protocol/hosted-loop.js';
 import type { HostedTurnListing } from '../../views/hosted-turns.js';
-import { hostedLines, hostedTurnRows, shortTurnRows } from './render-hosted.js';
+import { hostedLines, hostedTurnRows, refusedHandoffLines, shortTurnRows } from './render-hosted.js';
 
 const NOW = Date.parse('2030-01-02T12:00:00.000Z');
 const RECEIPT = `sha256:${'a1'.repeat(32)}`;
@@ -73,4 +73,19 @@ verifies('hosted.schedule', 'without a schedule, no turn is said to be caused by
     ['start', ''],
     ['last turn', 'stopped: max_turns'],
   ]);
+});
+
+verifies('hosted.handoff', 'a handoff that its target refused is shown with the turn that made it', () => {
+  const handoffs = [
+    { target: 'accepting', result: 'accepted' },
+    { target: 'other', result: 'HANDOFF_REFUSED: It was never started.' },
+  ];
+  expect(refusedHandoffLines([{ ...first, handoffs }])).toEqual([
+    'The handoff of report#1 to other was refused. HANDOFF_REFUSED: It was never started.',
+  ]);
+});
+
+verifies('hosted.signals', 'the status says how many signals a stopped loop left without a turn', () => {
+  expect(lines({ signals: 1 })).toContain('signals  1 waits for a turn');
+  expect(lines({ status: 'stopped', signals: 2 })).toContain('signals  2 got no turn before it stopped');
 });

@@ -82,7 +82,7 @@ export function hostedLines(status: HostedLoopStatus, now: number): readonly str
     ['turns', turnsText(status, now)],
     ['turn', turnId],
     ['next', nextAt === undefined ? undefined : nextText(nextAt, now)],
-    ['signals', signals === 0 ? undefined : `${signals} ${signals === 1 ? 'waits' : 'wait'} for a turn`],
+    ['signals', signals === 0 ? undefined : signalsText(status)],
     ['receipt', lastReceipt],
     ['head', `${projection.head.slice(0, SHORT_HEAD_CHARS)}…, ${freshnessOf(status)}`],
   ];
@@ -104,6 +104,21 @@ function turnsText({ turns, turnId, projection: { asOf } }: HostedLoopStatus, no
     : `${turns}, the last one ended ${timeWithAge(asOf, now)}`;
 }
 
+/** Returns how many signals wait for a turn, or are left without one. */
+function signalsText({ status, signals }: HostedLoopStatus): string {
+  if (status === 'stopped') return `${signals} got no turn before it stopped`;
+  return `${signals} ${signals === 1 ? 'waits' : 'wait'} for a turn`;
+}
+
+/** Returns a line about each handoff that its target refused. */
+export function refusedHandoffLines(turns: readonly HostedTurnListing[]): readonly string[] {
+  return turns.flatMap(({ key, handoffs = [] }) =>
+    handoffs
+      .filter(({ result }) => result !== 'accepted' && result !== 'duplicate')
+      .map(({ target, result }) => sanitizeText(`The handoff of ${key} to ${target} was refused. ${result}`)),
+  );
+}
+
 function nextText(iso: string, now: number): string {
   return Date.parse(iso) > now ? timeToSecond(iso) : `due since ${timeWithAge(iso, now)}`;
 }
@@ -122,7 +137,7 @@ export function nextStepOf({ loop, status, reason, nextAt, turnId }: HostedLoopS
   if (status === 'stopped') return undefined;
   if (status === 'paused') return `No turn starts until it is resumed: rondo host resume ${shown}`;
   if (reason === 'approval') return 'Its turn waits for an approval: rondo approvals';
-  if (turnId !== undefined && status === 'waiting')
+  if (turnId !== undefined && status === 'waiting' && reason !== 'turn')
     return `What its turn waits for: rondo status ${sanitizeText(turnId)}`;
   if (nextAt === undefined && reason === 'signal')
     return `A signal causes its next turn: rondo signal ${shown} NAME. To run its turns: rondo worker`;

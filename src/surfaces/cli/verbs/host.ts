@@ -19,6 +19,7 @@ import {
   hostedRows,
   hostedTurnRows,
   nextStepOf,
+  refusedHandoffLines,
   shortTurnRows,
   TURN_TABLE_HEAD,
 } from '../render-hosted.js';
@@ -200,6 +201,7 @@ async function printTurns({ hosted }: Host, loop: string, terminal: Terminal, js
     await printTable(shortTurnRows(turns, document, Date.now()), terminal, TURN_TABLE_HEAD);
   } else if (turns.length > 0) await printTable(hostedTurnRows(turns), terminal);
   if (turns.length === 0) terminal.printToStderr('It has had no turn.');
+  for (const line of refusedHandoffLines(turns)) terminal.printToStderr(line);
   return exitCodes.ok;
 }
 

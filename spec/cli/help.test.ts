@@ -6,7 +6,7 @@ import { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 
 const contract =
-  'init dev completion run chat list show check plan runs status trace events resume retry fork receipts verify export keys close worker cancel approvals approve deny resolve signal replay diff trust conformance harness doctor remove demo';
+  'init dev completion run chat list show check plan runs status trace events resume retry fork receipts verify export keys close worker cancel approvals approve deny resolve signal replay diff trust conformance host harness doctor remove demo';
 
 verifies('cli.help', 'the help lists every verb of the published surface', async () => {
   expect(verbs.map(({ name }) => name).sort()).toEqual(contract.split(' ').sort());

@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { isHostedLoopText, parseHostedLoopText } from '../../src/adapters/files/hosted-files.js';
 import { loadConfig } from '../../src/adapters/files/index.js';
 import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import { loadTrustFile } from '../../src/adapters/files/trust-file.js';
 import { toolboxTools } from '../../src/adapters/toolbox/index.js';
 import { builtinTools, execTools, httpTools, moduleTools } from '../../src/adapters/tools/index.js';
+import { hostedLoopSchema, parseHostedLoop } from '../../src/host/hosted/hosted-document.js';
 import { analyzePlans } from '../../src/loops/plan/analysis/analyze.js';
 import { documentParser } from '../../src/loops/plan/workflow-document.js';
 import { Registry } from '../../src/loops/registry.js';
@@ -46,8 +48,10 @@ const registry = (): Registry => {
 };
 const isLoop = (value: unknown): boolean => typeof value === 'object' && value !== null && 'id' in value;
 const isGrant = (value: unknown): boolean => typeof value === 'object' && value !== null && 'allowedTools' in value;
+const isHosted = (language: string, { text }: Block): boolean => isHostedLoopText(`a.${language}`, text);
 const values = pages
   .flatMap((page) => blocksIn(page, 'json'))
+  .filter((block) => !isHosted('json', block))
   .map((block) => ({ ...block, value: JSON.parse(block.text) }));
 const grants = values.filter(({ value }) => isGrant(value));
 const documents = values.filter(({ value }) => !isGrant(value));
@@ -56,9 +60,16 @@ const isHarness = ({ text }: Block): boolean => text.startsWith('# harness.toml\
 const isTrustFile = ({ text }: Block): boolean => text.startsWith('# trust.toml\n');
 const tables = pages
   .flatMap((page) => blocksIn(page, 'toml'))
-  .filter((block) => !isConfig(block) && !isTrustFile(block) && !isHarness(block))
-  .map((block) => ({ ...block, value: documentParser.parse(parseToml(block.text), block.page, 'flow') }));
-const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
+  .filter((block) => !isConfig(block) && !isTrustFile(block) && !isHarness(block) && !isHosted('toml', block))
+  .map((block) => ({ ...block, value: parseToml(block.text) as Record<string, unknown> }));
+const hostedMembers = Object.keys((hostedLoopSchema() as { properties: object }).properties);
+/** True for an excerpt of a hosted loop file, such as its schedule. */
+const isHostedExcerpt = (value: object): boolean => Object.keys(value).every((name) => hostedMembers.includes(name));
+const hostedExcerpts = tables.filter(({ value }) => isHostedExcerpt(value));
+const workflows = tables
+  .filter(({ value }) => !isHostedExcerpt(value))
+  .map((block) => ({ ...block, value: documentParser.parse(block.value, block.page, 'flow') }));
+const loops = [...documents.filter(({ value }) => isLoop(value)), ...workflows];
 const origin = { directory: root, trusted: true };
 
 verifies('example.runs', 'the guides contain definitions of every kind', () => {
@@ -79,6 +90,22 @@ verifies('grant.document', 'every grant in a guide is valid', () => {
     expect(() => parseGrant(value, { isOperators: true }), `${page}, line ${line}`).not.toThrow();
     expect(() => parseGrant({ ...value, limit: {} }, { isOperators: true })).toThrow('limit');
   }
+});
+
+verifies('hosted.document', 'every hosted loop in a guide is valid', () => {
+  const files = ['json', 'toml'].flatMap((language) =>
+    pages
+      .flatMap((page) => blocksIn(page, language))
+      .filter((block) => isHosted(language, block))
+      .map((block) => ({ ...block, file: `a.${language}` })),
+  );
+  expect(files.length).toBeGreaterThan(0);
+  for (const { page, line, file, text } of files)
+    expect(parseHostedLoopText(file, text, parseHostedLoop).badFiles, `${page}, line ${line}`).toEqual([]);
+  expect(hostedExcerpts.length).toBeGreaterThan(0);
+  const base = { id: 'a', loop: 'a', grant: { allowedTools: ['a'], limits: {} }, turn: {}, stop: { maxTurns: 1 } };
+  for (const { page, line, value } of hostedExcerpts)
+    expect(() => parseHostedLoop({ ...base, ...value }), `${page}, line ${line}`).not.toThrow();
 });
 
 verifies('plan.check', 'every workflow in a guide is accepted by the analysis', () => {

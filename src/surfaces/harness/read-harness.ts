@@ -12,8 +12,8 @@ import { signalNameProblem } from '../../loops/signal-name.js';
 import type { Grant } from '../../protocol/grant.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
 import { isInside, realPathOf, trustPredicateOf } from '../authority.js';
-import type { ScriptStep } from '../compose/harness-models.js';
-import { readDocumentIn, toScriptSteps } from '../compose.js';
+import { type ScriptStep, toScriptSteps } from '../compose/harness-models.js';
+import { readDocumentIn } from '../compose.js';
 import { withAbsoluteRoots } from '../grant-roots.js';
 import { type Authority, UsageError } from '../settings.js';
 import type {

@@ -221,6 +221,36 @@ const commandsByVerb = {
     },
   ],
   trust: async () => [{ args: ['trust'], code: 0 }],
+  host: async () => {
+    const grant = { allowedTools: ['deliver'], limits: {} };
+    const document = {
+      id: 'watch',
+      loop: 'delivery',
+      next: '$.signal.payload',
+      grant,
+      turn: {},
+      stop: { maxTurns: 1 },
+    };
+    const file = join(folder, 'watch.json');
+    // No signal comes, so the worker of the server runs no turn of it.
+    writeFileSync(file, JSON.stringify({ ...document, signals: { order: { schema: { type: 'object' } } } }));
+    return [
+      { args: ['host', 'start', file], code: 0, prints: 'waiting' },
+      { args: ['host', 'status', 'watch', '--json'], code: 0, prints: '"turns":0' },
+      { args: ['host', 'pause', 'watch'], code: 0, prints: 'paused' },
+      { args: ['host', 'stop', 'watch', '--reason', 'done'], code: 0, prints: 'stopped_by' },
+    ];
+  },
+  harness: async () => {
+    const directory = join(project, 'harness');
+    const expect = { status: 'ok', output: 'done' };
+    const file = join(folder, 'harness-flag');
+    const item = { name: 'flaky', loop: 'flaky', input: { file }, expect };
+    mkdirSync(directory);
+    writeFileSync(file, '');
+    writeFileSync(join(directory, 'harness.json'), JSON.stringify({ cases: [item] }));
+    return [{ args: ['harness', directory, '--trust', directory], code: 0, prints: 'all ok' }];
+  },
   conformance: async () => [{ args: ['conformance', '--only', 'DEF-01'], code: 0 }],
   doctor: async () => [{ args: ['doctor', '--full'], code: 0 }],
   remove: async ({ removable }) => [

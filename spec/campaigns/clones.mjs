@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { seededRandom } from 'rondo/testing';
 import { leakIn } from '../support/operator.mjs';
 import { definitions } from './clones/definitions.mjs';
+import { hostedFilesOf, writeHosting } from './clones/hosting.mjs';
 import { journalKinds, plantJournal } from './clones/journals.mjs';
 import { configs, projectFiles } from './clones/project-files.mjs';
 import { changes, Victim } from './clones/victim.mjs';
@@ -55,6 +56,14 @@ const argumentsByVerb = {
   keys: () => [['keys'], ['keys', 'create']],
   close: ({ turns }) => [['close', turns[0]?.split('.')[0] ?? 'none']],
   worker: () => [['worker', '--once']],
+  host: ({ loops }) => [
+    ...hostedFilesOf(loops).map((file) => ['host', 'start', file]),
+    ['worker', '--once'],
+    ['host', 'status'],
+    ['host', 'status', 'hosted-0', '--turns'],
+    ['host', 'stop', 'hosted-0', '--as', 'victim'],
+  ],
+  harness: () => [['harness', '.']],
   signal: ({ turns }) => [['signal', turns[0] ?? 'none', 'go', '--payload', '{}']],
   cancel: () => [['cancel', 'no-such-turn']],
   list: () => [['list'], ['list', '--json']],
@@ -152,6 +161,7 @@ async function createClone(victim, n) {
   // A refused configuration stops every verb that reads it, so half of the clones have none.
   if (random() < 0.5) add(configs, 1);
   add(projectFiles, Math.floor(random() * 2.5));
+  writeHosting(victim, clone, pick);
   return { clone, operator, kinds };
 }
 

@@ -37,6 +37,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   resume: ['resume', '--all'],
   retry: ['retry', 'none'],
   fork: ['fork', 'none', '--at', '1'],
+  host: ['host', 'start', 'loops/hosted.toml'],
   worker: ['worker', '--once'],
   cancel: ['cancel', 'none'],
   list: ['list'],
@@ -61,6 +62,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   close: ['close', 'none'],
   trust: ['trust'],
   completion: ['completion', 'ids', 'run'],
+  harness: ['harness', '.'],
   doctor: ['doctor', '--full'],
   remove: ['remove', 'none', '--yes'],
 };

@@ -44,6 +44,13 @@ export class Clone extends Project {
       ['harmless', 'builtin:echo'],
     ] as const)
       this.write(`loops/${id}.json`, definition(id, { tool: { implementation, safety: 'idempotent' } }));
+    this.write(
+      'loops/hosted.toml',
+      'id = "hosted"\nloop = "exec"\ngrant = { allowedTools = ["exec"], limits = {} }\nturn = {}\nstop = { maxTurns = 2 }\n',
+    );
+    const runs = ['exec', 'module', 'code'].map((loop) => ({ name: loop, loop, expect: { status: 'ok' } }));
+    const hosted = { name: 'hosted', host: 'loops/hosted.toml', expect: { reason: 'max_turns' } };
+    this.write('harness.json', { cases: [...runs, hosted] });
     for (const name of [
       'libsql',
       'commander',

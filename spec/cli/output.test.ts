@@ -43,24 +43,35 @@ const PROOF_LINES: readonly CommandLine[] = [
 ];
 
 /** The command lines of hosted loops. */
-const HOSTED_LINES: readonly CommandLine[] = [
+const HOST_LINES: readonly CommandLine[] = [
+  ['host start hourly.json', 0],
+  ['host start none.json', 64],
   ['host status', 0],
   ['host status none-such', 1],
+  ['host pause hourly', 0],
+  ['host stop hourly', 0],
   ['host list', 64],
 ];
 
-/** Returns command lines that cover every verb, each with its exit code when the output is read. */
-async function commandLines(project: Project): Promise<readonly CommandLine[]> {
-  const { turnId } = await project.json<TurnResult>(['run', 'echo', '--session', 'done']);
-  const failed = await project.json<TurnResult>(['run', 'fail', '--session', 'failed']);
+/** Writes what the command lines use besides the loops of the project. */
+function writeFiles(project: Project): void {
   const agent = {
     ...{ id: 'agent', name: 'agent', version: '1.0.0', kind: 'composite', inputSchema: {}, outputSchema: {} },
     composite: { agent: { backend: { id: 'mock' }, tools: [] } },
   };
   project.write('loops/agent.json', agent);
   project.write('taken/README.md', 'mine');
+  const grant = { allowedTools: ['echo'], limits: {} };
+  project.write('hourly.json', { id: 'hourly', loop: 'echo', input: {}, grant, turn: {}, stop: { maxTurns: 3 } });
   const cases = [{ name: 'echo', loop: 'echo', expect: { status: 'ok' } }];
   project.write('cases/harness.json', { cases });
+}
+
+/** Returns command lines that cover every verb, each with its exit code when the output is read. */
+async function commandLines(project: Project): Promise<readonly CommandLine[]> {
+  const { turnId } = await project.json<TurnResult>(['run', 'echo', '--session', 'done']);
+  const failed = await project.json<TurnResult>(['run', 'fail', '--session', 'failed']);
+  writeFiles(project);
   await project.run(['chat', 'agent', '--session', 'talk'], { input: 'Hello\n' });
   return [
     ['init taken', 1],
@@ -101,6 +112,7 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['approve none-such', 1],
     ['deny none-such', 1],
     ['resolve none-such --fail', 1],
+    ...HOST_LINES,
     ['conformance --only DEF-01', 0],
     ['harness cases', 0],
     ['harness none', 64],
@@ -108,7 +120,6 @@ async function commandLines(project: Project): Promise<readonly CommandLine[]> {
     ['doctor --data /dev/null/x', 1],
     ['remove none-such --yes', 1],
     ...PROOF_LINES,
-    ...HOSTED_LINES,
     ['trust', 0],
   ];
 }

@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { schemaFiles } from '../../scripts/schemas.mjs';
 import { configSchema } from '../../src/adapters/files/config-schema.js';
+import { isHostedLoopText } from '../../src/adapters/files/hosted-files.js';
 import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import type { LoopError } from '../../src/base/errors.js';
 import { hostedLoopSchema, parseHostedLoop } from '../../src/host/hosted/hosted-document.js';
@@ -33,13 +34,14 @@ verifies('definition.schema', 'the schema files are up to date', () => {
   }
 });
 
-/** Returns the documents below a folder that are definitions. */
+/** Returns the documents below a folder that are definitions, without the hosted loops. */
 function definitionsBelow(folder: string): { file: string; value: object }[] {
   const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' });
   return names
     .filter((name) => /(?:^|\/)loops\/[^/]*\.(?:json|toml)$/.test(name) && !name.endsWith('.script.json'))
-    .map((name) => {
-      const text = readFileSync(join(root, folder, name), 'utf8');
+    .map((name) => ({ name, text: readFileSync(join(root, folder, name), 'utf8') }))
+    .filter(({ name, text }) => !isHostedLoopText(name, text))
+    .map(({ name, text }) => {
       const value = (name.endsWith('.toml') ? parseToml(text) : JSON.parse(text)) as object;
       // A workflow file becomes a definition when it is loaded.
       return { file: name, value: 'kind' in value ? value : documentParser.parse(value, name, 'flow') };

@@ -18,6 +18,7 @@ import type { LibraryParts } from './library.js';
 
 export const harnessParts: LibraryParts = [
   'surfaces/compose.js',
+  'surfaces/harness/harness-definitions.js',
   'surfaces/harness/read-harness.js',
   'surfaces/harness/run-harness.js',
   'surfaces/harness/run-hosted-case.js',
@@ -83,6 +84,12 @@ export const harnessChecks = {
   },
   'definitions outside of the project are refused': async (library) => {
     await rejects(read(library, { cases: [PAID_CASE], loops: '/' }), /outside/);
+  },
+  'a harness that is not trusted runs no trusted definitions of others': async (library) => {
+    const { directory: cwd, write } = harnessProject({ cases: [] });
+    write('clone/harness.json', { cases: [PAID_CASE] });
+    const flags = { trust: [join(cwd, 'loops')] };
+    await rejects(runHarnessIn(library, join(cwd, 'clone'), { cwd, flags }), /rondo trust/);
   },
   'a store that is not valid fails the case': async ({ verdictDifferences }) => {
     const verdict = { valid: false, complete: 'unknown', reasons: ['signature_invalid'] } as const;

@@ -15,6 +15,12 @@ proveGuards(harnessParts, [
   guard('hosted.harness', 'unused answers fail the case', 'answers-used-completely', 'drop'),
   guard('hosted.harness', 'a misspelt expectation is refused', 'harness-members-known', 'never'),
   guard('hosted.harness', 'definitions outside of the project are refused', 'harness-definitions-confined', 'never'),
+  guard(
+    'hosted.harness',
+    'a harness that is not trusted runs no trusted definitions of others',
+    'untrusted-harness-runs-no-trusted-code',
+    'never',
+  ),
   guard('hosted.harness', 'a store that is not valid fails the case', 'store-of-case-verified', 'drop'),
   guard('hosted.harness', 'a case writes nothing into the project', 'case-has-its-own-store', 'drop'),
   guard('hosted.harness', 'the signer of the operator signs no receipts of cases', 'operator-signer-unused', {

@@ -178,6 +178,13 @@ export const hostedChecks = {
     await rejects(host.sendMessage({ sessionId: FIRST, text: 'Psst.' }), { code: 'HOSTED_LOOP_CONFLICT' });
     await rejects(host.signal({ sessionId: FIRST, name: 'hint' }), { code: 'HOSTED_LOOP_CONFLICT' });
   },
+  'a turn of a hosted loop is not forked': async (library) => {
+    const { host } = await worked(library, ASKING);
+    const { turnId } = (await host.hosted.turns('counter'))[0] ?? { turnId: FIRST };
+    await rejects(host.fork(turnId, { at: (await host.archive.entries(FIRST)).length - 1 }), {
+      code: 'HOSTED_LOOP_CONFLICT',
+    });
+  },
   'a turn without history sees none': async (library) => {
     const { run, requests } = await chat(library, 'none');
     for (let turn = 0; turn < 2; turn++) await run();

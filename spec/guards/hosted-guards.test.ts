@@ -39,6 +39,7 @@ proveGuards(hostedParts, [
   }),
   guard('hosted.grant', 'each turn has limits of its own', 'turn-has-its-own-limits', 'drop'),
   guard(CONTEXT, 'a session of a hosted loop is closed to others', 'hosted-session-is-closed-to-others', 'always'),
+  guard('hosted.stops', 'a turn of a hosted loop is not forked', 'hosted-turn-not-forked', 'never'),
   guard(CONTEXT, 'a turn without history sees none', 'no-history-unless-declared', 'never'),
   guard(CONTEXT, 'what a turn sees of earlier ones is recorded', 'seen-history-recorded', 'never'),
   guard(CONTEXT, 'what a body records is no opening', 'opening-only-under-its-key', {

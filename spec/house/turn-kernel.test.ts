@@ -42,6 +42,8 @@ verifies('house.turnKernel', 'the test follows imports of imports', () => {
   expect(importers.get('src/host/worker.ts')).toBe('src/host/host.ts');
   expect(importers.get(`${KERNEL}start-refusal.ts`)).toBe(`${KERNEL}turn-kernel.ts`);
   expect([...importers.keys()].filter((file) => SCHEDULING.test(file)).sort()).toEqual([
+    'src/host/hosted/cron-fields.ts',
+    'src/host/hosted/schedule.ts',
     'src/host/rebuild-due-turns.ts',
     'src/host/worker.ts',
   ]);

@@ -11,6 +11,7 @@ import type { SettingsInput } from '../../src/surfaces/settings.js';
 
 /** What the fixture needs of the library. */
 export type HarnessLibrary = Pick<typeof import('../../src/surfaces/compose.js'), 'loadLoops' | 'loadSettings'> &
+  typeof import('../../src/surfaces/harness/harness-definitions.js') &
   typeof import('../../src/surfaces/harness/read-harness.js') &
   typeof import('../../src/surfaces/harness/run-harness.js');
 
@@ -142,6 +143,8 @@ export function harnessProject(harness: object | string): HarnessProject {
 export interface HarnessRun
   extends Partial<Pick<HarnessOptions, 'receiptDirectory'>>,
     Pick<HarnessContext, 'onDirectory'> {
+  /** The working directory. @default the directory of the harness */
+  readonly cwd?: string;
   readonly env?: SettingsInput['env'];
   readonly flags?: SettingsInput['flags'];
   /** Loops in code that are added to those of the files. */
@@ -152,11 +155,11 @@ export interface HarnessRun
 export async function runHarnessIn(
   library: HarnessLibrary,
   directory: string,
-  { env = {}, flags = {}, code = [], receiptDirectory, onDirectory }: HarnessRun = {},
+  { cwd = directory, env = {}, flags = {}, code = [], receiptDirectory, onDirectory }: HarnessRun = {},
 ): Promise<HarnessReport> {
-  const settings = await library.loadSettings({ flags, env, cwd: directory });
-  const harness = await library.readHarness(directory, settings);
-  const definitions = await library.loadLoops({ ...settings, ...(harness.loops && { loopsDirectory: harness.loops }) });
+  const project = await library.loadSettings({ flags, env, cwd });
+  const harness = await library.readHarness(directory, project);
+  const { settings, definitions } = await library.loadHarnessDefinitions(directory, harness, project, false);
   for (const loop of code) definitions.registry.add(loop, { directory: undefined, trusted: true });
   const context = { settings, definitions, ...(onDirectory !== undefined && { onDirectory }) };
   return library.runHarness(harness, context, { elapsed: () => performance.now(), receiptDirectory });

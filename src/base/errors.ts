@@ -84,7 +84,7 @@ export const errorCodes = {
   HOSTED_LOOP_CONFLICT: outcomeCode(
     409,
     false,
-    'The hosted loop has stopped, or was started with other content, so it cannot do what was asked.',
+    'The hosted loop has stopped, was started with other content, or owns the turn, so what was asked is refused.',
   ),
   SIGNAL_REFUSED: outcomeCode(
     403,

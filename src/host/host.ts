@@ -12,7 +12,7 @@ import { Archive } from './archive.js';
 import { type FollowedEntries, followEntries } from './follow-entries.js';
 import { type ForkedTurn, type ForkOptions, forkTurn } from './fork-turn.js';
 import { assertBuild, type HostOptions, type TurnOptions } from './host-options.js';
-import { assertNotHosted, createHostedLoops, hostedRetryError } from './hosted/hosted-host.js';
+import { assertNotHosted, createHostedLoops, hostedForkError, hostedRetryError } from './hosted/hosted-host.js';
 import type { HostedLoops } from './hosted/hosted-loops.js';
 import { hostedLoopOf, leasedSessionOf } from './hosted/hosted-stream.js';
 import { PeerHosts } from './peers.js';
@@ -192,8 +192,13 @@ export class Host {
     return this.kernel.retryTurn(turnId, options);
   }
 
-  /** Copies the session of a turn up to the entry `at` into a new one, whose turn is due. Throws FORK_REFUSED. */
-  fork(turnId: string, options: ForkOptions): Promise<ForkedTurn> {
+  /**
+   * Copies the session of a turn up to the entry `at` into a new one, whose turn is due. Throws FORK_REFUSED, and
+   * HOSTED_LOOP_CONFLICT for a turn of a hosted loop.
+   */
+  async fork(turnId: string, options: ForkOptions): Promise<ForkedTurn> {
+    // guard: hosted-turn-not-forked
+    if (hostedLoopOf(sessionIdOf(turnId)) !== undefined) throw hostedForkError(turnId);
     return forkTurn(this.options, turnId, options);
   }
 

@@ -27,7 +27,6 @@ export type { BadFile, HostedFile, ProjectConfig } from '../adapters/files/index
 export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from '../adapters/sqlite/index.js';
 export { type CaseClock, createCaseClock } from './compose/case-clock.js';
 export { type DefinitionFormat, readDefinitionFile, renderDefinition } from './compose/convert-definition.js';
-export { type CaseModels, createCaseModels, type ScriptProblem, toScriptSteps } from './compose/harness-models.js';
 export {
   findHostedLoopFile,
   type HostedLoopFile,

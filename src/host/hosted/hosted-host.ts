@@ -8,6 +8,7 @@ import type { PeerHosts } from '../peers.js';
 import type { SessionActions } from '../session-actions.js';
 import type { SessionQueues } from '../session-queues.js';
 import type { TurnKernel } from '../turn-kernel/turn-kernel.js';
+import { sessionIdOf } from '../turn-result.js';
 import type { TurnRunner } from '../turn-runner.js';
 import { HostedLoops } from './hosted-loops.js';
 import { hostedLoopOf } from './hosted-stream.js';
@@ -65,6 +66,14 @@ export function assertNotHosted(sessionId: string | undefined): void {
   if (loop === undefined) return;
   const message = `The session "${sessionId}" belongs to the hosted loop "${loop}"; only the loop runs turns in it. Send it a signal.`;
   throw new LoopError('HOSTED_LOOP_CONFLICT', message, { loop });
+}
+
+/** Returns the error for a fork of a turn of a hosted loop. A copy would run past the stop policy and the grant of turns. */
+export function hostedForkError(turnId: string): LoopError {
+  const loop = hostedLoopOf(sessionIdOf(turnId)) ?? '';
+  const reason = `The turn ${turnId} belongs to the hosted loop "${loop}", whose stop policy would not bound a copy of it`;
+  const advice = `To look at it, use "rondo show" or "rondo replay"; to run it again, start the loop under another id`;
+  return new LoopError('HOSTED_LOOP_CONFLICT', `${reason}. ${advice}.`, { loop, turnId });
 }
 
 /** Returns the error for a retry of a turn of a hosted loop. */

@@ -94,6 +94,7 @@ verifies('hosted.projection', 'the session of an older turn is not needed', asyn
   await fixture.store.journal.remove(FIRST);
   await fixture.clock.advance(HOUR_MS);
   await fixture.work();
+  expect(fixture.inputs).toHaveLength(3);
   await expectGoesOn(fixture, 3);
 });
 

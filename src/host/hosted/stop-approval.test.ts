@@ -66,6 +66,7 @@ verifies('hosted.stops', 'with "pending", a turn that needs no approval does not
   const fixture = hostedFixture();
   await fixture.start(counter({ ...EVERY_HOUR, stop: { maxTurns: 10, approval: 'pending' } }));
   await fixture.work();
+  expect(fixture.inputs).toHaveLength(1);
   await expectGoesOn(fixture, 1);
 });
 

@@ -1,5 +1,6 @@
 /** Each stop reason: a hosted loop stops with it, and nothing runs afterwards. */
 import { expect } from 'vitest';
+import { onlyPending } from '../../../spec/support/approval-fixture.js';
 import { counter, type HostedFixture, hostedFixture, START } from '../../../spec/support/hosted-fixture.js';
 import { ASKING, expectStopped, rewrite } from '../../../spec/support/hosted-stops.js';
 import { verifies } from '../../../spec/verifies.js';
@@ -100,3 +101,23 @@ for (const [reason, [calls, run]] of Object.entries(cases) as [HostedStopReason,
     expect(fixture.inputs).toHaveLength(calls);
     await expectStopped(fixture, reason);
   });
+
+verifies('hosted.stops', 'no turn of a hosted loop is forked, and its replay performs nothing', async () => {
+  const fixture = hostedFixture();
+  const { host, inputs, store } = fixture;
+  await fixture.start(counter(ASKING));
+  await fixture.work();
+  const { turnId, sessionId } = await onlyPending(host);
+  await host.hosted.stop('counter', { by: 'ada' });
+  const sessions = await store.journal.list();
+  for (const { seq } of await host.archive.entries(sessionId))
+    await expect(host.fork(turnId, { at: seq })).rejects.toMatchObject({
+      code: 'HOSTED_LOOP_CONFLICT',
+      message: expect.stringMatching(/stop policy would not bound .*rondo replay.*another id/),
+    });
+  for (const against of ['then', 'now'] as const) await host.replay(turnId, against).catch(() => undefined);
+  await fixture.work();
+  expect(await store.journal.list()).toEqual(sessions);
+  expect(await host.archive.approvals()).toEqual([]);
+  expect(inputs).toEqual([]);
+});

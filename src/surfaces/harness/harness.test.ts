@@ -1,6 +1,6 @@
 // The runner of harnesses: a case passes only if everything that it expects happened, and nothing else was asked of it.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -23,11 +23,12 @@ import type { Json } from '../../protocol/json.js';
 import { verifyBundle } from '../../views/receipt/verify-bundle.js';
 import * as compose from '../compose.js';
 import { contained, same } from './differences.js';
+import * as defining from './harness-definitions.js';
 import * as reading from './read-harness.js';
 import { ReceiptDirectory } from './receipt-directory.js';
 import * as running from './run-harness.js';
 
-const library = { ...compose, ...reading, ...running };
+const library = { ...compose, ...defining, ...reading, ...running };
 
 /** Values that each member of an enumeration is replaced by. */
 const OTHERS: Readonly<Record<string, Json>> = { status: 'stopped', complete: true };
@@ -336,6 +337,32 @@ verifies(
     await expect(runHarnessIn(library, directory)).rejects.toThrow('has both');
     await expect(runHarnessIn(library, join(directory, 'loops'))).rejects.toThrow('has no harness');
   },
+);
+
+verifies(
+  'authority.trust',
+  'a harness in a directory that is not trusted runs no trusted definitions outside of it, however it names them',
+  async () => {
+    const { directory: cwd, write } = harnessProject({ cases: [PAID_CASE] });
+    for (const harness of [{ cases: [PAID_CASE] }, { cases: [PAID_CASE], loops: '../loops' }]) {
+      write('clone/harness.json', harness);
+      const clone = join(cwd, 'clone');
+      const refused = runHarnessIn(library, clone, { cwd, flags: { trust: [join(cwd, 'loops')] } });
+      const message = expect.stringContaining(`run: rondo trust ${clone}`);
+      await expect(refused).rejects.toMatchObject({ code: 'CONFIG_INVALID', message });
+      // Nothing of the definitions is trusted; or the operator trusts the directory, or one above it.
+      for (const trust of [[], [join(cwd, 'loops'), clone], [cwd]])
+        expect((await runHarnessIn(library, clone, { cwd, flags: { trust } })).ok, `trusted: ${trust}`).toBe(true);
+    }
+    symlinkSync(join(cwd, 'loops'), join(cwd, 'clone', 'loops'));
+    write('clone/harness.json', { cases: [PAID_CASE] });
+    const linked = runHarnessIn(library, join(cwd, 'clone'), { cwd, flags: { trust: [join(cwd, 'loops')] } });
+    await expect(linked).rejects.toThrow('rondo trust');
+    // Definitions inside of the directory are trusted by themselves.
+    const own = { cwd, flags: { trust: [join(cwd, 'loops')] } };
+    expect((await runHarnessIn(library, cwd, own)).ok).toBe(true);
+  },
+  60_000,
 );
 
 const json = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>;

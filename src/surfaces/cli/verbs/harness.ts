@@ -1,8 +1,9 @@
 /** `rondo harness`: runs the declared cases of a directory, and compares what happened with what they expect. */
 import { rmSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { loadLoops, loadSettings } from '../../compose.js';
+import { loadSettings } from '../../compose.js';
 import type { Harness } from '../../harness/harness-case.js';
+import { loadHarnessDefinitions } from '../../harness/harness-definitions.js';
 import { readHarness } from '../../harness/read-harness.js';
 import { ReceiptDirectory } from '../../harness/receipt-directory.js';
 import { type HarnessReport, runHarness } from '../../harness/run-harness.js';
@@ -22,19 +23,13 @@ export const harness: VerbHandler = async ({ args, options, settingsInput, termi
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new UsageError(`There is no directory ${directory}.`);
   const declared = await readHarness(directory, settings);
-  // A flag or a variable of the operator takes precedence over the file.
-  const loops = explicitLocations(settingsInput).loops ? undefined : declared.loops;
-  const project = loops === undefined ? settings : { ...settings, loopsDirectory: loops, hasExplicitLoops: true };
-  const definitions = await loadLoops(project);
-  warnBadFiles(definitions.badFiles, terminal);
+  const isExplicit = explicitLocations(settingsInput).loops;
+  const context = await loadHarnessDefinitions(directory, declared, settings, isExplicit);
+  warnBadFiles(context.definitions.badFiles, terminal);
   const target = textOption(options.receiptDir);
   const receiptDirectory =
     target === undefined ? undefined : await ReceiptDirectory.create(resolve(settings.cwd, target));
-  const report = await runWithProgress(
-    declared,
-    { settings: project, definitions },
-    { receiptDirectory, terminal, json },
-  );
+  const report = await runWithProgress(declared, context, { receiptDirectory, terminal, json });
   if (json) await terminal.printJson(report);
   else await terminal.print(renderSummary(report, createColors(terminal.displayOf().color)));
   return report.ok ? exitCodes.ok : exitCodes.failed;

@@ -204,8 +204,14 @@ verifies(
     expect(parsed({ arguments: { 'mail.label': { type: 'object' } } })).toBeUndefined();
     expect(parsed({ id: 'other' })?.flaws).toMatchObject([{ path: '/turn/grant/id' }]);
     expect(parsed({ review: { 'mail.send': 'ask' } })?.flaws).toMatchObject([{ path: '/turn/grant/review/mail.send' }]);
-    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant.allowedTools);
-    expect(complete).toEqual({ allowedTools: fullHostedLoop.grant.allowedTools, limits: {}, approvers: ['bob'] });
+    const { allowedTools: tools, unconfined } = fullHostedLoop.grant;
+    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant);
+    expect(complete).toEqual({ allowedTools: tools, unconfined, limits: {}, approvers: ['bob'] });
+    const outer = { allowedTools: ['a', 'b'], limits: {} };
+    for (const allowedTools of [5, null, [5], 'a', [['a.*']]]) {
+      const broken = { grant: outer, loop: 'a', turn: { grant: { allowedTools } } };
+      expect(refusalOf(change(broken))?.flaws).toMatchObject([{ path: expect.stringMatching(/^\/turn\/grant/) }]);
+    }
   },
 );
 

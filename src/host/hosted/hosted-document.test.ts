@@ -109,7 +109,8 @@ verifies('hosted.document', 'a document without a maximum of turns is refused', 
   const reason = 'stop.maxTurns is missing: a hosted loop always has a maximum of turns';
   expect(refusalOf(change({ stop: {} }))?.flaws).toEqual([{ path: '/stop/maxTurns', reason }]);
   expect(refusalOf(change({ stop: undefined }))?.flaws).toEqual([{ path: '/stop', reason }]);
-  for (const maxTurns of [0, -1, 1.5, null, '5', 2 ** 53, []])
+  for (const maxTurns of [1, 1_000_000]) expect(refusalOf(change({ stop: { maxTurns } }))).toBeUndefined();
+  for (const maxTurns of [0, -1, 1.5, null, '5', 1_000_001, 2 ** 53 - 1, 2 ** 53, []])
     expect(pathsOf(change({ stop: { maxTurns } })), String(maxTurns)).toEqual(['/stop/maxTurns']);
 });
 

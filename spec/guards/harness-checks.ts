@@ -30,6 +30,7 @@ export const harnessParts: LibraryParts = [
 type Library = HarnessLibrary &
   typeof import('../../src/surfaces/harness/differences.js') &
   typeof import('../../src/surfaces/harness/receipt-directory.js') &
+  typeof import('../../src/surfaces/harness/run-hosted-case.js') &
   typeof import('../../src/loops/define-agent.js');
 
 type Check = (library: Library) => Promise<void>;
@@ -118,6 +119,10 @@ export const harnessChecks = {
   'unused answers fail a case with a hosted loop': async (library) => {
     const [only] = HOSTED_CASE.approvals;
     deepStrictEqual(await differencesOf(library, { ...HOSTED_CASE, approvals: [only, only] }), ['/approvals/1']);
+  },
+  'the steps of a case are bounded': async ({ maxStepsOf }) => {
+    const item = { signals: [], approvals: [] };
+    deepStrictEqual([maxStepsOf({ maxTurns: 3 }, item), maxStepsOf({ maxTurns: 1_000_000 }, item)], [400, 10_000]);
   },
   'receipts are not written among other files': async ({ ReceiptDirectory: Directory }) => {
     const { directory } = harnessProject({ cases: [PAID_CASE] });

@@ -39,6 +39,9 @@ proveGuards(harnessParts, [
     'drop',
   ),
   guard('hosted.harness', 'unused answers fail a case with a hosted loop', 'hosted-answers-used-completely', 'drop'),
+  guard('hosted.harness', 'the steps of a case are bounded', 'steps-of-case-bounded', {
+    rewrite: [/Math\.min\(steps, MAX_STEPS\)/, 'steps'],
+  }),
   guard('hosted.harness', 'receipts are not written among other files', 'receipt-directory-empty', 'never'),
   guard('hosted.harness', 'a harness without cases does not pass', 'harness-without-cases-fails', {
     rewrite: [/reports\.length > 0 && /, ''],

@@ -58,6 +58,9 @@ function directoryOf(folder: string, name: string, files: { readonly [name: stri
 
 export const hostedDocumentChecks = {
   'a hosted loop without a maximum of turns is refused': refuses('/stop/maxTurns', { stop: stopWithoutMaximum }),
+  'a hosted loop with more than a million turns is refused': refuses('/stop/maxTurns', {
+    stop: { maxTurns: 1_000_001 },
+  }),
   'an unknown member of a hosted loop is refused': refuses('/stopp', { stopp: { maxTurns: 1 } }),
   'an unknown stop condition is refused': refuses('/stop/noProgres', { stop: { maxTurns: 5, noProgres: 1 } }),
   'a mapping that no projection can satisfy is refused': refuses('/next', { next: '$.lasst' }),

@@ -9,6 +9,9 @@ proveGuards(hostedDocumentParts, [
   guard('hosted.document', 'a hosted loop without a maximum of turns is refused', 'max-turns-required', {
     value: '{}',
   }),
+  guard('hosted.document', 'a hosted loop with more than a million turns is refused', 'max-turns-bounded', {
+    rewrite: [/MAX_TURNS/, 'MAX_COUNT'],
+  }),
   guard('hosted.document', 'an unknown member of a hosted loop is refused', 'unknown-hosted-member-refused', 'drop'),
   guard(
     'hosted.document',

@@ -16,6 +16,7 @@ import {
   checkpointSigner,
   receiptSigner,
   type SealedReceipt,
+  sealHostedTurns,
   sealSession,
   testSigner,
   trustedKey,
@@ -241,6 +242,11 @@ const bundleChecks = {
   'turns of a hosted loop are chained': changed(['chain_broken'], ({ sequence, turn }) =>
     turn === '' ? {} : hostedTurn(sequence < 2 ? 1 : 2),
   ),
+  'a missing turn of a hosted loop is noticed': async (library) => {
+    const [first = [], , third = []] = await sealHostedTurns(3);
+    const bundle = await bundleOf([first, third], { hasCheckpoint: false });
+    assertReasons(library, toBytes(bundle), ['receipts_missing']);
+  },
   'a turn of a hosted loop has one session': changed(['chain_broken'], ({ turn }) =>
     turn === '' ? {} : hostedTurn(1),
   ),

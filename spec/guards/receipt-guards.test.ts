@@ -54,6 +54,7 @@ proveGuards(receiptParts, [
   guard('receipt.complete', 'a gap is noticed', 'gap-noticed', 'never'),
   guard('receipt.complete', 'receipts are chained', 'chain-verified', 'drop'),
   guard('receipt.complete', 'turns of a hosted loop are chained', 'hosted-chain-verified', 'never'),
+  guard('receipt.complete', 'a missing turn of a hosted loop is noticed', 'hosted-gap-noticed', 'never'),
   guard('receipt.complete', 'a turn of a hosted loop has one session', 'hosted-turn-has-one-session', 'never'),
   guard('receipt.complete', 'nothing follows the end of a session', 'nothing-after-closed', 'never'),
   guard('receipt.complete', 'nothing follows the end of a turn', 'nothing-after-final', 'never'),

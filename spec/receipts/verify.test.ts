@@ -6,7 +6,7 @@ import { bundleBytes } from '../../src/views/receipt/bundle.js';
 import { envelopeHash } from '../../src/views/receipt/envelope.js';
 import { receiptReasons } from '../../src/views/receipt/reasons.js';
 import { type VerifyOptions, verifyBundle } from '../../src/views/receipt/verify-bundle.js';
-import { bundleOf, type SealedReceipt, sealSession, trustedKeys } from '../support/receipt-fixture.js';
+import { bundleOf, type SealedReceipt, sealHostedTurns, sealSession, trustedKeys } from '../support/receipt-fixture.js';
 import { verifies } from '../verifies.js';
 
 const verdictOf = (bundle: ReceiptBundle, options?: VerifyOptions): ReceiptVerdict =>
@@ -58,6 +58,32 @@ verifies('receipt.complete', 'without a terminal receipt, it is unknown whether 
     reasons: ['terminal_missing'],
   });
 });
+
+verifies(
+  'receipt.complete',
+  'a file without a turn of a hosted loop that a later one names lacks receipts',
+  async () => {
+    const turns = await sealHostedTurns(4);
+    const verify = async (numbers: readonly number[], isIncluded = (_: SealedReceipt): boolean => true) => {
+      const sessions = numbers.map((number) => turns[number - 1] ?? []);
+      return verdictOf(await bundleOf(sessions, { hasCheckpoint: false, isIncluded }));
+    };
+    for (const numbers of [[1, 2, 3, 4], [1, 2], [1], [3], [4]])
+      expect(await verify(numbers), String(numbers)).toMatchObject({ valid: true, complete: 'unknown' });
+    const missing = { valid: true, complete: false, reasons: ['receipts_missing'] };
+    for (const numbers of [
+      [1, 3],
+      [1, 2, 4],
+      [1, 4],
+      [2, 3, 4],
+      [3, 4],
+      [2, 4],
+    ])
+      expect(await verify(numbers), String(numbers)).toMatchObject(missing);
+    const withoutEnd = (receipt: SealedReceipt): boolean => receipt !== turns[1]?.at(-1);
+    expect(await verify([1, 2, 3], withoutEnd), 'the final receipt of a turn is missing').toMatchObject(missing);
+  },
+);
 
 verifies('receipt.complete', 'a cut tail, a gap, a missing start and a missing session are noticed', async () => {
   const last = first.at(-1);

@@ -92,7 +92,7 @@ const HOSTED_FILES: Readonly<Record<string, object>> = {
   },
   'late.json': {
     ...{ id: 'late', loop: 'nap', grant: { allowedTools: ['nap'], limits: {} } },
-    stop: { maxTurns: 2, deadline: '2031-05-08T08:00:00Z' },
+    stop: { maxTurns: 2, deadline: '2031-05-07T08:00:00Z' },
     schedule: { cron: '0 9 * * *', zone: 'UTC' },
   },
   'reports.json': {

@@ -101,7 +101,7 @@ const time = fc
 
 const stop = fc.record(
   {
-    maxTurns: count,
+    maxTurns: fc.integer({ min: 1, max: 1_000_000 }),
     deadline: time,
     approval: fc.constantFrom('denied', 'pending', 'ignore'),
     confidence: fc.record({

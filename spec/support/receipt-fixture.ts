@@ -136,6 +136,19 @@ export async function sealSession(session: string, options: SessionOptions = {})
   return sealed;
 }
 
+/** Makes the receipts of the first turns of a hosted loop, each in a session of its own. */
+export async function sealHostedTurns(count: number): Promise<readonly (readonly SealedReceipt[])[]> {
+  const sessions: (readonly SealedReceipt[])[] = [];
+  for (let turn = 1; turn <= count; turn++) {
+    const last = sessions.at(-1)?.at(-1);
+    const before = last === undefined ? {} : { previous: `sha256:${envelopeHash(last.envelope)}` };
+    const hosted = { head: 'a'.repeat(64), loop: 'l', turn, ...before };
+    const change = (predicate: ReceiptPredicate): ReceiptPredicate => ({ ...predicate, hosted });
+    sessions.push(await sealSession(`hosted:l:${turn}`, { turns: 1, isClosed: false, change }));
+  }
+  return sessions;
+}
+
 function closing(seq: number): Omit<ReceiptPredicate, 'session' | 'sequence' | 'previous' | 'at'> {
   const journal = { from: seq, to: seq, count: 0, root: merkleRoot([]) };
   const loop = { id: '', version: '', definition: '' };

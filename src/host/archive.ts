@@ -351,7 +351,8 @@ export class Archive {
   }
 }
 
-function isStoreDamage(thrown: unknown): thrown is Fault {
+/** True if an error says that the store is damaged where it was read. */
+export function isStoreDamage(thrown: unknown): thrown is Fault {
   return thrown instanceof Fault && thrown.code === 'STORE_DAMAGED';
 }
 

@@ -242,8 +242,8 @@ export interface HostedProjection {
 export interface HostedLoopStatus {
   readonly loop: string;
   readonly status: 'running' | 'waiting' | 'paused' | 'stopped';
-  /** Why it stopped, or what it waits for. */
-  readonly reason?: HostedStopReason | 'schedule' | 'signal' | 'approval' | 'turn' | 'retry';
+  /** Why it stopped, or what it waits for: `damaged` if the store has to be repaired before anything is known of it. */
+  readonly reason?: HostedStopReason | 'schedule' | 'signal' | 'approval' | 'turn' | 'retry' | 'damaged';
   readonly message?: string;
   /** How many turns it has had, an open one included. */
   readonly turns: number;

@@ -47,6 +47,8 @@ const SECRET_REFERENCE = /^env:[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const MAX_SIGNALS = 100;
 const MAX_WINDOW_MS = 24 * 60 * 60 * 1000;
 const MAX_COUNT = Number.MAX_SAFE_INTEGER;
+/** The maximum of `stop.maxTurns`: a loop that may have more turns is not bounded. */
+const MAX_TURNS = 1_000_000;
 
 /** Checks the id of a hosted loop. */
 export const checkHostedId = textMatching(
@@ -136,10 +138,13 @@ const optionalStops = {
   noProgress: integerBetween(1, MAX_COUNT),
 } as const satisfies Omit<ChecksOf<StopPolicy>, 'maxTurns'>;
 
+// guard: max-turns-bounded
+const checkMaxTurns = integerBetween(1, MAX_TURNS);
+
 /** Checks the stop policy. */
 export const checkStop = objectOf({
   // guard: max-turns-required
-  required: { maxTurns: integerBetween(1, MAX_COUNT) },
+  required: { maxTurns: checkMaxTurns },
   optional: optionalStops,
   missing: { maxTurns: MISSING_MAX_TURNS },
 });

@@ -111,7 +111,8 @@ verifies('hosted.document', 'a document without a maximum of turns is refused', 
   expect(refusalOf(change({ stop: undefined }))?.flaws).toEqual([
     { path: '/stop', reason: `${reason}; { maxTurns = 10 } permits ten` },
   ]);
-  for (const maxTurns of [0, -1, 1.5, null, '5', 2 ** 53, []])
+  for (const maxTurns of [1, 1_000_000]) expect(refusalOf(change({ stop: { maxTurns } }))).toBeUndefined();
+  for (const maxTurns of [0, -1, 1.5, null, '5', 1_000_001, 2 ** 53 - 1, 2 ** 53, []])
     expect(pathsOf(change({ stop: { maxTurns } })), String(maxTurns)).toEqual(['/stop/maxTurns']);
 });
 
@@ -206,8 +207,14 @@ verifies(
     expect(parsed({ arguments: { 'mail.label': { type: 'object' } } })).toBeUndefined();
     expect(parsed({ id: 'other' })?.flaws).toMatchObject([{ path: '/turn/grant/id' }]);
     expect(parsed({ review: { 'mail.send': 'ask' } })?.flaws).toMatchObject([{ path: '/turn/grant/review/mail.send' }]);
-    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant.allowedTools);
-    expect(complete).toEqual({ allowedTools: fullHostedLoop.grant.allowedTools, limits: {}, approvers: ['bob'] });
+    const { allowedTools: tools, unconfined } = fullHostedLoop.grant;
+    const complete = completeTurnGrant({ approvers: ['bob'] }, fullHostedLoop.grant);
+    expect(complete).toEqual({ allowedTools: tools, unconfined, limits: {}, approvers: ['bob'] });
+    const outer = { allowedTools: ['a', 'b'], limits: {} };
+    for (const allowedTools of [5, null, [5], 'a', [['a.*']]]) {
+      const broken = { grant: outer, loop: 'a', turn: { grant: { allowedTools } } };
+      expect(refusalOf(change(broken))?.flaws).toMatchObject([{ path: expect.stringMatching(/^\/turn\/grant/) }]);
+    }
   },
 );
 

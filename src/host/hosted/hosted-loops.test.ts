@@ -3,9 +3,18 @@ import { tool } from '../../../spec/support/host-fixture.js';
 import { counter, hostedFixture, START } from '../../../spec/support/hosted-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
+import { Fault } from '../../base/errors.js';
+import type { Journal } from '../../journal/store.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import type { WorkProblem } from '../worker.js';
 import { defineHostedLoop } from './define-hosted-loop.js';
+import { hostedStreamOf } from './hosted-stream.js';
+
+/** Returns a journal that is read in another way. */
+const withRead = (journal: Journal, read: Journal['read']): Journal => ({
+  ...{ list: () => journal.list(), claim: (session) => journal.claim(session) },
+  ...{ append: (batch) => journal.append(batch), remove: (session) => journal.remove(session), read },
+});
 
 verifies('hosted.stops', 'a loop without a schedule runs turn after turn until its maximum of turns', async () => {
   const { host, work, inputs, start } = hostedFixture();
@@ -129,5 +138,41 @@ verifies(
     await expect(start(empty as typeof document)).rejects.toMatchObject({ code: 'DEFINITION_INVALID' });
     const onDemand = { ...empty, next: '$.signal.payload', signals: { go: { schema: {} } } };
     await start({ ...onDemand, grant: { allowedTools: ['strict'], limits: {} } } as typeof document);
+  },
+);
+
+verifies(
+  'hosted.control',
+  'a loop that cannot be read is listed as damaged, and does not hide the others',
+  async () => {
+    const { host, store, clock, start } = hostedFixture();
+    for (const id of ['a', 'counter', 'z']) await start(counter({ id }));
+    const { journal } = store;
+    const damaged = new Fault('STORE_DAMAGED', 'A record was changed.');
+    for (const [broken, code] of [
+      ['counter', damaged],
+      ['a', new Fault('STORE_DAMAGED', 'Another one.')],
+    ] as const) {
+      const read: typeof journal.read = (session, from) => {
+        if (session === hostedStreamOf(broken)) throw code;
+        return journal.read(session, from);
+      };
+      const other = hostedFixture({ store: { ...store, journal: withRead(journal, read) }, clock, seed: 2 });
+      const listed = await other.host.hosted.list();
+      expect(listed.map(({ loop, reason }) => [loop, reason === 'damaged'])).toEqual(
+        ['a', 'counter', 'z'].map((loop) => [loop, loop === broken]),
+      );
+      expect(listed.find(({ loop }) => loop === broken)).toEqual({
+        ...{ loop: broken, status: 'waiting', reason: 'damaged', message: `STORE_DAMAGED: ${code.message}` },
+        ...{ turns: 0, projection: { head: '', fresh: false }, signals: 0 },
+      });
+      await expect(other.host.hosted.status(broken)).rejects.toBe(code);
+    }
+    expect((await host.hosted.list()).map(({ reason }) => reason)).not.toContain('damaged');
+    const failing = withRead(journal, () => {
+      throw new Error('disk');
+    });
+    const unreadable = hostedFixture({ store: { ...store, journal: failing }, clock, seed: 3 });
+    await expect(unreadable.host.hosted.list(), 'any other error is thrown').rejects.toThrow('disk');
   },
 );

@@ -28,6 +28,7 @@ import {
   type StartedLoop,
 } from '../../views/hosted-loop.js';
 import { type HostedTurnListing, hostedTurnsOf } from '../../views/hosted-turns.js';
+import { isStoreDamage } from '../archive.js';
 import type { HostOptions, TurnOptions } from '../host-options.js';
 import type { SessionQueues } from '../session-queues.js';
 import { sessionIdOf } from '../turn-result.js';
@@ -35,7 +36,7 @@ import type { HostedLoopStop } from '../worker.js';
 import type { HostedLoop, NextInput } from './define-hosted-loop.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
 import { type DriverDeps, HostedDriver } from './hosted-driver.js';
-import { actionOf, statusOf } from './hosted-status.js';
+import { actionOf, damagedLoopStatus, statusOf } from './hosted-status.js';
 import {
   documentOf,
   type HostedStream,
@@ -135,13 +136,18 @@ export class HostedLoops {
     return this.statusOf(await this.streamOf(loop));
   }
 
-  /** Returns the status of all hosted loops of the store, sorted by id. */
+  /** Returns the status of all hosted loops of the store, sorted by id. One that cannot be read has the reason `damaged`. */
   async list(): Promise<readonly HostedLoopStatus[]> {
     const all: HostedLoopStatus[] = [];
-    for (const loop of [...(await this.streams.list())].sort()) {
-      const stream = await this.streams.find(loop);
-      if (stream !== undefined) all.push(await this.statusOf(stream));
-    }
+    for (const loop of [...(await this.streams.list())].sort())
+      try {
+        const stream = await this.streams.find(loop);
+        if (stream !== undefined) all.push(await this.statusOf(stream));
+      } catch (thrown) {
+        // A damaged loop must not hide the others. It is an error only if it is requested by name.
+        if (!isStoreDamage(thrown)) throw thrown;
+        all.push(damagedLoopStatus(loop, thrown));
+      }
     return all;
   }
 

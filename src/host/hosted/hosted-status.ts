@@ -1,4 +1,5 @@
 /** The status of a hosted loop, as it is reported. */
+import type { Fault } from '../../base/errors.js';
 import type { HostedLoopStatus } from '../../protocol/hosted-loop.js';
 import type { HostedLoopState } from '../../views/hosted-loop.js';
 import { isoTime } from '../../views/iso-time.js';
@@ -28,6 +29,12 @@ export function statusOf(state: HostedLoopState, { isValid, isHeld }: StatusFact
     ...(open !== undefined && started !== undefined && { turnId: hostedTurnId(started.document, open.request.turn) }),
     signals: state.signals.length,
   };
+}
+
+/** Returns the status that reports a loop which cannot be read. */
+export function damagedLoopStatus(loop: string, { code, message }: Fault): HostedLoopStatus {
+  const waiting = { status: 'waiting', reason: 'damaged', message: `${code}: ${message}` } as const;
+  return { loop, ...waiting, turns: 0, projection: { head: '', fresh: false }, signals: 0 };
 }
 
 function partOf(state: HostedLoopState, isHeld: boolean): StatusPart {

@@ -45,9 +45,8 @@ export function addTurnGrantIssues(document: JsonObject, issues: DefinitionIssue
   ];
   for (const [path, turnGrant] of narrowed) {
     if (!isObject(turnGrant) || Object.hasOwn(turnGrant, 'id')) continue;
-    const { allowedTools } = grant as unknown as Grant;
     // guard: turn-grant-checked
-    addGrantIssue(completeTurnGrant(turnGrant as TurnGrant, allowedTools), path, issues);
+    addGrantIssue(completeTurnGrant(turnGrant as TurnGrant, grant as unknown as Grant), path, issues);
   }
 }
 

@@ -5,7 +5,7 @@ import { createClock } from './adapters.js';
 
 /** A clock that can be put forward. */
 export interface CaseClock extends Clock {
-  /** Puts the wall clock forward to a time, in milliseconds since the epoch. An earlier time has no effect. */
+  /** Puts both clocks forward, the wall clock to this time, in milliseconds since the epoch. An earlier time has no effect. */
   skipTo(time: number): void;
 }
 
@@ -17,6 +17,8 @@ export async function createCaseClock(settings: Settings): Promise<CaseClock> {
   return {
     ...clock,
     now,
+    // A timer of this process is measured with the monotonic clock.
+    elapsed: () => clock.elapsed() + skippedMs,
     skipTo: (time) => {
       skippedMs += Math.max(0, time - now());
     },

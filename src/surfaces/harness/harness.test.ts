@@ -27,6 +27,7 @@ import * as defining from './harness-definitions.js';
 import * as reading from './read-harness.js';
 import { ReceiptDirectory } from './receipt-directory.js';
 import * as running from './run-harness.js';
+import { maxStepsOf } from './run-hosted-case.js';
 
 const library = { ...compose, ...defining, ...reading, ...running };
 
@@ -259,13 +260,13 @@ verifies(
           ...daily,
           name: 'daily',
           host: 'daily.json',
-          expect: { reason: 'max_turns', turns: 2, output: '2031-05-08T15' },
+          expect: { reason: 'max_turns', turns: 2, output: '2031-05-07T15' },
         },
         {
           ...daily,
           name: 'late',
           host: 'late.json',
-          expect: { reason: 'deadline', turns: 1, output: '2031-05-07T15' },
+          expect: { reason: 'deadline', turns: 1, output: '2031-05-06T15' },
         },
         {
           ...{ ...daily, name: 'signalled', host: 'reports.json', signals: [{ name: 'report', payload: { n: 7 } }] },
@@ -278,6 +279,12 @@ verifies(
   },
   120_000,
 );
+
+verifies('hosted.harness', 'a case with a hosted loop takes at most 10,000 steps, whatever its loop may do', () => {
+  const item = { signals: [{ name: 'paid' }], approvals: [] };
+  expect(maxStepsOf({ maxTurns: 2 }, item)).toBe(400);
+  for (const maxTurns of [100, 1_000_000, Number.MAX_SAFE_INTEGER]) expect(maxStepsOf({ maxTurns }, item)).toBe(10_000);
+});
 
 const invalid: readonly [harness: object | string, message: string][] = [
   ['[', '/harness.json: '],

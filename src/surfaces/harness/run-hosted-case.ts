@@ -5,7 +5,7 @@
 import { LoopError } from '../../base/errors.js';
 import type { TurnOptions } from '../../host/host.js';
 import { copyAsJson } from '../../json/value.js';
-import type { HostedLoopDocument, HostedLoopStatus } from '../../protocol/hosted-loop.js';
+import type { HostedLoopDocument, HostedLoopStatus, StopPolicy } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import type { HostedTurnListing } from '../../views/hosted-turns.js';
@@ -20,6 +20,8 @@ import type { ScratchHost } from './scratch-host.js';
 const STARTER = { by: 'harness' };
 /** How many steps a turn may take: its request, its pauses, and due times that are dropped. */
 const STEPS_PER_TURN = 100;
+/** How many steps a case may take, however many turns its loop may have. */
+const MAX_STEPS = 10_000;
 /** How many steps without a change are made while something is due. */
 const MAX_IDLE_STEPS = 3;
 
@@ -89,6 +91,16 @@ async function outputOf(
   return result?.status === 'ok' ? copyAsJson(result.output, 'the output') : undefined;
 }
 
+/** Returns how many steps a case may take. */
+export function maxStepsOf(
+  { maxTurns }: Pick<StopPolicy, 'maxTurns'>,
+  item: Pick<HostedCase, 'signals' | 'approvals'>,
+) {
+  const steps = STEPS_PER_TURN * (maxTurns + item.signals.length + item.approvals.length + 1);
+  // guard: steps-of-case-bounded
+  return Math.min(steps, MAX_STEPS);
+}
+
 /** Runs the turns of a hosted loop. */
 class HostedCaseDriver {
   readonly answers: CaseAnswers;
@@ -120,11 +132,10 @@ class HostedCaseDriver {
     }
   }
 
-  /** Does one step after another, at most as many as the maximum of turns allows for. */
+  /** Does one step after another, at most as many as the case may take. */
   private async runTurns({ id, stop }: HostedLoopDocument): Promise<void> {
     const { hosted } = this.scratch.host;
-    const { signals, approvals } = this.item;
-    const maxSteps = STEPS_PER_TURN * (stop.maxTurns + signals.length + approvals.length + 1);
+    const maxSteps = maxStepsOf(stop, this.item);
     let idleSteps = 0;
     for (let step = 0; step < maxSteps && idleSteps < MAX_IDLE_STEPS; step++) {
       const result = await hosted.driveIfFree(id, this.options);
@@ -135,7 +146,7 @@ class HostedCaseDriver {
       idleSteps = result === undefined && (await this.isDue()) ? idleSteps + 1 : 0;
       if (!(await this.isDue()) && !(await this.goOn(id, result, turnId))) return;
     }
-    if (idleSteps === 0) throw new LoopError('TIMEOUT', 'The hosted loop did not stop.');
+    if (idleSteps === 0) throw new LoopError('TIMEOUT', `The hosted loop did not stop within ${maxSteps} steps.`);
   }
 
   /** Makes something due: an answer, a signal, or the next due time. Returns false if there is nothing. */

@@ -44,7 +44,8 @@ export const receiptReasons = {
   store_damaged: 'The store has recorded damage that was not accepted; see rondo doctor.',
   session_not_listed: 'The checkpoint does not list a session of the bundle.',
   checkpoint_mismatch: 'A session has other receipts than the checkpoint says.',
-  receipts_missing: 'Receipts are missing: there is a gap, the first one is absent, or the checkpoint lists more.',
+  receipts_missing:
+    'Receipts are missing: there is a gap, the first one is absent, or the checkpoint or a later turn names more.',
   length_mismatch: 'The bundle does not have the expected number of receipts.',
   head_mismatch: 'The last receipt of the bundle is not the expected one.',
   terminal_missing: 'A session does not end with its terminal receipt, which was required.',

@@ -85,7 +85,7 @@ export function verifyBundle(bytes: Uint8Array, keys: TrustedKeys, options: Veri
   const read = bundle.receipts.map((receipt, i) => verifyEnvelope(receipt, `receipt ${i}`, context));
   const receipts = read.filter((each) => each !== undefined);
   if (bundle.receipts.length === 0) findings.add('form', 'bundle_empty', 'it has no receipts');
-  const sessionCount = verifySessions(receipts, checkpoint, findings);
+  const sessionCount = verifySessions(receipts, checkpoint, logIndexOf === undefined, findings);
   for (const [i, { statement }] of receipts.entries()) {
     const problem = effectProblem(statement.predicate);
     if (problem !== undefined) findings.add('effects', problem, `receipt ${i}`);

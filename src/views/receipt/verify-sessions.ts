@@ -18,10 +18,14 @@ interface SessionState {
   readonly turns: Map<string, { coveredTo: number; isEnded: boolean }>;
 }
 
-/** Verifies the receipts of a bundle, in their order. Returns how many sessions it has. */
+/**
+ * Verifies the receipts of a bundle, in their order. Returns how many sessions it has. `isFile` is false for those of a
+ * store, whose log says what is missing.
+ */
 export function verifySessions(
   receipts: readonly ReadReceipt[],
   checkpoint: Checkpoint | undefined,
+  isFile: boolean,
   findings: Findings,
 ): number {
   const sessions = new Map<string, SessionState>();
@@ -37,7 +41,7 @@ export function verifySessions(
     }
     applyReceipt(current, receipt, findings);
   }
-  verifyHostedTurns(receipts, findings);
+  verifyHostedTurns(receipts, isFile, findings);
   const listed = checkpoint === undefined ? undefined : new Map(checkpoint.sessions.map((each) => [each.id, each]));
   if (listed !== undefined) compareWithList(sessions, listed, findings);
   for (const { id, isGapless, isClosed } of sessions.values()) {
@@ -87,10 +91,12 @@ function applyTurn({ turns }: SessionState, { statement }: ReadReceipt, name: st
 
 /**
  * Verifies that each turn of a hosted loop names the final receipt of the turn before, as far as that is there, and that
- * no two turns have the same number.
+ * no two turns have the same number. An export is of one session, which is one turn, or of all sessions: a file with
+ * several turns of a loop has the receipt that each of them names.
  */
-function verifyHostedTurns(receipts: readonly ReadReceipt[], findings: Findings): void {
+function verifyHostedTurns(receipts: readonly ReadReceipt[], isFile: boolean, findings: Findings): void {
   const turns = new Map<string, { readonly turn: string; hash?: string }>();
+  const numbers = new Map<string, Set<number>>();
   for (const { hash, statement } of receipts) {
     const { hosted, turn, final } = statement.predicate;
     if (hosted === undefined) continue;
@@ -99,6 +105,7 @@ function verifyHostedTurns(receipts: readonly ReadReceipt[], findings: Findings)
     // guard: hosted-turn-has-one-session
     if (known.turn !== turn) findings.add('chain', 'chain_broken', `${key} is both ${known.turn} and ${turn}`);
     turns.set(key, final ? { turn, hash } : known);
+    numbers.set(hosted.loop, (numbers.get(hosted.loop) ?? new Set()).add(hosted.turn));
   }
   for (const { statement } of receipts) {
     const { hosted } = statement.predicate;
@@ -108,6 +115,10 @@ function verifyHostedTurns(receipts: readonly ReadReceipt[], findings: Findings)
     // guard: hosted-chain-verified
     if ((turn === 1) !== (previous === undefined) || (before !== undefined && previous !== `sha256:${before}`))
       findings.add('chain', 'chain_broken', `${loop}#${turn} does not name the receipt of the turn before`);
+    const isOneOfSeveral = (numbers.get(loop)?.size ?? 0) > 1;
+    // guard: hosted-gap-noticed
+    if (isFile && isOneOfSeveral && turn > 1 && before === undefined)
+      findings.add('completeness', 'receipts_missing', `${loop}#${turn} names a receipt of ${loop}#${turn - 1}`);
   }
 }
 

@@ -2,8 +2,11 @@
  * The due times of cron and interval schedules: the first one after an instant. It is computed from that instant alone,
  * so it costs the same after one turn and after a million, and after a second and a year of downtime.
  */
-import { Cron } from 'croner';
+import { createRequire } from 'node:module';
 import type { CronSchedule, DelaySchedule, HostedSchedule, IntervalSchedule } from '../../protocol/hosted-loop.js';
+
+// Loaded when the first due time of an expression is computed, because most programs have none.
+const requireModule = createRequire(import.meta.url);
 
 /** A schedule with due times that do not depend on when turns end. */
 export type GridSchedule = CronSchedule | IntervalSchedule;
@@ -45,6 +48,7 @@ function nextCronTime({ cron, zone }: CronSchedule, after: number): number | und
 
 /** Returns the function that finds the first match of an expression after an instant. */
 function croner(cron: string, zone: string): (after: number) => number | undefined {
+  const { Cron } = requireModule('croner') as typeof import('croner');
   // Without a function, croner starts no timer, and `nextRun(from)` depends on neither the clock nor earlier calls.
   const times = new Cron(cron, { /* guard: cron-follows-zone */ timezone: zone, paused: true, mode: '5-or-6-parts' });
   return (after) => times.nextRun(new Date(after))?.getTime();

@@ -160,6 +160,16 @@ export const hostedStopChecks = {
     const again = fixture.host.hosted.start(counter(), { by: 'eve' });
     strictEqual(await again.then(String, ({ code }) => code), 'HOSTED_LOOP_CONFLICT');
   },
+  'a budget that is used up stops a loop': async (library) => {
+    const grant = { allowedTools: ['count'], limits: { effects: 1 } };
+    const fixture = await worked(library, { ...HOURLY, grant });
+    await fixture.clock.advance(HOUR_MS);
+    await fixture.work();
+    await assertStopped(fixture, 'budget', 1);
+  },
+  'a turn whose grant is refused stops a loop': async (library) => {
+    await assertStopped(await worked(library, { turn: { grant: { allowedTools: ['pay'] } } }), 'refused', 0);
+  },
   'an output is compared with the last one, also after a failure': async ({ unchangedAfter }) => {
     const ended = { status: 'ok', output: 'a' } as const;
     strictEqual(unchangedAfter({ output: 'a', unchanged: 1 }, ended), 2);

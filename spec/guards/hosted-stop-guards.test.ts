@@ -16,6 +16,8 @@ proveGuards(hostedParts, [
   guard(ID, 'a confidence that is not known stops a loop', 'unknown-confidence-stops', 'never'),
   guard(ID, 'a confidence that is reached stops a loop', 'reached-confidence-stops', 'never'),
   guard(ID, 'turns without a new output stop a loop', 'no-progress-stops', 'always'),
+  guard(ID, 'a budget that is used up stops a loop', 'used-up-budget-stops', 'never'),
+  guard(ID, 'a turn whose grant is refused stops a loop', 'sealed-refusal-stops', 'always'),
   guard(ID, 'an output is compared with the last one, also after a failure', 'output-compared-with-the-last-one', {
     value: "ended.status === 'ok' && ended.output !== ''",
   }),

@@ -43,7 +43,7 @@ const UNCHANGED_CODES: ReadonlySet<string> = new Set(['REPLAY_MISMATCH', 'CONTEX
  * error of a turn that cannot start in this process, for example because its loop is not registered here.
  */
 export function turnEndingOf(
-  { stop }: HostedLoopDocument,
+  { stop: policy }: HostedLoopDocument,
   result: TurnResult,
   stored: StoredTurn | undefined,
 ): TurnEnding {
@@ -53,12 +53,14 @@ export function turnEndingOf(
   // guard: ended-turn-of-another-request-is-stale
   if (turn.endedEntry !== undefined && (code !== 'KEY_CONFLICT' || turn.endedEntry.error?.code === code))
     return endOf(stored);
-  if (turn.stoppedEntry !== undefined) return { kind: 'halted', stop: stopAtGrant(recordedStopOf(turn.stoppedEntry)) };
-  if (result.status === 'stopped') return { kind: 'halted', stop: budgetStop(result.reason) };
+  const limit = result.status === 'stopped' ? budgetStop(result.reason) : undefined;
+  const stop = turn.stoppedEntry === undefined ? limit : stopAtGrant(recordedStopOf(turn.stoppedEntry));
+  // guard: used-up-budget-stops
+  if (stop !== undefined) return { kind: 'halted', stop };
   if (result.status === 'error') return failedToContinue(result);
   const waitsFor = waitOf(turn.pending);
   // guard: pending-approval-stops-if-declared
-  if (waitsFor === 'approval' && stop.approval === 'pending')
+  if (waitsFor === 'approval' && policy.approval === 'pending')
     return { kind: 'halted', stop: { reason: 'approval', message: 'The turn needs an approval.' } };
   return { kind: 'waits', for: waitsFor };
 }
@@ -87,6 +89,7 @@ function refusedTurn(result: TurnResult): TurnEnding {
   if (result.status === 'stopped') return { kind: 'halted', stop: budgetStop(result.reason) };
   if (result.status !== 'error') throw new LoopError('EXECUTION_FAILED', 'The turn was not recorded.');
   const { code, message } = result.error;
+  // guard: sealed-refusal-stops
   if (result.receipt === undefined) throw new LoopError(code, message);
   return { kind: 'halted', stop: refusalOf(code, message) };
 }

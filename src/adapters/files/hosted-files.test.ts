@@ -113,7 +113,11 @@ verifies('hosted.document', 'a link out of the directory is not followed, and a 
   const found = await loadHostedFiles(directory, parseHostedLoop);
   expect(found.map(({ document }) => document)).toEqual([undefined]);
   const large = await loadHostedFile(join(directory, 'large.json'), parseHostedLoop);
-  expect(large.badFiles).toMatchObject([{ reason: expect.stringContaining('the limit is 1048576') }]);
+  expect(large.badFiles).toMatchObject([{ reason: expect.stringContaining('the limit is 262144') }]);
+  const text = json({ input: 'x'.repeat(300_000) });
+  expect(parseHostedLoopText('large.json', text, parseHostedLoop).badFiles).toMatchObject([
+    { reason: expect.stringContaining('the limit is 262144') },
+  ]);
   const missing = await loadHostedFile(join(directory, 'none.toml'), parseHostedLoop);
   expect(missing.badFiles).toMatchObject([{ reason: 'it does not exist' }]);
   expect(await loadHostedFiles(join(directory, 'none'), parseHostedLoop)).toEqual([]);

@@ -19,7 +19,7 @@ export interface HostedFile {
   readonly badFiles: readonly BadFile[];
 }
 
-const MAX_HOSTED_LOOP_BYTES = 1024 * 1024;
+const MAX_HOSTED_LOOP_BYTES = 256 * 1024;
 const MAX_DEPTH = 250;
 
 /** The members that make a document a definition or a workflow, whatever else it has. A hosted loop has none of them. */
@@ -36,8 +36,12 @@ export function isHostedLoopText(file: string, text: string): boolean {
   return has('loop') && (has('stop') || has('grant')) && !DEFINITION_MEMBERS.some(has);
 }
 
-/** Returns the hosted loop of a text, or its problems with their lines. */
+/** Returns the hosted loop of a text of bounded size, or its problems with their lines. */
 export function parseHostedLoopText(file: string, text: string, parse: HostedLoopParser): HostedFile {
+  if (text.length > MAX_HOSTED_LOOP_BYTES) {
+    const reason = `it has ${text.length} characters; the limit is ${MAX_HOSTED_LOOP_BYTES}`;
+    return { file, document: undefined, badFiles: [{ file, reason, loopId: nameOfFile(file) }] };
+  }
   const result = parseDocumentText(file, text, (value) => parse(datesToText(withoutSchema(value), text), file));
   return 'badFiles' in result
     ? { file, document: undefined, badFiles: result.badFiles }

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { blocksIn, commandFaults, commandsIn, withWrongPromises } from '../../spec/support/page-commands.js';
 import { verifies } from '../../spec/verifies.js';
 import { verifyExample, verifyTwin } from '../twin.js';
@@ -32,13 +32,19 @@ const SECTIONS = [
 const here = fileURLToPath(new URL('.', import.meta.url));
 const page = commandsIn(blocksIn(readFileSync(join(here, 'README.md'), 'utf8')));
 
-const leftBehind = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('rondo-loops.'));
+const leftBehind = (directory: string): string[] =>
+  readdirSync(directory).filter((name) => name.startsWith('rondo-loops.'));
 
 verifies(
   'example.runs',
   'hosted loops stop at their bounds, refusals, approvals, budgets and at tampering',
   () => {
-    const before = leftBehind();
+    const directory = mkdtempSync(join(tmpdir(), 'rondo-example-'));
+    vi.stubEnv('TMPDIR', directory);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      rmSync(directory, { recursive: true });
+    });
     const { status, stdout } = verifyExample('loop-orchestration');
     expect(status, stdout).toBe(0);
     expect(stdout.split('\n').filter((line) => /^[a-z]\. /.test(line))).toEqual(SECTIONS);
@@ -46,7 +52,7 @@ verifies(
     expect(commandFaults(withWrongPromises(page), [stdout])).toHaveLength(1);
     expect(stdout).toContain('All assertions hold.');
     expect(stdout).not.toMatch(/^ {2}✗/m);
-    expect(leftBehind().filter((name) => !before.includes(name))).toEqual([]);
+    expect(leftBehind(directory)).toEqual([]);
   },
   600_000,
 );

@@ -46,6 +46,21 @@ async function pair(library: HostedLibrary, acceptsHandoffsFrom = ['counter']): 
   return fixture;
 }
 
+/** A sender whose handoff finds a full inbox, an hour later. */
+async function handedToFullInbox(library: HostedLibrary, deadline?: string): Promise<HostedFixture> {
+  const fixture = hostedFixture({ classes: library });
+  await fixture.start(counter({ id: 'target', acceptsHandoffsFrom: ['counter'], stop: { maxTurns: 9 } }));
+  await fixture.host.hosted.pause('target', { by: 'ada' });
+  await appendTo(fixture, thousand(), 'target');
+  const handoffs = [{ target: 'target', input: '$.last.output', reason: 'Continue.' }];
+  const stop = { maxTurns: 9, ...(deadline !== undefined && { deadline }) };
+  await fixture.start(counter({ ...HOURLY, handoffs, stop }));
+  await fixture.work();
+  await fixture.clock.advance(HOUR_MS);
+  await fixture.work();
+  return fixture;
+}
+
 async function offer({ host }: HostedFixture, more: Partial<OutgoingHandoff> = {}): Promise<string> {
   const [turn] = await host.hosted.turns('counter');
   const handoff = { target: 'target', receipt: turn?.receipt ?? '', input: null, reason: '', ...more };
@@ -150,17 +165,12 @@ export const hostedInboxChecks = {
   'a delivery id has no spaces': async (library) => {
     strictEqual(await send(await listening(library), null, 'any', 'handoff x'), 'VALUE_INVALID');
   },
-  'a full inbox delays only what is handed off to it': async (library) => {
-    const fixture = hostedFixture({ classes: library });
-    await fixture.start(counter({ id: 'target', acceptsHandoffsFrom: ['counter'], stop: { maxTurns: 9 } }));
-    await fixture.host.hosted.pause('target', { by: 'ada' });
-    await appendTo(fixture, thousand(), 'target');
-    const rule = { target: 'target', input: '$.last.output', reason: 'Continue.' };
-    await fixture.start(counter({ ...HOURLY, handoffs: [rule] }));
-    await fixture.work();
-    await fixture.clock.advance(HOUR_MS);
-    await fixture.work();
-    strictEqual(fixture.inputs.length, 2);
+  'a full inbox delays no stop': async (library) => {
+    const fixture = await handedToFullInbox(library, new Date(START + HOUR_MS / 2).toISOString());
+    strictEqual((await fixture.host.hosted.status('counter')).reason, 'deadline');
+  },
+  'a handoff is delivered before the next turn': async (library) => {
+    strictEqual((await handedToFullInbox(library)).inputs.length, 1);
   },
   'a delivered handoff is recorded once': async (library) => {
     const fixture = await pair(library);

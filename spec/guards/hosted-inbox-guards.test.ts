@@ -31,7 +31,8 @@ proveGuards(hostedParts, [
   guard(HANDOFF, 'a handoff asks for no more than its sender may', 'handoff-within-its-sender', 'never'),
   guard(HANDOFF, 'a handoff asks for no more than its target may', 'handoff-within-its-target', 'never'),
   guard(SIGNALS, 'a delivery id has no spaces', 'delivery-id-is-plain', 'never'),
-  guard(HANDOFF, 'a full inbox delays only what is handed off to it', 'full-inbox-delays-its-handoffs-only', 'never'),
+  guard(HANDOFF, 'a full inbox delays no stop', 'full-inbox-delays-no-stop', 'never'),
+  guard(HANDOFF, 'a handoff is delivered before the next turn', 'handoff-delivered-before-the-next-turn', 'never'),
   guard(HANDOFF, 'a delivered handoff is recorded once', 'handoff-recorded-once', 'always'),
   guard(
     HANDOFF,

@@ -75,13 +75,13 @@ export class HostedDriver {
     return result;
   }
 
-  /** Delivers the handoffs of the loop. Returns the error of a full inbox, which must not keep the loop from its own turns. */
+  /** Delivers the handoffs of the loop. Returns the error of a full inbox, which must not keep the loop from its stop. */
   private async deliverHandoffs(stream: HostedStream): Promise<LoopError | undefined> {
     try {
       await this.deps.deliverHandoffs(stream);
       return undefined;
     } catch (thrown) {
-      // guard: full-inbox-delays-its-handoffs-only
+      // guard: full-inbox-delays-no-stop
       if (thrown instanceof LoopError && thrown.code === 'INBOX_FULL') return thrown;
       throw thrown;
     }
@@ -103,6 +103,9 @@ export class HostedDriver {
     if (stop !== undefined) return this.stop(stream, stop);
     // guard: paused-loop-requests-nothing
     if (state.now.paused !== undefined) return undefined;
+    // A handoff is accepted only with the last receipt, so no turn comes before its delivery.
+    // guard: handoff-delivered-before-the-next-turn
+    if (state.handoffs.length > 0) return undefined;
     const cause = await this.causeOf(stream, now);
     if (cause === undefined) return undefined;
     const made = await this.makeRequest(state, cause, now);

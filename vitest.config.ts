@@ -1,17 +1,11 @@
-// CI adds a JSON report per Node lane; .ci/run sums them.
+// The tiers of tests are projects, chosen by the suffix of the file: `npm test` runs the first two, `.ci/run` also the
+// processes, `npm run proof` everything. CI adds a JSON report per run; .ci/run sums them.
 
 import { configDefaults, defineConfig } from 'vitest/config';
 
-const lane = process.env.RONDO_NODE_LANE ?? 'default';
+const lane = process.env.RONDO_TEST_LANE ?? 'default';
 const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/reports/vitest-${lane}.json` }];
 
-/**
- * Tests of the rings without adapters: they start no process and leave nothing behind in their own. They share
- * processes, so that not every file loads the same modules again.
- */
-const SHARING = ['base', 'host', 'kernel', 'layers', 'loops', 'policy', 'protocol', 'views'].map(
-  (ring) => `src/${ring}/**/*.test.ts`,
-);
 /** Tests that measure CPU time or memory, which depend on what else a process has loaded. */
 const MEASURING = [
   'src/base/redact.test.ts',
@@ -19,7 +13,12 @@ const MEASURING = [
   'src/loops/model-call/generate.test.ts',
   'src/loops/plan/condition-bounds.test.ts',
 ];
-const ALL = ['src', 'spec', 'examples', 'bench'].map((directory) => `${directory}/**/*.test.ts`);
+const below = (suffix: string): string[] =>
+  ['src', 'spec', 'examples', 'bench'].map((directory) => `${directory}/**/*${suffix}`);
+/** Tests that start processes, servers or browsers. */
+const PROCESS = below('.process.test.ts');
+/** Tests at full length, and broken twins. */
+const PROOF = below('.proof.test.ts');
 
 const project = (name: string, include: string[], exclude: readonly string[], isolate: boolean) => ({
   extends: true as const,
@@ -29,9 +28,10 @@ const project = (name: string, include: string[], exclude: readonly string[], is
 export default defineConfig({
   test: {
     projects: [
-      project('shared process', SHARING, MEASURING, false),
-      project('own process', ALL, SHARING, true),
-      project('measurements', MEASURING, [], true),
+      project('in-process', below('.test.ts'), [...MEASURING, ...PROCESS, ...PROOF], false),
+      project('measured', MEASURING, [], true),
+      project('process', PROCESS, [], false),
+      project('proof', PROOF, [], false),
     ],
     pool: 'forks',
     maxWorkers: 2,

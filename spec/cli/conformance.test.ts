@@ -14,7 +14,7 @@ const example = pathToFileURL(fileURLToPath(new URL('../../examples/09-conforman
 function checkDriver(text: string, ...args: string[]): Promise<ProcessResult> {
   const project = new Project();
   const file = project.write('a driver.mjs', `import { driver as good } from ${JSON.stringify(example)};\n${text}\n`);
-  return project.run(['conformance', '--driver', file, ...args]);
+  return project.runProcess(['conformance', '--driver', file, ...args]);
 }
 
 const driverWithRun = (body: string): string => `

@@ -1,8 +1,10 @@
 // Checks of hosted loop documents and their files: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, ok, rejects, strictEqual, throws } from 'node:assert';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import type { ProjectSettings } from '../../src/surfaces/compose.js';
 import { fullHostedLoop, smallestHostedLoop } from '../support/random-hosted-documents.js';
 import type { LibraryParts } from './library.js';
@@ -20,7 +22,7 @@ type HostedDocumentLibrary = typeof import('../../src/host/hosted/hosted-documen
   typeof import('../../src/adapters/files/hosted-files.js') &
   typeof import('../../src/adapters/files/load.js') &
   typeof import('../../src/loops/plan/workflow-document.js') &
-  typeof import('../../src/surfaces/compose/hosted-files.js') & { readonly folder: string };
+  typeof import('../../src/surfaces/compose/hosted-files.js');
 
 type HostedDocumentCheck = (library: HostedDocumentLibrary) => Promise<void>;
 
@@ -48,10 +50,10 @@ const verify = { method: 'hmac-sha256', secret: 'env:ONE' };
 const [handoff] = fullHostedLoop.handoffs;
 const manySignals = Object.fromEntries(Array.from({ length: 101 }, (__, index) => [`s${index}`, { schema: true }]));
 
-/** Writes files into a new directory below that of the library, and returns its path. */
-function directoryOf(folder: string, name: string, files: { readonly [name: string]: string }): string {
-  const directory = join(folder, name);
-  mkdirSync(directory, { recursive: true });
+/** Writes files into a new directory, which is removed after the test, and returns its path. */
+function directoryOf(files: { readonly [name: string]: string }): string {
+  const directory = mkdtempSync(join(tmpdir(), 'rondo-hosted-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   for (const [file, text] of Object.entries(files)) writeFileSync(join(directory, file), text);
   return directory;
 }
@@ -92,17 +94,17 @@ export const hostedDocumentChecks = {
     strictEqual(read('2030-02-30'), undefined);
   },
   'a hosted loop among definitions is no broken definition': async (library) => {
-    const { loadDefinitions, documentParser: parser, parseHostedLoop, folder } = library;
-    const directory = directoryOf(folder, 'definitions', { 'a.json': JSON.stringify(smallestHostedLoop) });
+    const { loadDefinitions, documentParser: parser, parseHostedLoop } = library;
+    const directory = directoryOf({ 'a.json': JSON.stringify(smallestHostedLoop) });
     const loadHostedParser = async () => parseHostedLoop;
     const loaded = await loadDefinitions(directory, { parser, trusted: () => false, loadHostedParser });
     deepStrictEqual(loaded.badFiles, []);
     strictEqual(loaded.hosted.length, 1);
   },
-  'an id of two hosted loop files selects none of them': async ({ findHostedLoopFile, folder }) => {
+  'an id of two hosted loop files selects none of them': async ({ findHostedLoopFile }) => {
     const text = JSON.stringify(smallestHostedLoop);
-    const loopsDirectory = directoryOf(folder, 'twice', { 'a.json': text, 'b.json': text });
-    const settings = { cwd: folder, loopsDirectory, hasExplicitLoops: true } as unknown as ProjectSettings;
+    const loopsDirectory = directoryOf({ 'a.json': text, 'b.json': text });
+    const settings = { cwd: loopsDirectory, loopsDirectory, hasExplicitLoops: true } as unknown as ProjectSettings;
     await rejects(findHostedLoopFile(settings, smallestHostedLoop.id), /is defined in/);
   },
 } as const satisfies { readonly [promise: string]: HostedDocumentCheck };

@@ -1,7 +1,16 @@
 // The parts of the library that most guards belong to. The imports of a part are compiled with it.
 
+import { fileURLToPath } from 'node:url';
+
 /** The modules that a check uses, as paths below `src`. */
 export type LibraryParts = readonly string[];
+
+/** Loads the intact library from its source. `folder` has the same modules, built. */
+export async function loadLibrary<L>(parts: LibraryParts): Promise<L> {
+  const sources = parts.map((part) => new URL(`../../src/${part.replace(/\.js$/, '.ts')}`, import.meta.url).href);
+  const loaded = await Promise.all(sources.map((source) => import(/* @vite-ignore */ source)));
+  return Object.assign({ folder: fileURLToPath(new URL('../../dist', import.meta.url)) }, ...loaded) as L;
+}
 
 export const kernelParts: LibraryParts = [
   'kernel/session.js',

@@ -71,7 +71,9 @@ const resultOf = ({ stdout, stderr }: ProcessResult): TurnResult => {
 
 /** Starts the workflow in a process that is killed at this moment. */
 async function killAt(project: Project, moment: string): Promise<void> {
-  const killed = await project.run(['run', 'three-edits', '--session', 's', '--json'], { env: { KILL_AT: moment } });
+  const killed = await project.runProcess(['run', 'three-edits', '--session', 's', '--json'], {
+    env: { KILL_AT: moment },
+  });
   expect(killed.signal, killed.stderr).toBe('SIGKILL');
 }
 
@@ -87,7 +89,7 @@ verifies(
     for (const moment of MOMENTS) {
       const project = projectWith('keyed');
       await killAt(project, moment);
-      expectEditedOnce(project, resultOf(await project.run(['resume', 's', '--json'])), moment);
+      expectEditedOnce(project, resultOf(await project.runProcess(['resume', 's', '--json'])), moment);
     }
   },
   300_000,
@@ -100,7 +102,7 @@ verifies(
     for (const moment of MOMENTS) {
       const project = projectWith('once');
       await killAt(project, moment);
-      const resumed = resultOf(await project.run(['resume', 's', '--json']));
+      const resumed = resultOf(await project.runProcess(['resume', 's', '--json']));
       const [doubt] = pendingOf(resumed);
       expect(doubt, moment).toMatchObject({ kind: 'doubt', name: 'append' });
       const [file = ''] = ((doubt?.input ?? { args: [] }) as { readonly args: readonly string[] }).args;
@@ -108,7 +110,7 @@ verifies(
       // The result of an edit is durable before the next effect that is not pure. Until then, a check changes nothing.
       expect(happened, moment).toBe(!moment.startsWith('before'));
       const resolution = happened ? ['--result', JSON.stringify({ edited: file })] : ['--retry'];
-      const resolved = await project.run(['resolve', doubt?.key ?? '', ...resolution, '--as', 'ada', '--json']);
+      const resolved = await project.runProcess(['resolve', doubt?.key ?? '', ...resolution, '--as', 'ada', '--json']);
       expectEditedOnce(project, resultOf(resolved), moment);
     }
   },

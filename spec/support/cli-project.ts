@@ -1,4 +1,4 @@
-// A project in a temporary directory, in which the built command line runs as a process.
+// A project in a temporary directory, in which the command line runs: in this process, or as one of its own.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,16 +7,14 @@ import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { type CommandResult, runCommand } from './command-line.js';
 
 /** The executable that the package ships. */
 export const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
 
 /** The outcome of a finished process. */
-export interface ProcessResult {
-  readonly code: number | null;
+export interface ProcessResult extends CommandResult {
   readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 /** A running process. */
@@ -147,7 +145,7 @@ export class Project {
     this.write(`loops/${name}`, '');
   }
 
-  /** Starts a verb. */
+  /** Starts a verb in a process of its own. */
   start(args: readonly string[], { env = {}, input }: RunOptions = {}): RunningProcess {
     const environment = { ...this.environment(), ...env };
     const child = spawn(process.execPath, [bin, ...args], { cwd: this.directory, env: environment });
@@ -166,8 +164,13 @@ export class Project {
     return { child, ended, output: () => ({ ...output }) };
   }
 
-  /** Runs a verb to its end. */
-  run(args: readonly string[], options: RunOptions = {}): Promise<ProcessResult> {
+  /** Runs a verb to its end, in this process. */
+  run(args: readonly string[], { env = {}, ...options }: RunOptions = {}): Promise<CommandResult> {
+    return runCommand(args, { cwd: this.directory, env: { ...this.environment(), ...env }, ...options });
+  }
+
+  /** Runs a verb to its end, in a process of its own. */
+  runProcess(args: readonly string[], options: RunOptions = {}): Promise<ProcessResult> {
     return this.start(args, options).ended;
   }
 

@@ -6,7 +6,7 @@ import { parseStrictJson } from '../../json/strict-json.js';
 import type { Grant } from '../../protocol/grant.js';
 import type { JsonObject } from '../../protocol/json.js';
 import { withAbsoluteRoots } from '../grant-roots.js';
-import { UsageError } from '../settings.js';
+import { type SettingsInput, UsageError } from '../settings.js';
 import type { VerbOptions } from './verb.js';
 
 const MAX_GRANT_BYTES = 1024 * 1024;
@@ -15,20 +15,23 @@ const MAX_GRANT_BYTES = 1024 * 1024;
  * Returns an object with the grant of the file in `--grant`; an empty one without it. Throws a UsageError if the file is
  * not strict JSON with an object, or if there are two files.
  */
-export async function readGrant({ grant: files }: VerbOptions): Promise<{ readonly grant?: Grant }> {
+export async function readGrant(
+  { grant: files }: VerbOptions,
+  { cwd }: SettingsInput,
+): Promise<{ readonly grant?: Grant }> {
   if (!Array.isArray(files)) return {};
   const [file, ...others] = files.map(String);
   if (file === undefined) return {};
   if (others.length > 0) throw new UsageError('--grant can be given once: a turn has one grant.');
-  const document = await parseFile(file);
-  return { grant: await withAbsoluteRoots(document, dirname(resolve(file))) };
+  const path = resolve(cwd, file);
+  return { grant: await withAbsoluteRoots(await parseFile(file, path), dirname(path)) };
 }
 
-async function parseFile(file: string): Promise<JsonObject> {
+async function parseFile(file: string, path: string): Promise<JsonObject> {
   try {
-    const { size } = await stat(file);
+    const { size } = await stat(path);
     if (size > MAX_GRANT_BYTES) throw new Error(`it has more than ${MAX_GRANT_BYTES} bytes`);
-    const document = parseStrictJson(await readFile(file), { maxBytes: MAX_GRANT_BYTES });
+    const document = parseStrictJson(await readFile(path), { maxBytes: MAX_GRANT_BYTES });
     if (!isObject(document)) throw new Error('it does not contain an object');
     return document;
   } catch (thrown) {

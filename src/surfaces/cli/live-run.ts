@@ -62,7 +62,7 @@ export function interruptionMessage(turnId: string | undefined): string {
 export async function printResult(result: TurnResult, terminal: Terminal, json: boolean): Promise<number> {
   if (json) await terminal.printJson(result);
   else if (result.status === 'ok') await terminal.printPrettyJson(result.output);
-  for (const line of outcomeLines(result)) terminal.printToStderr(line);
+  for (const line of outcomeLines(result, terminal.streams)) terminal.printToStderr(line);
   terminal.printToStderr(summaryLineOf(result));
   if (!json && result.receipt !== undefined) terminal.printToStderr(`Receipt: ${result.receipt}`);
   return exitCodeOf(result);

@@ -2,7 +2,7 @@
 /** The entry point of the `rondo` process: its streams, signals and exit code. */
 import { reportError } from './error-report.js';
 import { createOutput } from './output.js';
-import { main } from './program.js';
+import { runCommandLine } from './program.js';
 import { Terminal } from './terminal.js';
 import { exitCodes } from './verb.js';
 
@@ -33,5 +33,4 @@ const fail = (thrown: unknown): void => {
 process.on('uncaughtException', fail);
 process.on('unhandledRejection', fail);
 
-const code = await main(process.argv.slice(2), terminal);
-process.exit(await terminal.finish(code));
+process.exit(await runCommandLine(process.argv.slice(2), terminal));

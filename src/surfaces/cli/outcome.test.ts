@@ -3,6 +3,8 @@ import { verifies } from '../../../spec/verifies.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import { outcomeLines, pendingLines, summaryLineOf } from './outcome.js';
 
+const cwd = '/project';
+
 verifies('cli.tree', 'the token totals include repairs and retries', () => {
   const payload = { durationMs: 1, inputTokens: 7, outputTokens: 3 };
   const trace = ['call.backend.responded', 'rondo.backend.responded'].map((type) => ({
@@ -25,13 +27,15 @@ verifies('cli.signal', 'the command for a pending signal quotes its name, and is
 verifies('cli.tree', 'the next command is left out if this process continues the turn itself', () => {
   const pending = [{ kind: 'timer', key: 's.1/0', until: '2026-11-17T14:32:15.000Z' }];
   const result = { status: 'paused', turnId: 's.1', pending } as unknown as TurnResult;
-  expect(outcomeLines(result)).toContain('Then: rondo resume s.1');
-  expect(outcomeLines(result, { continuesTimers: true })).toEqual(['Waits until 2026-11-17T14:32:15.000Z (s.1/0).']);
+  expect(outcomeLines(result, { cwd })).toContain('Then: rondo resume s.1');
+  expect(outcomeLines(result, { cwd, continuesTimers: true })).toEqual([
+    'Waits until 2026-11-17T14:32:15.000Z (s.1/0).',
+  ]);
 });
 
 verifies('identity.change', 'a turn that changed code stops gets one advice', () => {
   const error = { code: 'REPLAY_MISMATCH', message: 'Step s.1/0: it differs. Run the earlier code.' };
-  const lines = outcomeLines({ status: 'error', turnId: 's.1', trace: [], error } as unknown as TurnResult);
+  const lines = outcomeLines({ status: 'error', turnId: 's.1', trace: [], error } as unknown as TurnResult, { cwd });
   expect(lines).toEqual([
     'REPLAY_MISMATCH: Step s.1/0: it differs. Run the earlier code.',
     'The turn is unchanged. For all turns that changed code stops: rondo check',

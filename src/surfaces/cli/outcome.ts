@@ -41,7 +41,7 @@ function tokenTotalsOf(trace: readonly TraceEvent[]): { input: number; output: n
  */
 export function outcomeLines(
   result: TurnResult,
-  { continuesTimers = false }: { readonly continuesTimers?: boolean } = {},
+  { cwd, continuesTimers = false }: { readonly cwd: string; readonly continuesTimers?: boolean },
 ): readonly string[] {
   if (result.status === 'ok') return [];
   if (result.status === 'paused')
@@ -51,17 +51,17 @@ export function outcomeLines(
   const { error } = result;
   return [
     `${sanitizeText(error.code)}: ${sanitizeMessage(error.message)}`,
-    ...locationLines(error.stack),
+    ...locationLines(error.stack, cwd),
     ...failedStepLines(error.details),
     ...adviceLines(result, error.code),
   ];
 }
 
 /** Returns the first place in the user's code of a stack, relative to the working directory; no line if there is none. */
-export function locationLines(stack: string | undefined): readonly string[] {
+export function locationLines(stack: string | undefined, cwd: string): readonly string[] {
   const location = stack === undefined ? undefined : firstLocationOf(stack);
   if (location === undefined) return [];
-  const directory = `${process.cwd()}/`;
+  const directory = `${cwd}/`;
   return [`at ${sanitizeText(location.startsWith(directory) ? location.slice(directory.length) : location)}`];
 }
 

@@ -1,11 +1,14 @@
 /**
- * The streams that verbs write to. Node does not handle short writes to files: on an almost full disk, output would be
+ * The streams that verbs read from and write to. Node does not handle short writes to files: on an almost full disk, output would be
  * truncated without an error. Files are therefore written here, with a loop that detects short writes.
  */
 import { fstatSync, writeSync } from 'node:fs';
-import { Writable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 
-/** A terminal, a pipe or a file. */
+/** A terminal, or a pipe or a file to read from. */
+export type Input = NodeJS.ReadStream | (Readable & { readonly isTTY?: false });
+
+/** A terminal, a pipe or a file to write to. */
 export type Output = Writable & {
   readonly isTTY?: boolean;
   readonly columns?: number;

@@ -19,8 +19,12 @@ Exit codes: 0 ok, 1 failed or not found, 2 paused, 3 verification failed, 64 usa
 /** Verbs whose JSON output is one document per line. */
 const NDJSON_VERBS: ReadonlySet<string> = new Set(['trace', 'events', 'chat', 'worker', 'dev']);
 
-/** Runs one command line and returns the exit code. */
-export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+/** Runs one command line in this process and returns the exit code, after everything is written. */
+export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
+  return terminal.finish(await runVerb(args, terminal));
+}
+
+async function runVerb(args: readonly string[], terminal: Terminal): Promise<number> {
   const json = args.includes('--json');
   terminal.isProgressEnabled = !json;
   let code: number = exitCodes.ok;
@@ -54,9 +58,9 @@ function assertHelpTopic([verb, topic]: readonly string[]): void {
   throw new UsageError(`There is no verb "${topic}".${hint} See: rondo --help`);
 }
 
-type RunVerb = (verb: Verb, args: readonly string[], options: VerbOptions, flags: Flags) => Promise<void>;
+type HandleVerb = (verb: Verb, args: readonly string[], options: VerbOptions, flags: Flags) => Promise<void>;
 
-function createProgram(terminal: Terminal, runVerb: RunVerb): Command {
+function createProgram(terminal: Terminal, handleVerb: HandleVerb): Command {
   const { stdout, stderr } = terminal.streams;
   const program = new Command('rondo');
   program
@@ -75,7 +79,7 @@ function createProgram(terminal: Terminal, runVerb: RunVerb): Command {
     .addHelpText('after', '\nExamples:\n  $ rondo list\n  $ rondo run hello --input \'{"name": "Ada"}\'')
     .addHelpText('after', EXIT_CODE_HELP);
   addSettingOptions(program);
-  for (const verb of verbs) addVerb(program, verb, runVerb);
+  for (const verb of verbs) addVerb(program, verb, handleVerb);
   return program.commandsGroup('System:').helpCommand('help [verb]', 'Show the help of a verb.');
 }
 
@@ -87,7 +91,7 @@ function addSettingOptions(command: Command): void {
   for (const [flags, help] of PERMISSION_FLAGS) command.option(flags, help, appendOption);
 }
 
-function addVerb(program: Command, verb: Verb, runVerb: RunVerb): void {
+function addVerb(program: Command, verb: Verb, handleVerb: HandleVerb): void {
   const command = program.command(`${verb.name} ${verb.arguments}`.trim()).helpGroup(`${verb.group}:`);
   command.description(verb.description).addHelpText('after', `${commandsOf(verb)}${examplesOf(verb)}`);
   for (const [flags, help, repetition] of verb.options) {
@@ -100,7 +104,7 @@ function addVerb(program: Command, verb: Verb, runVerb: RunVerb): void {
     const [outer, inner] = [program.opts<Flags>(), command.opts<Flags & VerbOptions>()];
     const both = (key: 'trust' | 'send' | 'reach'): string[] => [...(outer[key] ?? []), ...(inner[key] ?? [])];
     const permissions = { trust: both('trust'), send: both('send'), reach: both('reach') };
-    await runVerb(verb, command.processedArgs as string[], inner, { ...outer, ...inner, ...permissions });
+    await handleVerb(verb, command.processedArgs as string[], inner, { ...outer, ...inner, ...permissions });
   });
 }
 

@@ -44,12 +44,14 @@ interface StatusOptions {
    * @default false
    */
   readonly full?: boolean;
+  /** The working directory, to which locations in code are relative. */
+  readonly cwd: string;
 }
 
 /** Renders the status of a turn as lines. */
 export function statusLines(
   { turn, calls, approvals }: InspectedTurn,
-  { width, now, rows, full }: StatusOptions,
+  { width, now, rows, full, cwd }: StatusOptions,
 ): readonly string[] {
   const { turnId, sessionId, loopId, loopVersion, status, startedAt, endedAt, durationMs, principal } = turn;
   const { error, reason, pending, pid } = turn;
@@ -77,7 +79,7 @@ export function statusLines(
     ...facts.flatMap(([label, value]) =>
       value === undefined ? [] : [`${label.padEnd(8)} ${sanitizeText(value, limit)}`],
     ),
-    ...locationLines(error?.stack).map((line) => `${''.padEnd(8)} ${line}`),
+    ...locationLines(error?.stack, cwd).map((line) => `${''.padEnd(8)} ${line}`),
     ...values.map((spans) =>
       spans
         .map(([text]) => text)

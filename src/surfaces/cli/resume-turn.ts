@@ -33,7 +33,7 @@ export async function resumeTurn(
   try {
     const live = { terminal, price: pricingOf(settings.config), watch: false };
     const turn = await runWithLiveOutput(live, (turnOptions) => host.resume(turnId, turnOptions));
-    for (const line of outcomeLines(turn)) terminal.printToStderr(line);
+    for (const line of outcomeLines(turn, terminal.streams)) terminal.printToStderr(line);
     terminal.printToStderr(summaryLineOf(turn));
     return { turn };
   } catch (thrown) {

@@ -4,13 +4,13 @@
  */
 import { escapeInvisibleInJson } from '../../base/escape-text.js';
 import type { Environment } from '../settings.js';
-import type { Output } from './output.js';
+import type { Input, Output } from './output.js';
 import { isColorEnabled, sanitizeOutput, truncate } from './terminal-text.js';
 import { exitCodes } from './verb.js';
 
-/** The streams and the environment of a process. */
+/** The streams, the environment and the working directory of a command line: those of its process, or of a test. */
 export interface Streams {
-  readonly stdin: NodeJS.ReadStream;
+  readonly stdin: Input;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Environment;

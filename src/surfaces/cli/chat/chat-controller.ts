@@ -22,6 +22,8 @@ export type TurnTemplate = Omit<TurnRequest, 'input' | 'loop'> & { readonly loop
 export interface ChatControllerDeps extends Omit<ApprovalPrompterDeps, 'sessionId'> {
   readonly transcript: Transcript;
   readonly turnTemplate: TurnTemplate;
+  /** The working directory, to which locations in code are relative. */
+  readonly cwd: string;
 }
 
 type TurnRunner = (options: TurnOptions) => Promise<TurnResult>;
@@ -99,7 +101,7 @@ export class ChatController {
     if (this.exitCode !== exitCodes.ok) return this.exitCode;
     const isPaused = this.lastResult?.status === 'paused';
     screen.printLines(
-      ...(isPaused && this.lastResult !== undefined ? outcomeLines(this.lastResult) : []),
+      ...(isPaused && this.lastResult !== undefined ? outcomeLines(this.lastResult, this.deps) : []),
       chatReturnHint(turnTemplate),
     );
     return isPaused ? exitCodes.paused : exitCodes.ok;
@@ -284,7 +286,7 @@ export class ChatController {
     if (result.status === 'cancelled') return void screen.printLines('');
     const error = result.status === 'error' ? result.error : undefined;
     if (error !== undefined && !this.isFailureExplained) this.explainFailure(error.code, error.message);
-    const lines = error !== undefined ? [`Next: rondo trace ${turnId}`] : outcomeLines(result);
+    const lines = error !== undefined ? [`Next: rondo trace ${turnId}`] : outcomeLines(result, this.deps);
     screen.printLines(...lines, colors.dim(summaryLineOf(result)), '');
   }
 }

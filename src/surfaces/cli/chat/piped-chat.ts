@@ -38,7 +38,7 @@ export async function runPipedChat({ host, terminal, turnTemplate, json }: Piped
     };
     const result = await host.run({ ...turnTemplate, input: { prompt: line } }, turnOptions);
     output.endTurn(result);
-    for (const outcomeLine of outcomeLines(result)) terminal.printToStderr(outcomeLine);
+    for (const outcomeLine of outcomeLines(result, terminal.streams)) terminal.printToStderr(outcomeLine);
     terminal.printToStderr(summaryLineOf(result));
     if (result.status === 'paused') return exitCodes.paused;
     worstCode = Math.max(worstCode, exitCodeOf(result));

@@ -47,7 +47,10 @@ export const chat: VerbHandler = async ({ args, options, settingsInput, terminal
     if (json || !stdin.isTTY || !stdout.isTTY) {
       const { runPipedChat } = await import('../chat/piped-chat.js');
       code = await runPipedChat({ host, terminal, turnTemplate, json });
-    } else code = await runInteractiveChat({ host, turnTemplate, userName, now: nowFunctionOf(settings) }, terminal);
+    } else {
+      const now = nowFunctionOf(settings);
+      code = await runInteractiveChat({ host, turnTemplate, userName, now, cwd: settings.cwd }, stdin, terminal);
+    }
     return code;
   } finally {
     // After an interruption the process exits at once. The turn and the store are crash-safe.
@@ -73,11 +76,12 @@ async function newSessionId({ seed }: ProjectSettings, host: Host): Promise<stri
 }
 
 async function runInteractiveChat(
-  deps: Pick<ChatControllerDeps, 'host' | 'turnTemplate' | 'userName' | 'now'>,
+  deps: Pick<ChatControllerDeps, 'host' | 'turnTemplate' | 'userName' | 'now' | 'cwd'>,
+  input: NodeJS.ReadStream,
   terminal: Terminal,
 ): Promise<number> {
   const { Screen } = await import('../chat/screen.js');
-  const { stdin: input, stdout: output } = terminal.streams;
+  const { stdout: output } = terminal.streams;
   const { color } = terminal.displayOf(output);
   const colors = createColors(color);
   const width = (): number => terminal.lineWidth(output);

@@ -32,7 +32,7 @@ export const resume: VerbHandler = async ({ args, options, settingsInput, termin
   }
   if (options.grant !== undefined && options.all === true)
     throw new UsageError('--grant continues one turn: name it, without --all.');
-  const grant = await readGrant(options);
+  const grant = await readGrant(options, settingsInput);
   const settings = await loadSettings(settingsInput);
   const { host, close } = await openHostForRunning(settings, terminal);
   try {
@@ -57,7 +57,7 @@ async function resumeAll(host: Host, terminal: Terminal, json: boolean): Promise
     for (const turn of queue) {
       const result = await tryResume(host, turn);
       results.push(result);
-      for (const line of resumeLines(result)) terminal.printToStderr(line);
+      for (const line of resumeLines(result, terminal)) terminal.printToStderr(line);
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_TURNS }, worker));
@@ -76,8 +76,8 @@ async function tryResume(host: Host, { turnId }: TurnStatus): Promise<TurnResult
   }
 }
 
-function resumeLines(result: TurnResult | UnresumedTurn): readonly string[] {
-  if ('status' in result) return [...outcomeLines(result), summaryLineOf(result)];
+function resumeLines(result: TurnResult | UnresumedTurn, { streams }: Terminal): readonly string[] {
+  if ('status' in result) return [...outcomeLines(result, streams), summaryLineOf(result)];
   return [`${result.error.code}: ${sanitizeText(result.error.message)}`, `not resumed, turn ${result.turnId}`];
 }
 

@@ -17,7 +17,7 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   assertOptions(options);
   const settings = await loadSettings(settingsInput);
   const input = await readJsonInput('--input', textOption(options.input) ?? '{}', terminal);
-  const grant = await readGrant(options);
+  const grant = await readGrant(options, settingsInput);
   const [version, model] = [textOption(options.version), textOption(options.model)];
   const { wanted, definitions } = await findLoop(String(args[0]), version, settings, model);
   warnBadFiles(definitions.badFiles, terminal);

@@ -73,7 +73,7 @@ async function showTurn(
     const details = (callId: string, columns: number) => rows.rowsOf(callId, columns);
     const trace = inspected.calls.length === 0 ? [] : await host.archive.trace(turn.turnId);
     const tree = renderTree(trace, { ...display, price: pricingOf(settings.config), details, full });
-    const lines = statusLines(inspected, { width: display.width, now: Date.now(), full });
+    const lines = statusLines(inspected, { width: display.width, now: Date.now(), full, cwd: settings.cwd });
     await terminal.print(`${[...lines, '', tree].join('\n')}\n`);
     if (rows.hasShortened) terminal.printToStderr(SHORTENED_HINT);
     return true;

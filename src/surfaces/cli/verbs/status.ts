@@ -22,7 +22,10 @@ export const status: VerbHandler = async ({ args, options, settingsInput, termin
       const full = options.full === true;
       const rows = new CallDetailRows([], { maxRows: full ? Number.POSITIVE_INFINITY : 1 });
       const { width } = terminal.displayOf();
-      const texts = turns.map((turn) => `${statusLines(turn, { width, now: Date.now(), rows, full }).join('\n')}\n`);
+      const texts = turns.map(
+        (turn) =>
+          `${statusLines(turn, { width, now: Date.now(), rows, full, cwd: terminal.streams.cwd }).join('\n')}\n`,
+      );
       await terminal.print(texts.join('\n'));
       if (rows.hasShortened) terminal.printToStderr(SHORTENED_HINT);
     }

@@ -26,7 +26,10 @@ export const worker: VerbHandler = async ({ options, settingsInput, terminal, js
     wasIdle = false;
     if (json) void terminal.printJsonLines([result]);
     else
-      for (const line of [...outcomeLines(result, { continuesTimers: !once }), summaryLineOf(result)])
+      for (const line of [
+        ...outcomeLines(result, { cwd: settingsInput.cwd, continuesTimers: !once }),
+        summaryLineOf(result),
+      ])
         terminal.printToStderr(line);
   };
   const onProblem = ({ turnId, code, message }: WorkProblem): void => {

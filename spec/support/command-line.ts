@@ -1,0 +1,42 @@
+// Runs the command line in this process, with streams that collect its output: what `rondo` does, without a process.
+
+import { Readable, Writable } from 'node:stream';
+import { runCommandLine } from '../../src/surfaces/cli/program.js';
+import { Terminal } from '../../src/surfaces/cli/terminal.js';
+
+/** The outcome of a command line. */
+export interface CommandResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What a command line runs with. */
+interface CommandContext {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** The content of stdin. */
+  readonly input?: string | Buffer;
+}
+
+class CollectedOutput extends Writable {
+  private readonly chunks: Buffer[] = [];
+
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.chunks.push(bytes);
+    done();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.chunks).toString('utf8');
+  }
+}
+
+/** Runs a command line to its end. */
+export async function runCommand(args: readonly string[], context: CommandContext): Promise<CommandResult> {
+  const { cwd, env, input = '' } = context;
+  const [stdout, stderr] = [new CollectedOutput(), new CollectedOutput()];
+  const stdin = Readable.from([Buffer.from(input)], { objectMode: false });
+  const code = await runCommandLine(args, new Terminal({ stdin, stdout, stderr, env, cwd }));
+  return { code, stdout: stdout.text, stderr: stderr.text };
+}

@@ -20,13 +20,6 @@ const notRun: ReadonlyMap<string, string> = new Map([
   ['CONTRIBUTING.md', 'it shows the form of a test, with an omission'],
   ['docs/quickstart.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
   ['docs/guides/hosted-loops.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
-  ...['', '-ai-sdk', '-signals', '-testing', '-toolbox'].map(
-    (entry) =>
-      [
-        `docs/reference${entry}.md`,
-        'its examples are those of TSDoc comments: excerpts that use names of the reader',
-      ] as const,
-  ),
 ]);
 const all = pages.flatMap(({ file, text }) => snippetsIn(file, text));
 /** The programs of the examples. Their own tests run them, so code that quotes them is not run here. */

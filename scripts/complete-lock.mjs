@@ -1,12 +1,13 @@
-// Completes package-lock.json after `npm install`. If a registry lacks packages for other platforms, npm leaves them
-// out of the lockfile, and `npm ci` then fails on every platform. This script adds each missing package with the version
-// that its parent pins and the platform in its name, so that npm installs it on that platform and skips it on others.
+// Completes package-lock.json of the current folder after `npm install`. If a registry lacks packages for other
+// platforms, npm leaves them out of the lockfile, and `npm ci` then fails on every platform. This script adds each missing
+// package with the version that its parent pins and the platform in its name, so that npm installs it on that platform
+// and skips it on others.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
 /** @typedef {{ optionalDependencies?: Record<string, string>, dev?: boolean, license?: string }} Entry */
 
-const file = new URL('../package-lock.json', import.meta.url);
+const file = 'package-lock.json';
 /** @type {{ packages: Record<string, Entry> }} */
 const lock = JSON.parse(readFileSync(file, 'utf8'));
 

@@ -10,19 +10,22 @@ export const PROGRAMS = ['smallest-loop', 'agent-approval', 'durable-workflow'];
 export const VERSIONS = ['rondo', 'ai-sdk', 'mastra'];
 
 /** The versions that are shorter because they do less: the AI SDK has no durable execution. */
-export const INCOMPLETE = ['durable-workflow/ai-sdk'];
+const INCOMPLETE = ['ai-sdk/durable-workflow'];
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** @typedef {{ program: string, version: string, lines: number, concepts: string[] }} Count */
 
-/** Counts all versions of all programs. @returns {Count[]} */
-export function countAll() {
+/**
+ * Counts some versions of all programs. Their packages must be installed.
+ * @param {readonly string[]} versions @returns {Count[]}
+ */
+export function countAll(versions) {
   const { config } = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent({ ...config, include: [] }, ts.sys, root);
-  const names = PROGRAMS.flatMap((program) => VERSIONS.map((version) => ({ program, version })));
+  const names = PROGRAMS.flatMap((program) => versions.map((version) => ({ program, version })));
   const fileOf = (/** @type {{ program: string, version: string }} */ { program, version }) =>
-    `${root}examples/compare/${program}/${version}.ts`;
+    `${root}examples/compare/${version}/${program}.ts`;
   const compiled = ts.createProgram(names.map(fileOf), options);
   const checker = compiled.getTypeChecker();
   return names.map((name) => {
@@ -56,6 +59,8 @@ function conceptsIn(source, checker) {
   const concepts = new Set();
   /** @param {ts.Node} node */
   const visit = (node) => {
+    if (ts.isImportDeclaration(node) && checker.getSymbolAtLocation(node.moduleSpecifier) === undefined)
+      throw new Error(`${source.fileName} imports ${node.moduleSpecifier.getText()}, which is not installed.`);
     const name = nameIn(node);
     if (name !== undefined && declarationsOf(node, name, checker).some(isOfPackage)) concepts.add(name.text);
     ts.forEachChild(node, visit);
@@ -102,21 +107,37 @@ function isOfPackage(declaration) {
   return /\/node_modules\/(?!typescript\/|@types\/node\/|zod\/)/.test(fileName);
 }
 
+/** Returns where Rondo needs more than a version that does the same. @param {readonly Count[]} counts @returns {string[]} */
+export function excessesOf(counts) {
+  return counts
+    .filter(({ program, version }) => !INCOMPLETE.includes(`${version}/${program}`))
+    .flatMap(({ program, version, lines, concepts }) => {
+      const rondo = counts.find((count) => count.program === program && count.version === 'rondo');
+      if (rondo === undefined || rondo.concepts.length === 0) return [`rondo/${program}: not counted`];
+      return [
+        ...(rondo.lines > lines ? [`rondo/${program}: more lines than ${version}`] : []),
+        ...(rondo.concepts.length > concepts.length ? [`rondo/${program}: more concepts than ${version}`] : []),
+      ];
+    });
+}
+
+/** Returns the cell of the table for one count. @param {Count} count @returns {string} */
+export function cellOf({ program, version, lines, concepts }) {
+  const note = INCOMPLETE.includes(`${version}/${program}`) ? ' (not durable)' : '';
+  return `[${lines} lines, ${concepts.length} concepts](${version}/${program}.ts)${note}`;
+}
+
 /** Returns the table of the README. @param {readonly Count[]} counts @returns {string} */
 export function tableOf(counts) {
   const rows = PROGRAMS.map((program) => {
-    const cells = VERSIONS.map((version) => {
-      const count = counts.find((candidate) => candidate.program === program && candidate.version === version);
-      const note = INCOMPLETE.includes(`${program}/${version}`) ? ' (not durable)' : '';
-      return `${count?.lines} lines, ${count?.concepts.length} concepts${note}`;
-    });
-    return `| [${program}](${program}) | ${cells.join(' | ')} |`;
+    const cells = counts.filter((count) => count.program === program).map(cellOf);
+    return `| ${program} | ${cells.join(' | ')} |`;
   });
   return ['| Program | Rondo | AI SDK | Mastra |', '|---|---|---|---|', ...rows].join('\n');
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const counts = countAll();
-  for (const { program, version, concepts } of counts) console.log(`${program}/${version}: ${concepts.join(', ')}`);
+  const counts = countAll(VERSIONS);
+  for (const { program, version, concepts } of counts) console.log(`${version}/${program}: ${concepts.join(', ')}`);
   console.log(`\n${tableOf(counts)}`);
 }

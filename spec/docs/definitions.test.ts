@@ -1,9 +1,8 @@
 // The definitions, policies and configuration files in the documents are valid.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { parseHostedLoopText } from '../../src/adapters/files/hosted-files.js';
 import { loadConfig } from '../../src/adapters/files/index.js';
@@ -16,17 +15,12 @@ import { analyzePlans } from '../../src/loops/plan/analysis/analyze.js';
 import { documentParser } from '../../src/loops/plan/workflow-document.js';
 import { Registry } from '../../src/loops/registry.js';
 import { parseGrant } from '../../src/policy/grant.js';
+import { absolute, readText, type SourceText, textFiles } from '../house/tree.js';
 import { verifies } from '../verifies.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-
-function pagesIn(folder: string): string[] {
-  const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' });
-  return names.filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`);
-}
-
-const pages = ['README.md', ...pagesIn('docs'), ...pagesIn('examples')];
-const textOf = (page: string): string => readFileSync(join(root, page), 'utf8');
+const pages = [{ file: 'README.md', text: readText('README.md') }, ...textFiles(['docs', 'examples'])].filter(
+  ({ file }) => file.endsWith('.md'),
+);
 
 interface Block {
   readonly page: string;
@@ -34,8 +28,7 @@ interface Block {
   readonly text: string;
 }
 
-function blocksIn(page: string, language: string): Block[] {
-  const text = textOf(page);
+function blocksIn({ file: page, text }: SourceText, language: string): Block[] {
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map((match) => {
     const line = text.slice(0, match.index).split('\n').length;
     return { page, line, text: match[1] ?? '' };
@@ -68,7 +61,7 @@ const tables = others
   .filter((block) => hostedMembersOf(block).length === 0)
   .map((block) => ({ ...block, value: documentParser.parse(parseToml(block.text), block.page, 'flow') }));
 const loops = [...documents.filter(({ value }) => isLoop(value)), ...tables];
-const origin = { directory: root, trusted: true };
+const origin = { directory: absolute('.'), trusted: true };
 
 verifies('example.runs', 'the guides contain definitions of every kind', () => {
   expect(new Set(loops.map(({ value }) => value.kind))).toEqual(new Set(['prompt', 'tool', 'composite']));

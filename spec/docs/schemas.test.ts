@@ -1,8 +1,5 @@
 // The JSON Schemas that the package ships agree with the parsers.
 
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -16,11 +13,11 @@ import { parseDefinition } from '../../src/loops/definition/definition.js';
 import { definitionSchema } from '../../src/loops/definition/definition-schema.js';
 import { documentParser } from '../../src/loops/plan/workflow-document.js';
 import { define, keys, randomDefinition, randomFrom, randomObject } from '../fuzz/broken-definitions.js';
+import { readText, textFiles } from '../house/tree.js';
 import { fullHostedLoop, randomHostedLoop } from '../support/random-hosted-documents.js';
 import { verifies } from '../verifies.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const readSchema = (name: string): object => JSON.parse(readFileSync(join(root, 'schemas', name), 'utf8')) as object;
+const readSchema = (name: string): object => JSON.parse(readText(`schemas/${name}`)) as object;
 const ajv = new Ajv2020({ strict: false });
 const isLoop = ajv.compile(readSchema('loop.schema.json'));
 const isHostedLoop = ajv.compile(readSchema('hosted-loop.json'));
@@ -36,15 +33,13 @@ verifies('definition.schema', 'the schema files are up to date', () => {
 
 /** Returns the documents below a folder that are definitions, without the hosted loops. */
 function definitionsBelow(folder: string): { file: string; value: object }[] {
-  const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' });
-  return names
-    .filter((name) => /(?:^|\/)loops\/[^/]*\.(?:json|toml)$/.test(name) && !name.endsWith('.script.json'))
-    .map((name) => ({ name, text: readFileSync(join(root, folder, name), 'utf8') }))
-    .filter(({ name, text }) => !isHostedLoopText(name, text))
-    .map(({ name, text }) => {
-      const value = (name.endsWith('.toml') ? parseToml(text) : JSON.parse(text)) as object;
+  return textFiles([folder])
+    .filter(({ file }) => /\/loops\/[^/]*\.(?:json|toml)$/.test(file) && !file.endsWith('.script.json'))
+    .filter(({ file, text }) => !isHostedLoopText(file, text))
+    .map(({ file, text }) => {
+      const value = (file.endsWith('.toml') ? parseToml(text) : JSON.parse(text)) as object;
       // A workflow file becomes a definition when it is loaded.
-      return { file: name, value: 'kind' in value ? value : documentParser.parse(value, name, 'flow') };
+      return { file, value: 'kind' in value ? value : documentParser.parse(value, file, 'flow') };
     });
 }
 

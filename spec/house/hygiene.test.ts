@@ -14,10 +14,12 @@ verifies('house.hygiene', 'no source evaluates text as code', () => {
   expect(sources(['src']).flatMap(evaluationFaults)).toEqual([]);
 });
 
-verifies('house.hygiene', 'every version in the manifest is exact', () => {
-  expect(manifestFaults(JSON.parse(readText('package.json')))).toEqual([]);
-  expect(readText('package-lock.json'), 'the lockfile names a registry').not.toContain('"resolved"');
-});
+for (const folder of ['', 'examples/compare/mastra/']) {
+  verifies('house.hygiene', `every version in ${folder}package.json is exact`, () => {
+    expect(manifestFaults(JSON.parse(readText(`${folder}package.json`)))).toEqual([]);
+    expect(readText(`${folder}package-lock.json`), 'the lockfile names a registry').not.toContain('"resolved"');
+  });
+}
 
 for (const text of [
   '// TODO later',
@@ -49,6 +51,7 @@ verifies('house.hygiene', 'a version range or a tag is rejected', () => {
   for (const field of ['optionalDependencies', 'devDependencies', 'overrides'] satisfies (keyof Manifest)[]) {
     expect(manifestFaults({ [field]: { a: '^1.0.0' } })).toHaveLength(1);
   }
+  expect(manifestFaults({ overrides: { a: { b: '^1.0.0' } } })).toHaveLength(1);
 });
 
 verifies('house.hygiene', 'a manifest declares at most twelve runtime dependencies', () => {

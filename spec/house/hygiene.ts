@@ -53,13 +53,17 @@ export interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
-  readonly overrides?: Readonly<Record<string, string>>;
+  /** An override applies to a package, or to what a package depends on. */
+  readonly overrides?: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
 }
 
 /** Returns the inexact versions of a manifest, and a fault if it has too many runtime dependencies. */
 export function manifestFaults(manifest: Manifest): string[] {
   const runtime = { ...manifest.dependencies, ...manifest.optionalDependencies };
-  const faults = Object.entries({ ...manifest.overrides, ...manifest.devDependencies, ...runtime })
+  const overrides = Object.entries(manifest.overrides ?? {}).flatMap(([name, override]) =>
+    typeof override === 'string' ? [[name, override] as const] : Object.entries(override),
+  );
+  const faults = [...overrides, ...Object.entries({ ...manifest.devDependencies, ...runtime })]
     .filter(([, version]) => !exactVersion.test(version))
     .map(([name, version]) => `${name} is '${version}'; pin one exact version`);
   const count = Object.keys(runtime).length;

@@ -1,38 +1,29 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
 import { verifies } from '../verifies.js';
 import { fusedStatements, outputFaults, type Printed, unpromisedPrints } from './outputs.js';
 import { filesFor, isQuoteOf, type Snippet, snippetsIn } from './snippets.js';
+import { readText, sources, textFiles } from './tree.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const filesIn = (folder: string): string[] =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`);
-const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
-const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
-  .concat(filesIn('docs'), filesIn('examples'), filesIn('templates'))
-  .filter((page) => page.endsWith('.md'));
+const documents = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
+const pages = [
+  ...documents.map((file) => ({ file, text: readText(file) })),
+  ...textFiles(['docs', 'examples', 'templates']),
+].filter(({ file }) => file.endsWith('.md'));
 
 /** Pages whose code is not run here, with the reason. */
 const notRun: ReadonlyMap<string, string> = new Map([
   ['CONTRIBUTING.md', 'it shows the form of a test, with an omission'],
   ['docs/quickstart.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
   ['docs/guides/hosted-loops.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
-  ...['', '-ai-sdk', '-signals', '-testing', '-toolbox'].map(
-    (entry) =>
-      [
-        `docs/reference${entry}.md`,
-        'its examples are those of TSDoc comments: excerpts that use names of the reader',
-      ] as const,
-  ),
 ]);
-const all = pages.flatMap((page) => snippetsIn(page, textOf(page)));
+const all = pages.flatMap(({ file, text }) => snippetsIn(file, text));
 /** The programs of the examples. Their own tests run them, so code that quotes them is not run here. */
-const examples = filesIn('examples')
-  .filter((file) => /\.(?:mjs|ts)$/.test(file))
-  .map(textOf);
+const examples = sources(['examples']).map(({ text }) => text);
 const isQuote = (snippet: Pick<Snippet, 'code'>): boolean => examples.some((text) => isQuoteOf(snippet, text));
 const snippets = all.filter((snippet) => !notRun.has(snippet.file) && !isQuote(snippet));
 
@@ -149,7 +140,7 @@ verifies('docs.output', 'every console.log of a snippet promises its output', ()
 });
 
 verifies('house.snippets', 'only code that an example contains literally counts as quoted from it', () => {
-  const quoted = textOf('examples/compare/smallest-loop/rondo.ts');
+  const quoted = readText('examples/compare/rondo/smallest-loop.ts');
   expect(isQuote({ code: `// rondo.ts\n${quoted}` })).toBe(true);
   expect(isQuote({ code: quoted.replace('Hello', 'Goodbye') }), 'changed code would not be run').toBe(false);
 });

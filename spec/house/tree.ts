@@ -1,4 +1,4 @@
-// Reads the files of the repository: paths relative to the root, forward slashes, no built or installed files.
+// Reads the files of the repository: paths relative to the root, forward slashes, no generated or installed files.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ export interface SourceText {
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const skipped = new Set(['node_modules', 'dist', 'lib', 'dist-bench', 'coverage', '.rondo']);
+const apiReference = 'docs/reference';
 
 /** True for the path of a test file. */
 export const isTest = (file: string): boolean => /\.test\.[cm]?[jt]sx?$/.test(file);
@@ -52,8 +53,8 @@ export function textFiles(folders: readonly string[]): SourceText[] {
 function filesBelow(folder: string): string[] {
   if (!exists(folder)) return [];
   return readdirSync(absolute(folder), { withFileTypes: true }).flatMap((item) => {
-    if (skipped.has(item.name)) return [];
     const path = `${folder}/${item.name}`;
+    if (skipped.has(item.name) || path === apiReference) return [];
     return item.isDirectory() ? filesBelow(path) : [path];
   });
 }

@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { containsPromised } from '../house/outputs.js';
 
@@ -68,7 +68,8 @@ export function outputsOf(blocks: readonly PageCommands[], directory = '.'): str
     const env = installIn(folder);
     // The nearest one applies to tsx: that of the repository would replace the built package by its sources.
     writeFileSync(join(folder, 'tsconfig.json'), '{}');
-    cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true });
+    const filter = (file: string) => basename(file) !== 'node_modules';
+    cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true, filter });
     return blocks.map(({ text }) => {
       const script = text.replaceAll('/tmp/', `${folder}/`);
       return execFileSync('sh', ['-c', `{ ${script}\n} 2>&1`], { cwd: join(folder, directory), env, encoding: 'utf8' });

@@ -1,6 +1,6 @@
 import { createRondo, defineAgent, tool } from 'rondo';
 import { z } from 'zod';
-import { model } from './model.js';
+import { model } from '../shared/model.js';
 
 const refund = tool({
   name: 'refund',

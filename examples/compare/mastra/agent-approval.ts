@@ -3,7 +3,7 @@ import { Mastra } from '@mastra/core/mastra';
 import { createTool } from '@mastra/core/tools';
 import { LibSQLStore } from '@mastra/libsql';
 import { z } from 'zod';
-import { modelV2 } from './model.js';
+import { model } from './model.js';
 
 const refund = createTool({
   id: 'refund',
@@ -12,7 +12,7 @@ const refund = createTool({
   requireApproval: true,
   execute: async ({ context }) => ({ refunded: context.order }),
 });
-const support = new Agent({ name: 'support', instructions: 'Help customers.', model: modelV2, tools: { refund } });
+const support = new Agent({ name: 'support', instructions: 'Help customers.', model: model, tools: { refund } });
 const mastra = new Mastra({ agents: { support }, storage: new LibSQLStore({ url: 'file:mastra.db' }) });
 
 const agent = mastra.getAgent('support');

@@ -1,7 +1,6 @@
 // A scripted model, so that the programs run without a key: it calls the tool `refund` and, after its result, answers.
 // In a real program, an import such as `anthropic('claude-sonnet-4-5')` takes its place.
 import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider';
-import type { MastraLanguageModel } from '@mastra/core/agent';
 
 const toolCall = { type: 'tool-call', toolCallId: 'call-1', toolName: 'refund', input: '{"order":"A-1"}' } as const;
 const text = 'Your refund is on its way.';
@@ -9,7 +8,8 @@ const usage = { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0, text: 1, reas
 
 const isDone = ({ prompt }: Pick<LanguageModelV3CallOptions, 'prompt'>) => prompt.some(({ role }) => role === 'tool');
 
-const streamOf = <T>(parts: readonly T[]) =>
+/** A stream of the given parts. */
+export const streamOf = <T>(parts: readonly T[]) =>
   new ReadableStream<T>({
     start(controller) {
       for (const part of parts) controller.enqueue(part);
@@ -17,7 +17,8 @@ const streamOf = <T>(parts: readonly T[]) =>
     },
   });
 
-const streamParts = (done: boolean) =>
+/** The parts that both interfaces of a model have in common. */
+export const streamParts = (done: boolean) =>
   done
     ? ([
         { type: 'text-start', id: '1' },
@@ -31,7 +32,7 @@ const end = (done: boolean) => ({
   usage: { inputTokens: usage, outputTokens: usage },
 });
 
-const names = { provider: 'scripted', modelId: 'scripted', supportedUrls: {} };
+export const names = { provider: 'scripted', modelId: 'scripted', supportedUrls: {} };
 
 /** The model for Rondo and the AI SDK 6. */
 export const model: LanguageModelV3 = {
@@ -45,20 +46,5 @@ export const model: LanguageModelV3 = {
   doStream: async (options) => {
     const done = isDone(options);
     return { stream: streamOf([...streamParts(done), { type: 'finish', ...end(done) }]) };
-  },
-};
-
-/** The same model for Mastra 0.24, which expects the model interface of the AI SDK 5. */
-export const modelV2: MastraLanguageModel = {
-  ...names,
-  specificationVersion: 'v2',
-  doGenerate: async () => {
-    throw new Error('The program streams.');
-  },
-  doStream: async ({ prompt }) => {
-    const done = prompt.some(({ role }) => role === 'tool');
-    const finishReason = done ? ('stop' as const) : ('tool-calls' as const);
-    const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
-    return { stream: streamOf([...streamParts(done), { type: 'finish', finishReason, usage }]) };
   },
 };

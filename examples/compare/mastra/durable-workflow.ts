@@ -2,7 +2,7 @@ import { Mastra } from '@mastra/core/mastra';
 import { createStep, createWorkflow } from '@mastra/core/workflows';
 import { LibSQLStore } from '@mastra/libsql';
 import { z } from 'zod';
-import { reserve, ship } from './services.js';
+import { reserve, ship } from '../shared/services.js';
 
 const payment = createStep({
   id: 'payment',

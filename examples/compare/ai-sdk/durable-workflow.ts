@@ -3,7 +3,7 @@
 import { EventEmitter, once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
-import { reserve, ship } from './services.js';
+import { reserve, ship } from '../shared/services.js';
 
 const paid = z.object({ amount: z.number() });
 const signals = new EventEmitter();

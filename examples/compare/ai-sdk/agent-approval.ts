@@ -1,7 +1,7 @@
 // The approval is a message: a program that must survive a restart stores the messages itself.
 import { type ModelMessage, type ToolApprovalResponse, ToolLoopAgent, tool } from 'ai';
 import { z } from 'zod';
-import { model } from './model.js';
+import { model } from '../shared/model.js';
 
 const refund = tool({
   description: 'Refunds an order',

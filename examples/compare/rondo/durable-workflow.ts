@@ -1,6 +1,6 @@
 import { createRondo, defineLoop, defineSignal } from 'rondo';
 import { z } from 'zod';
-import { reserve, ship } from './services.js';
+import { reserve, ship } from '../shared/services.js';
 
 const paid = defineSignal('paid', z.object({ amount: z.number() }));
 const order = defineLoop({

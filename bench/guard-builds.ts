@@ -80,7 +80,7 @@ export class MeasuredProcess {
     this.failed.catch(() => undefined);
   }
 
-  /** Waits until the process has loaded its case. */
+  /** Waits until the process has loaded its case and warmed up. */
   async load(): Promise<void> {
     await Promise.race([this.ready, this.failed]);
   }

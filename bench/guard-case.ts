@@ -5,8 +5,9 @@ import { type GuardCaseName, guardCases } from './guard-cases.js';
 import { pass } from './measure.js';
 
 const [name, checkout = ''] = process.argv.slice(2);
-const { clock, passSeconds, create } = guardCases[name as GuardCaseName];
+const { clock, warmUpSeconds, passSeconds, create } = guardCases[name as GuardCaseName];
 const measured = await create(checkout);
+await pass(measured, warmUpSeconds, clock);
 process.on('message', async (message) => {
   if (message === 'end') process.exit();
   process.send?.(await pass(measured, passSeconds, clock));

@@ -6,6 +6,8 @@ import { type Case, type Clock, processorClock, wallClock } from './measure.js';
 /** What measures a case, and how to create it. */
 export interface GuardCase {
   readonly clock: Clock;
+  /** How long the case runs before its first pass, so that V8 has optimised its code. */
+  readonly warmUpSeconds: number;
   /** How long a pass takes at least, by the clock. */
   readonly passSeconds: number;
   /** Creates the case for the checkout whose library is measured. */
@@ -15,11 +17,17 @@ export interface GuardCase {
 const start = { n: 0 };
 
 /** Work in memory, which only the processor limits. */
-const inMemory = (create: () => Promise<Case>): GuardCase => ({ clock: processorClock, passSeconds: 0.05, create });
+const inMemory = (create: () => Promise<Case>): GuardCase => ({
+  clock: processorClock,
+  warmUpSeconds: 1,
+  passSeconds: 0.05,
+  create,
+});
 
 /** Concurrent sessions of `once` effects in one store with `fsync`: the time of the syncs counts. */
 const onDisk = (sessions: number, steps: number): GuardCase => ({
   clock: wallClock,
+  warmUpSeconds: 0.3,
   passSeconds: 0,
   create: async () => {
     const work = await import('./work.js');
@@ -48,6 +56,7 @@ function runProcess(args: readonly string[], cwd: string): void {
 /** The start of a process; each is one pass. */
 const processStart = (run: (starts: typeof import('./start.js'), checkout: string) => void): GuardCase => ({
   clock: () => childTime,
+  warmUpSeconds: 0,
   passSeconds: 0,
   create: async (checkout) => {
     const starts = await import('./start.js');

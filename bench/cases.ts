@@ -1,9 +1,5 @@
 // The cases of calls and turns, by name. A case is created only when it is measured.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { openSqlite } from '../src/adapters/sqlite/index.js';
 import type { Store } from '../src/host-entry.js';
 import { memoryStore } from '../src/host-entry.js';
 import type { Loop } from '../src/index.js';
@@ -32,11 +28,7 @@ const inOneStore =
     return { steps, run: () => work.runOnce(loop, start, store) };
   };
 
-function sqlite(): Promise<Store> {
-  const folder = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
-  process.once('exit', () => rmSync(folder, { recursive: true }));
-  return openSqlite(join(folder, 'bench.db'), { durability: 'os' });
-}
+const sqlite = (): Promise<Store> => work.sqliteStore('os');
 
 const discarding = work.discardingStore;
 

@@ -10,10 +10,12 @@ const schemas = { input: schema, output: schema };
 
 const increment = defineLoop({ id: 'increment', ...schemas, run: async ({ n }) => ({ n: n + 1 }) });
 
+const incrementTool = defineLoop({ id: 'increment-tool', ...schemas, tool: ({ n }) => ({ n: n + 1 }) });
+
 /** A composite of `steps` steps, each with the output of the previous one as input. */
-function chain(steps: number): Json {
+function chain(steps: number, loopId = 'increment'): Json {
   const path = (index: number): string => (index === 0 ? '$.input.n' : `$.steps[${index - 1}].output.n`);
-  const step = (index: number): Json => ({ loopId: 'increment', inputMapping: { n: path(index) } });
+  const step = (index: number): Json => ({ loopId, inputMapping: { n: path(index) } });
   return document('chain', {
     kind: 'composite',
     composite: { steps: Array.from({ length: steps }, (_, i) => step(i)) },
@@ -78,6 +80,7 @@ const sideBySide = (branches: number) =>
 
 const loops = {
   chain: (steps: number): unknown => chain(steps),
+  tools: (steps: number): unknown => chain(steps, 'increment-tool'),
   code: (steps: number): unknown => inCode(steps),
   nested: (): unknown => nested,
   wide: (branches: number): unknown => sideBySide(branches),
@@ -90,6 +93,7 @@ const loops = {
 export function turns(kind: keyof typeof loops, size: number, trace: 'kept' | 'read' = 'read'): () => Promise<void> {
   const registry = new Registry();
   registry.add(increment);
+  registry.add(incrementTool);
   const { definition } = registry.add(loops[kind](size));
   const input = kind === 'each' ? itemsInput(size) : { n: kind === 'nested' ? size - 1 : 0 };
   return async () => {

@@ -27,6 +27,31 @@ async function microsecondsPerStep({ steps, run }: Case): Promise<number> {
   return Number(process.hrtime.bigint() - start) / 1000 / (runs * steps);
 }
 
+/** Returns the microseconds that a clock shows. */
+export type Clock = () => number;
+
+/** Shows the time that has passed. */
+export const wallClock: Clock = () => performance.now() * 1000;
+
+/** Shows the processor time of all threads of this process, which other work of the machine affects least. */
+export const processorClock: Clock = () => {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+};
+
+/** Runs a case, at least once, for some seconds of a clock. Returns its microseconds per step. */
+export async function pass({ steps, run }: Case, seconds: number, clock: Clock): Promise<number> {
+  const start = clock();
+  let runs = 0;
+  let used = 0;
+  do {
+    await run();
+    runs += 1;
+    used = clock() - start;
+  } while (used < seconds * 1_000_000);
+  return used / (runs * steps);
+}
+
 /** Measures a case in this process: one pass to warm up, then the best of three, which has the least noise. */
 export async function measureHere(measured: Case): Promise<number> {
   await microsecondsPerStep(measured);

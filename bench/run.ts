@@ -1,6 +1,7 @@
 // `npm run bench`: measures the figures of docs/benchmarks.md and exits with 1 if one misses its target. Each section runs
 // in a new process, so that none profits from the compiled code or the heap of another. `node --expose-gc
-// dist-bench/bench/run.js hosted 10000` measures one section, hosted loops, with the full number of turns.
+// dist-bench/bench/run.js hosted 10000` measures one section, hosted loops, with the full number of turns. `npm run bench
+// -- guard [BASE]` compares this build with another one, see guard.ts.
 
 import { spawnSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
@@ -9,6 +10,7 @@ import { benchAgents } from './agents.js';
 import { benchCalls } from './calls.js';
 import { benchDurable, benchHeap } from './durable.js';
 import { benchGoverned } from './governed.js';
+import { benchGuard } from './guard.js';
 import { benchHosted } from './hosted.js';
 import { benchPlans } from './plans.js';
 import { benchReplay } from './replay.js';
@@ -44,8 +46,9 @@ function runAll(): number {
 
 const [name] = process.argv.slice(2);
 if (name === undefined) process.exitCode = runAll();
+else if (name === 'guard') process.exitCode = await benchGuard(process.argv[3]);
 else if (sections[name] === undefined)
-  throw new TypeError(`There is no section "${name}": ${Object.keys(sections).join(', ')}.`);
+  throw new TypeError(`There is no section "${name}": ${[...Object.keys(sections), 'guard'].join(', ')}.`);
 else {
   await sections[name]();
   process.exitCode = failures() === 0 ? 0 : 1;

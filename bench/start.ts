@@ -2,6 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { median } from './measure.js';
 import { atMost, section } from './table.js';
@@ -15,7 +16,15 @@ function milliseconds(args: readonly string[]): number {
 }
 
 const script = (text: string): readonly string[] => ['--input-type=module', '-e', text];
-const list = ['lib/surfaces/cli/main.js', 'list', '--json', '--loops', 'examples/03-rag/loops', '--trust', 'examples'];
+
+/** The arguments of Node for `import 'rondo'` in a checkout. */
+export const importRondo = script("import 'rondo'");
+
+/** Returns the arguments of Node for `rondo list` of an example, with the command line of a checkout. */
+export function listExample(checkout: string): readonly string[] {
+  const program = join(checkout, 'lib/surfaces/cli/main.js');
+  return [program, 'list', '--json', '--loops', 'examples/03-rag/loops', '--trust', 'examples'];
+}
 
 /** Measures the start time. */
 export function benchStart(rounds: number): void {
@@ -23,7 +32,7 @@ export function benchStart(rounds: number): void {
   const extra: { readonly load: number; readonly list: number }[] = [];
   for (let i = 0; i < rounds; i++) {
     const bare = milliseconds(script('0'));
-    extra.push({ load: milliseconds(script("import 'rondo'")) - bare, list: milliseconds(list) - bare });
+    extra.push({ load: milliseconds(importRondo) - bare, list: milliseconds(listExample(root)) - bare });
   }
   atMost("import 'rondo' over a bare node", median(extra.map(({ load }) => load)), 60, 'ms');
   atMost('`rondo list` over a bare node', median(extra.map((times) => times.list)), 150, 'ms');

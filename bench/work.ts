@@ -1,6 +1,10 @@
 // The measured work: typed steps, as plain async functions with a compiled validator and as loops.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Ajv } from 'ajv';
+import { type Durability, openSqlite } from '../src/adapters/sqlite/index.js';
 import type { Store } from '../src/host-entry.js';
 import { memoryStore, Session, systemClock, systemIds } from '../src/host-entry.js';
 import type { Effect, Loop, Scope } from '../src/index.js';
@@ -113,6 +117,13 @@ export function discardingStore(): Store {
     dueTurns,
     close: async () => {},
   };
+}
+
+/** Opens an SQLite store in a temporary directory that is removed when the process ends. */
+export function sqliteStore(durability: Durability): Promise<Store> {
+  const folder = mkdtempSync(join(tmpdir(), 'rondo-bench-'));
+  process.once('exit', () => rmSync(folder, { recursive: true }));
+  return openSqlite(join(folder, 'bench.db'), { durability });
 }
 
 let sessions = 0;

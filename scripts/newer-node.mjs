@@ -1,4 +1,4 @@
-// Runs the tests on the next Node release line. It uses npm's platform package: no version manager, no install script.
+// Runs `npm test`, or another tier, on the next Node release line. It uses npm's platform package: no version manager, no install script.
 // The version is the newest one that is published for both Linux architectures.
 
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -34,9 +34,9 @@ if (!isInstalled() && !install()) {
 
 const env = {
   ...process.env,
-  RONDO_NODE_LANE: version.split('.')[0],
+  RONDO_TEST_LANE: `node-${version.split('.')[0]}`,
   PATH: [dirname(node), process.env.PATH].join(delimiter),
 };
-const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-const { status } = spawnSync(node, [vitest, 'run', ...process.argv.slice(2)], { cwd: root, env, stdio: 'inherit' });
+const script = join(root, 'scripts', 'run-tests.mjs');
+const { status } = spawnSync(node, [script, ...process.argv.slice(2)], { cwd: root, env, stdio: 'inherit' });
 process.exit(status ?? 1);

@@ -16,10 +16,11 @@ import {
   ticks,
 } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
+import { repetitions } from '../support/repetitions.js';
 import { agentDef, replyProvider } from '../support/scripted-agents.js';
 import { verifies } from '../verifies.js';
 
-const ROUNDS = 500;
+const ROUNDS = repetitions(500);
 
 interface AnswerInput {
   readonly approved: boolean;

@@ -18,11 +18,12 @@ import {
   ticks,
 } from '../support/approval-fixture.js';
 import { hostOf, tool } from '../support/host-fixture.js';
+import { repetitions } from '../support/repetitions.js';
 import { agentDef, type Reply, replyProvider } from '../support/scripted-agents.js';
 import { pendingOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
-const RANDOM = 500;
+const RANDOM = repetitions(500);
 
 /** Replies with the number of calls that the prompt names. */
 function replyTo(call: ModelCallOptions): Reply {

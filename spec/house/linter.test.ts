@@ -17,8 +17,8 @@ const functionKinds = (lines: number): readonly string[] => [
 
 /** Code that a rule must reject in src. */
 const rejected: readonly (readonly [rule: string, texts: readonly string[]])[] = [
-  ['style/noExcessiveLinesPerFile', [repeat(401, 'f();'), repeat(201, 'f();\n')]],
-  ['complexity/noExcessiveLinesPerFunction', functionKinds(61)],
+  ['style/noExcessiveLinesPerFile', [repeat(601, 'f();'), repeat(301, 'f();\n')]],
+  ['complexity/noExcessiveLinesPerFunction', functionKinds(101)],
   ['suspicious/noExplicitAny', ['export let a: any;', 'f<Map<string, any>>();']],
   ['suspicious/noTsIgnore', ['// @ts-ignore\nf();']],
   ['suspicious/noFocusedTests', ["test.only('a', () => {});"]],
@@ -43,11 +43,11 @@ const rejected: readonly (readonly [rule: string, texts: readonly string[]])[] =
 const samples = rejected.flatMap(([rule, texts], row) =>
   texts.map((text, index) => ({ rule, file: `src/sample-${row}-${index}.ts`, text })),
 );
-const accepted = [repeat(400, 'f();'), ...functionKinds(60)].map((text, index) => ({
+const accepted = [repeat(600, 'f();'), ...functionKinds(100)].map((text, index) => ({
   file: `src/accepted-${index}.ts`,
   text,
 }));
-const testFile = { file: 'spec/long.test.ts', text: repeat(401, 'f();') };
+const testFile = { file: 'spec/long.test.ts', text: repeat(601, 'f();') };
 const results = lint([...samples, ...accepted, testFile]);
 
 for (const { rule, file, text } of samples) {
@@ -57,13 +57,26 @@ for (const { rule, file, text } of samples) {
   });
 }
 
-verifies('house.linter', 'a file of 400 lines and a function of 60 are accepted', () => {
+verifies('house.linter', 'a file of 600 lines and a function of 100 are accepted', () => {
   for (const { file } of accepted) expect(results.get(file), file).toEqual([]);
 });
 
-verifies('house.linter', 'a test file has at most 400 lines too', () => {
+verifies('house.linter', 'a test file has at most 600 lines too', () => {
   expect(results.get(testFile.file)).toEqual(['lint/style/noExcessiveLinesPerFile']);
 });
+
+verifies(
+  'house.linter',
+  'a file of more than 400 lines and a function of more than 60 are reported without failing',
+  () => {
+    const large = [repeat(401, 'f();'), ...functionKinds(61)];
+    const small = [repeat(400, 'f();'), ...functionKinds(60)];
+    const files = [...large, ...small].map((text, index) => ({ file: `src/sample-${index}.ts`, text }));
+    const options = { configs: ['biome.json', 'biome.sizes.json'], severity: 'warning' } as const;
+    const warnings = [...lint(files, options).values()];
+    expect(warnings.map((rules) => rules.length)).toEqual([...large.map(() => 1), ...small.map(() => 0)]);
+  },
+);
 
 verifies('house.linter', 'only the listed files are exempt from a rule', () => {
   const { files, overrides, linter } = JSON.parse(readText('biome.json'));
@@ -98,6 +111,6 @@ verifies('house.linter', 'only the listed files are exempt from a rule', () => {
 
 verifies('house.linter', 'the gate runs the linter, and a warning fails it', () => {
   const { scripts } = JSON.parse(readText('package.json'));
-  expect(scripts.lint).toBe('biome check --error-on-warnings');
-  expect(scripts.verify).toMatch(/^npm run lint && /);
+  expect(scripts.lint).toMatch(/^biome check --error-on-warnings && /);
+  expect(readText('.ci/run')).toMatch(/^stage lint '' npm run --silent lint /m);
 });

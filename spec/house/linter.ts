@@ -12,23 +12,33 @@ interface Diagnostic {
   readonly location: { readonly path: string };
 }
 
+interface LintOptions {
+  /** Configurations in the root of the project; the last one applies. */
+  readonly configs?: readonly string[];
+  readonly severity?: 'error' | 'warning';
+}
+
 /** Returns the rules that each sample breaks, by file: `lint/suspicious/noExplicitAny`. */
-export function lint(samples: readonly SourceText[]): ReadonlyMap<string, readonly string[]> {
+export function lint(
+  samples: readonly SourceText[],
+  { configs = ['biome.json'], severity: expected = 'error' }: LintOptions = {},
+): ReadonlyMap<string, readonly string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-lint-'));
   try {
-    copyFileSync(absolute('biome.json'), join(folder, 'biome.json'));
+    for (const config of configs) copyFileSync(absolute(config), join(folder, config));
     for (const { file, text } of samples) {
       mkdirSync(dirname(join(folder, file)), { recursive: true });
       writeFileSync(join(folder, file), text);
     }
     const args = [absolute('node_modules/@biomejs/biome/bin/biome'), 'lint', '--reporter=json'];
+    args.push(`--config-path=${configs.at(-1)}`);
     const { stdout } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
     const { diagnostics }: { diagnostics: readonly Diagnostic[] } = JSON.parse(stdout);
-    const errors = diagnostics.filter(({ severity }) => severity === 'error');
+    const found = diagnostics.filter(({ severity }) => severity === expected);
     return new Map(
       samples.map(({ file }) => [
         file,
-        errors.filter(({ location }) => location.path === file).map(({ category }) => category),
+        found.filter(({ location }) => location.path === file).map(({ category }) => category),
       ]),
     );
   } finally {

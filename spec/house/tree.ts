@@ -17,6 +17,9 @@ const apiReference = 'docs/reference';
 /** True for the path of a test file. */
 export const isTest = (file: string): boolean => /\.test\.[cm]?[jt]sx?$/.test(file);
 
+/** True for the path of a test file that only `npm run proof` runs. */
+export const isProofOnly = (file: string): boolean => /\.proof\.test\.[cm]?[jt]sx?$/.test(file);
+
 /** Resolves a path relative to the root. */
 export function absolute(file: string): string {
   return join(root, file);

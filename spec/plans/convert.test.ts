@@ -11,6 +11,7 @@ import type { LoopDef } from '../../src/protocol/loop.js';
 import type { PlanSpec } from '../../src/protocol/plan.js';
 import { renderDefinition } from '../../src/surfaces/compose.js';
 import { planDefinition } from '../support/random-plan-documents.js';
+import { repetitions } from '../support/repetitions.js';
 import { workflowProject } from '../support/workflow-project.js';
 import { verifies } from '../verifies.js';
 
@@ -35,7 +36,7 @@ verifies('plan.convert', 'any plan becomes TOML and JSON and back without a chan
     expect(toml.includes('\nkind = ') || toml.startsWith('kind = ')).toBe(rest.name !== rest.id);
     expect(/^version = "0\.0\.0\+/m.test(toml)).toBe(version === undefined && rest.name !== rest.id);
   });
-  await fc.assert(property, { numRuns: 300 });
+  await fc.assert(property, { numRuns: repetitions(1000) });
 });
 
 verifies('plan.convert', 'a value that TOML cannot express is refused with its path', async () => {

@@ -2,6 +2,7 @@
 
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { repetitions } from '../../../spec/support/repetitions.js';
 import {
   NOW_MS,
   NOW_SECONDS,
@@ -15,7 +16,7 @@ import { verifies } from '../../../spec/verifies.js';
 import { signalHandler } from './handler.js';
 
 const MAX_BYTES = 2000;
-const REQUESTS = 10_000;
+const REQUESTS = repetitions(10_000);
 const BATCH = 10;
 
 /** A request and whether its delivery must be accepted. */

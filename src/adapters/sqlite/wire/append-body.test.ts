@@ -1,6 +1,7 @@
 /** Bodies and headers of appends on the socket: the fast patterns must agree with a JSON parser. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import { repetitions } from '../../../../spec/support/repetitions.js';
 import { verifies } from '../../../../spec/verifies.js';
 import { isAppendBody } from './append-body.js';
 import { parseMessageWithBody } from './message-header.js';
@@ -52,7 +53,7 @@ verifies('sqlite.socket', 'an append body that is not JSON or has other entries 
       expect(isAppendBody(body, first + 1, count)).toBe(false);
       expect(isAppendBody(body, first, count + 1)).toBe(false);
     }),
-    { numRuns: 20_000 },
+    { numRuns: repetitions(20_000) },
   );
 });
 
@@ -97,6 +98,6 @@ verifies('sqlite.socket', 'a header is recognized exactly as a JSON parser reads
       }
       expect(parseMessageWithBody(changed, '[]')).toEqual({ ...parsed, body: '[]' });
     }),
-    { numRuns: 5000 },
+    { numRuns: repetitions(5000) },
   );
 });

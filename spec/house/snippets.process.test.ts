@@ -18,8 +18,8 @@ const pages = [
 /** Pages whose code is not run here, with the reason. */
 const notRun: ReadonlyMap<string, string> = new Map([
   ['CONTRIBUTING.md', 'it shows the form of a test, with an omission'],
-  ['docs/quickstart.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
-  ['docs/guides/hosted-loops.md', 'spec/docs/quickstart.test.ts runs it in the project that it creates'],
+  ['docs/quickstart.md', 'spec/docs/quickstart.process.test.ts runs it in the project that it creates'],
+  ['docs/guides/hosted-loops.md', 'spec/docs/quickstart.process.test.ts runs it in the project that it creates'],
 ]);
 const all = pages.flatMap(({ file, text }) => snippetsIn(file, text));
 /** The programs of the examples. Their own tests run them, so code that quotes them is not run here. */

@@ -6,8 +6,9 @@ import { configDefaults, defineConfig } from 'vitest/config';
 const lane = process.env.RONDO_TEST_LANE ?? 'default';
 const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/reports/vitest-${lane}.json` }];
 
-/** Tests that measure CPU time or memory, which depend on what else a process has loaded. */
-const MEASURING = [
+/** Tests that measure CPU time, or find all stores of their process: they depend on what else a process has done. */
+const ISOLATED = [
+  'src/adapters/toolbox/**/*.test.ts',
   'src/base/redact.test.ts',
   'src/layers/filter.test.ts',
   'src/loops/model-call/generate.test.ts',
@@ -28,8 +29,8 @@ const project = (name: string, include: string[], exclude: readonly string[], is
 export default defineConfig({
   test: {
     projects: [
-      project('in-process', below('.test.ts'), [...MEASURING, ...PROCESS, ...PROOF], false),
-      project('measured', MEASURING, [], true),
+      project('in-process', below('.test.ts'), [...ISOLATED, ...PROCESS, ...PROOF], false),
+      project('isolated', ISOLATED, [...PROCESS, ...PROOF], true),
       project('process', PROCESS, [], false),
       project('proof', PROOF, [], false),
     ],

@@ -1,5 +1,5 @@
-// Runs `npm test`, or another tier, on the next Node release line. It uses npm's platform package: no version manager, no install script.
-// The version is the newest one that is published for both Linux architectures.
+// The next Node release line, from npm's platform package: no version manager, no install script. The version is the
+// newest one that is published for both Linux architectures. As a program, it runs `npm test`, or another tier, on it.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -25,18 +25,18 @@ function install() {
   return status === 0 && isInstalled();
 }
 
-if (!isInstalled() && !install()) {
-  console.error(
-    `Could not install ${name}@${version}. Is the registry reachable, and does it have Node for this platform?`,
-  );
-  process.exit(1);
+/** Returns the path of the newer Node and the environment to run it in. Installs it if needed; throws if that fails. */
+export function newerNode() {
+  if (!isInstalled() && !install())
+    throw new Error(
+      `Could not install ${name}@${version}. Is the registry reachable, and does it have Node for this platform?`,
+    );
+  const PATH = [dirname(node), process.env.PATH].join(delimiter);
+  return { node, env: { ...process.env, RONDO_TEST_LANE: `node-${version.split('.')[0]}`, PATH } };
 }
 
-const env = {
-  ...process.env,
-  RONDO_TEST_LANE: `node-${version.split('.')[0]}`,
-  PATH: [dirname(node), process.env.PATH].join(delimiter),
-};
-const script = join(root, 'scripts', 'run-tests.mjs');
-const { status } = spawnSync(node, [script, ...process.argv.slice(2)], { cwd: root, env, stdio: 'inherit' });
-process.exit(status ?? 1);
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { node: executable, env } = newerNode();
+  const args = [join(root, 'scripts', 'run-tests.mjs'), ...process.argv.slice(2)];
+  process.exitCode = spawnSync(executable, args, { cwd: root, env, stdio: 'inherit' }).status ?? 1;
+}

@@ -23,7 +23,7 @@ import {
 import { hugeTexts } from './huge-texts.js';
 
 const SEED = Number(process.env.RONDO_SEED ?? 1);
-const CASES = repetitions(10_000);
+const CASES = repetitions(10_000, 200);
 const SLOW_MS = 1000;
 
 type Fields = { [name: string]: unknown };

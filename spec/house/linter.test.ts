@@ -102,6 +102,7 @@ verifies('house.linter', 'only the listed files are exempt from a rule', () => {
     '!!**/dist-bench',
     '!!**/node_modules',
     '!!**/coverage',
+    '!!.ci/proof',
     '!!.ci/reports',
     '!**/package-lock.json',
     '!**/*.md',

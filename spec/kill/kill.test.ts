@@ -14,7 +14,7 @@ import { type ReportedEffect, seededRandom, startEffectSink } from '../../src/te
 import { repetitions } from '../support/repetitions.js';
 import { verifies } from '../verifies.js';
 
-const KILLS = repetitions(300, 'RONDO_KILLS');
+const KILLS = repetitions(300, 6);
 /** A worker is killed after at most this many effects, and at most this long after the last of them. */
 const MAX_EFFECTS = 30;
 const MAX_DELAY_MS = 40;

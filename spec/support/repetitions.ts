@@ -1,11 +1,9 @@
-// How often statistical tests repeat: completely in `npm run proof`, a twentieth of that elsewhere.
+// How often statistical tests repeat: completely in `npm run proof`, a part of that elsewhere.
 
 /** True in `npm run proof`, which runs everything at full length. */
 export const isProof = process.env.RONDO_PROOF === '1';
 
-/** Returns the value of a variable of the environment, or the number of repetitions for this run. */
-export function repetitions(complete: number, variable?: string): number {
-  const given = variable === undefined ? undefined : process.env[variable];
-  if (given !== undefined) return Number(given);
-  return isProof ? complete : Math.ceil(complete / 20);
+/** Returns the number of repetitions for this run; `quick` is that outside of the proof. */
+export function repetitions(complete: number, quick = Math.ceil(complete / 20)): number {
+  return isProof ? complete : quick;
 }

@@ -250,7 +250,7 @@ async function driveAsWorker(driven: World, seed: number): Promise<void> {
   throw new Error('The program does not end within 200 rounds.');
 }
 
-const PROGRAMS = repetitions(2000, 'RONDO_PROGRAMS');
+const PROGRAMS = repetitions(2000, 50);
 
 verifies(
   'kernel.crash',

@@ -122,7 +122,7 @@ async function failedWorld(seed: number): Promise<World | undefined> {
   return status === 'error' ? world : undefined;
 }
 
-const PROGRAMS = repetitions(600, 'RONDO_PROGRAMS');
+const PROGRAMS = repetitions(600);
 const repeated = (names: readonly string[]): readonly string[] => names.filter((name, i) => names.indexOf(name) !== i);
 
 verifies(

@@ -16,7 +16,7 @@ import { verifies } from '../../../spec/verifies.js';
 import { openSqlite } from './index.js';
 
 const seed = Number(process.env.RONDO_DAMAGE_SEED ?? 20_261_115);
-const count = repetitions(5000, 'RONDO_DAMAGE_COUNT');
+const count = repetitions(5000, 100);
 
 const builtStore = new URL('../../../dist/adapters/sqlite/index.js', import.meta.url).href;
 const script = fileURLToPath(new URL('../../../spec/support/damage-process.mjs', import.meta.url));

@@ -9,7 +9,7 @@ import { LoopError } from '../../base/errors.js';
 import { Registry } from '../registry.js';
 
 const SEED = Number(process.env.RONDO_SEED ?? 1);
-const DOCUMENTS = repetitions(20_000, 'RONDO_DOCUMENTS');
+const DOCUMENTS = repetitions(20_000, 500);
 
 const MEMBERS = [
   ...['name', 'condition', 'capture', 'on_error', 'retry', 'timeout_ms', 'action', 'loop', 'input', 'prompt', 'schema'],

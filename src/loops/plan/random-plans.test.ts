@@ -7,7 +7,7 @@ import { verifies } from '../../../spec/verifies.js';
 import { seededRandom } from '../../adapters/system/seeded-ids.js';
 import type { CrashPoint } from '../../testing/crashing-store.js';
 
-const PLANS = repetitions(2000, 'RONDO_PLANS');
+const PLANS = repetitions(2000, 40);
 const FIRST_SEED = Number(process.env.RONDO_SEED ?? 1);
 /** A plan with more appends crashes at this many of them, chosen at random. */
 const CRASHES_PER_PLAN = 6;

@@ -1,0 +1,73 @@
+// The parts of `npm run proof`. A step is a command line: a program for Node, or a run of vitest at full length.
+
+/**
+ * @typedef {object} Step
+ * @property {readonly string[]} command The arguments of Node, or of vitest.
+ * @property {'node' | 'vitest'} runner
+ * @property {boolean} [newer] True if it runs on the newer Node.
+ */
+/** @typedef {{ readonly what: string, readonly steps: readonly Step[] }} Part */
+
+/** @param {string} line @returns {Step} */
+const program = (line) => ({ runner: 'node', command: line.split(' ') });
+
+const TWINS = ['spec/guards', 'spec/conformance'];
+const SHARED_PROJECTS = ['--project', 'in-process', '--project', 'isolated'];
+const withoutTwins = TWINS.flatMap((folder) => ['--exclude', `${folder}/**`]);
+
+/** The tests on one Node: broken twins, everything in-process, and what starts processes. @param {boolean} newer */
+const tests = (newer) => [
+  { runner: /** @type {const} */ ('vitest'), command: [...TWINS, '--project', 'in-process'], newer },
+  { runner: /** @type {const} */ ('vitest'), command: [...SHARED_PROJECTS, ...withoutTwins], newer },
+  { runner: /** @type {const} */ ('vitest'), command: ['--project', 'process', '--project', 'proof'], newer },
+];
+
+/**
+ * Returns the parts, by name.
+ * @param {number} seed The seed of every campaign and attack.
+ * @returns {Readonly<Record<string, Part>>}
+ */
+export function proofParts(seed) {
+  const campaign = (/** @type {string} */ line) => program(`spec/campaigns/${line} --seed ${seed}`);
+  return {
+    tests: { what: 'every test and every broken twin, with full repetitions', steps: tests(false) },
+    newer: { what: 'the same on the newer Node', steps: tests(true) },
+    kills: {
+      what: 'processes that are killed, stopped and interrupted',
+      steps: [
+        campaign('processes.mjs --kills 150 --mode mixed'),
+        campaign('same-key.mjs --rounds 30'),
+        campaign('effects-and-receipts.mjs --kills 300'),
+        campaign('rolling-restarts.mjs --restarts 40'),
+        campaign('wake.mjs --rounds 5'),
+        campaign('worker-kills.mjs --turns 300'),
+        campaign('beside-a-server.mjs'),
+      ],
+    },
+    authority: {
+      what: 'budgets, hostile models and hostile clones',
+      steps: [
+        campaign('budgets.mjs --runs 400'),
+        campaign('hostile-model.mjs --turns 10000'),
+        campaign('clones.mjs --clones 20'),
+      ],
+    },
+    hosted: {
+      what: 'hosted loops: kills, a crash at every write, signals, a fleet, the real clock',
+      steps: [
+        campaign('hosted-kills.mjs --kills 200'),
+        campaign('hosted-kills.mjs --mode writes --every 3'),
+        campaign('hosted-signals.mjs --deliveries 2000'),
+        campaign('hosted-fleet.mjs --loops 300'),
+        program('spec/campaigns/hosted-real-clock.mjs --seconds 60'),
+      ],
+    },
+    attacks: {
+      what: 'the attacks on ownership and authority',
+      steps: [
+        program(`spec/attacks/ownership.mjs --seed ${seed}`),
+        program(`spec/attacks/authority.mjs --seed ${seed} --lanes 2`),
+      ],
+    },
+  };
+}

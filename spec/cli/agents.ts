@@ -1,22 +1,33 @@
 // Agents for tests of the command line: definitions with scripted models, and a tool that logs each run.
 
 import { chmodSync } from 'node:fs';
-import type { Approval } from '../../src/protocol/index.js';
+import type { Approval, TurnResult } from '../../src/protocol/index.js';
 import { Project, schemas } from '../support/cli-project.js';
 
 const prompt = { type: 'object', properties: { prompt: { type: 'string' } }, required: ['prompt'] };
 const text = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
 
-/** The program of the tool `pay`: appends the amount to a file. */
-const PAY_PROGRAM = `#!/usr/bin/env node
-import { appendFileSync, readFileSync } from 'node:fs';
-const { amount } = JSON.parse(readFileSync(0, 'utf8'));
-appendFileSync('paid.log', amount + '\\n');
-process.stdout.write(JSON.stringify({ paid: amount }));
+/** The program of the tool `pay`: appends the amount, as JSON, to a file. A program of Node would start slowly. */
+const PAY_PROGRAM = `#!/bin/sh
+input=$(cat)
+amount=\${input#'{"amount":'}
+amount=\${amount%'}'}
+printf '%s\\n' "$amount" >> paid.log
+printf '{"paid":%s}' "$amount"
 `;
 
 /** A tool call of a scripted model. */
 export const call = (name: string, args: object): object => ({ name, args });
+
+/** What an answer to an approval prints with `--json`. */
+export interface AnswerReport {
+  readonly approval: Approval;
+  readonly approved: boolean;
+  readonly turn: TurnResult;
+}
+
+/** Runs the agent of `payer()` in the session `s`. */
+export const RUN_PAYER = ['run', 'payer', '--input', '{"prompt": "pay"}', '--session', 's'];
 
 /** A trusted project with agents and the tool `pay`. */
 export class Agents extends Project {

@@ -66,6 +66,9 @@ function units(point: number): number[] {
 /** Characters that must never reach a terminal because it interprets or hides them. Line feeds are allowed. */
 export const HARMFUL = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
+/** Characters that JSON output must escape. Only the final line feed is allowed. */
+export const HIDDEN_IN_JSON = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+
 const STYLES = new RegExp(`${E}\\[(?:1|2|22|31|32|33|36|39)m`, 'g');
 
 /** Removes the styles that Rondo itself applies. */

@@ -1,23 +1,14 @@
 // Approvals from the command line: listed, answered from any process, and each approved tool runs once.
 
 import { expect } from 'vitest';
-import type { Approval, EventEnvelope, TraceEvent, TurnResult, TurnStatus } from '../../src/protocol/index.js';
-import { tool, until } from '../support/cli-project.js';
+import type { EventEnvelope, TraceEvent, TurnStatus } from '../../src/protocol/index.js';
 import { verifies } from '../verifies.js';
-import { Agents, call } from './agents.js';
+import { Agents, type AnswerReport, call, RUN_PAYER } from './agents.js';
 import { attacks, HARMFUL } from './attacks.js';
-
-const run = ['run', 'payer', '--input', '{"prompt": "pay"}', '--session', 's'];
-
-interface AnswerReport {
-  readonly approval: Approval;
-  readonly approved: boolean;
-  readonly turn: TurnResult;
-}
 
 verifies('cli.decide', 'a paused turn names its approval and the commands that answer it', async () => {
   const project = new Agents().payer();
-  const { code, stdout, stderr } = await project.run(run);
+  const { code, stdout, stderr } = await project.run(RUN_PAYER);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   const [approval] = await project.approvals();
   expect(approval).toMatchObject({
@@ -50,7 +41,7 @@ verifies('cli.decide', 'a paused turn names its approval and the commands that a
 
 verifies('cli.decide', 'an approval resumes the turn, and is accepted once', async () => {
   const project = new Agents().payer();
-  await project.run(run);
+  await project.run(RUN_PAYER);
   const id = (await project.approvals())[0]?.id ?? '';
   const yes = await project.run(['approve', id.slice(id.indexOf(':'), -4), '--as', 'ada', '--json']);
   expect(yes.code).toBe(0);
@@ -71,7 +62,7 @@ verifies('cli.decide', 'an approval resumes the turn, and is accepted once', asy
 
 verifies('cli.inspect', 'status, show and trace name who answered an approval, when and why', async () => {
   const project = new Agents().payer('payer', [{ text: 'Then not.' }]);
-  await project.run(run);
+  await project.run(RUN_PAYER);
   const { id = '', turnId = '', callId } = (await project.approvals())[0] ?? {};
   const record = { id, callId, tool: 'pay' };
   expect(await project.json(['status', turnId])).toMatchObject({ approvals: [{ ...record, status: 'pending' }] });
@@ -98,7 +89,7 @@ verifies('cli.inspect', 'status, show and trace name who answered an approval, w
 
 verifies('cli.decide', 'an answer is recorded even if the turn cannot resume here', async () => {
   const project = new Agents().payer();
-  await project.run(run);
+  await project.run(RUN_PAYER);
   const { id = '', turnId = '' } = (await project.approvals())[0] ?? {};
   project.trusted = false;
   const yes = await project.run(['approve', id, '--json']);
@@ -113,7 +104,7 @@ verifies('cli.decide', 'an answer is recorded even if the turn cannot resume her
 
 verifies('cli.decide', 'a denied tool does not run, and the agent receives the reason', async () => {
   const project = new Agents().payer('payer', [{ text: 'Then not.', expect: ['far too much'] }]);
-  await project.run(run);
+  await project.run(RUN_PAYER);
   const id = (await project.approvals())[0]?.id ?? '';
   const no = await project.run(['deny', id, '--reason', 'far too much', '--as', 'ada']);
   expect(no).toMatchObject({ code: 0, stdout: '' });
@@ -128,7 +119,7 @@ verifies('cli.decide', 'a denied tool does not run, and the agent receives the r
 
 verifies('cli.decide', 'only an approver can answer, and only a valid answer is accepted', async () => {
   const project = new Agents().payer();
-  await project.run([...run, '--as', 'ada', '--approver', 'bob', '--approver', 'carol']);
+  await project.run([...RUN_PAYER, '--as', 'ada', '--approver', 'bob', '--approver', 'carol']);
   const [approval] = await project.approvals();
   expect(approval).toMatchObject({ principal: 'ada', approvers: ['bob', 'carol'] });
   const id = approval?.id ?? '';
@@ -146,7 +137,7 @@ verifies('cli.decide', 'only an approver can answer, and only a valid answer is 
   await refused(['approve', id, '--as', 'bob', '--when', '{}'], 1, 'needs a written predicate');
   await refused(['deny', id, '--when', '{}'], 64, "Unknown option '--when'");
   await refused(['approve'], 64, 'approval');
-  await refused([...run, '--approver', ''], 64, 'must not be empty');
+  await refused([...RUN_PAYER, '--approver', ''], 64, 'must not be empty');
   expect((await project.run(['approve', id, '--as', 'carol'])).code).toBe(0);
   expect(project.paid).toEqual(['5']);
 });
@@ -168,7 +159,7 @@ verifies('cli.decide', 'a standing grant covers exactly the calls of its predica
     tools: ['pay'],
     approvals: { pay: 'ask' },
   });
-  await project.run(run);
+  await project.run(RUN_PAYER);
   const [first] = await project.approvals();
   const small = project.write('small.json', { properties: { amount: { maximum: 20 } } });
   const decided = await project.json<AnswerReport>(['approve', first?.id ?? '', '--when', `@${small}`]);
@@ -182,7 +173,7 @@ verifies('cli.decide', 'a standing grant covers exactly the calls of its predica
 
 verifies('cli.decide', 'an expired approval is refused', async () => {
   const project = new Agents().payer();
-  await project.run(run);
+  await project.run(RUN_PAYER);
   const [approval] = await project.approvals();
   const later = { env: { RONDO_NOW: new Date(Date.parse(approval?.expiresAt ?? '') + 1000).toISOString() } };
   const listed = await project.run(['approvals'], later);
@@ -238,7 +229,7 @@ verifies('approval.display', 'the list of approvals shows arguments escaped and 
     tools: ['pay'],
     approvals: { pay: 'ask' },
   });
-  expect((await project.run(run)).code).toBe(2);
+  expect((await project.run(RUN_PAYER)).code).toBe(2);
   const { code, stdout, stderr } = await project.run(['approvals']);
   expect(code).toBe(0);
   expect(stdout + stderr).not.toMatch(HARMFUL);
@@ -246,94 +237,4 @@ verifies('approval.display', 'the list of approvals shows arguments escaped and 
   expect(stdout).not.toMatch(/^\? Approve/m);
   expect(stdout.length).toBeLessThan(3000 * (calls.length + 1));
   expect((await project.run(['events', 's', '--text'])).stdout).not.toMatch(HARMFUL);
-});
-
-verifies('cli.owner', 'an approval can be answered while another process owns the store', async () => {
-  const project = new Agents().payer();
-  const owner = await project.startHeld('go');
-  const paused = await project.run(run);
-  expect(paused.code).toBe(2);
-  const id = (await project.approvals())[0]?.id ?? '';
-  const wrong = await project.run(['approve', id, '--as', 'pay']);
-  expect(wrong.code).toBe(1);
-  expect(wrong.stderr).toContain('an agent may not answer for itself');
-  const decided = await project.json<AnswerReport>(['approve', id, '--as', 'ada']);
-  expect(decided).toMatchObject({ approved: true, turn: { status: 'ok', output: { text: 'It is paid.' } } });
-  expect(project.paid).toEqual(['5']);
-  expect(owner.child.exitCode).toBe(null);
-  project.release('go');
-  expect((await owner.ended).code).toBe(0);
-});
-
-verifies('cli.owner', 'an approval reaches a turn that runs in another process', async () => {
-  const slow = [{ toolCalls: [call('wait', { ms: 300 })] }, { toolCalls: [call('hold', { until: 'go' })] }];
-  const both = [call('pay', { amount: 5 }), call('slow', { prompt: 'x' })];
-  const project = new Agents()
-    .agent('payer', [{ toolCalls: both }, { text: 'Both.' }], { tools: ['pay', 'slow'], approvals: { pay: 'ask' } })
-    .agent('slow', [...slow, { text: 'Slow.' }], { tools: ['wait', 'hold'] });
-  project.write('loops/wait.json', tool('wait', 'wait'));
-  const running = project.start([...run, '--json']);
-  const id = await until(async () => {
-    const { stdout } = await project.run(['approvals', '--json']);
-    return stdout.startsWith('[') ? (JSON.parse(stdout) as readonly Approval[])[0]?.id : undefined;
-  });
-  const approving = project.start(['approve', id, '--json']);
-  await until(() => project.paid.length > 0);
-  expect(running.child.exitCode).toBe(null);
-  project.release('go');
-  const [first, second] = await Promise.all([running.ended, approving.ended]);
-  expect(JSON.parse(first.stdout)).toMatchObject({ status: 'ok', output: { text: 'Both.' } });
-  expect(second.code).toBe(0);
-  expect(JSON.parse(second.stdout)).toMatchObject({ approved: true, turn: { status: 'ok' } });
-  expect(project.paid).toEqual(['5']);
-});
-
-/** Answers the two approvals three agents deep in this order, and asserts that each tool ran once. */
-async function answerInOrder(project: Agents, order: readonly number[]): Promise<void> {
-  const both = await project.approvals();
-  expect(both).toMatchObject([
-    { tool: 'pay', path: ['top', 'mid', 'low', 'pay'], arguments: { amount: 1 } },
-    { tool: 'pay', path: ['top', 'mid', 'low', 'pay'], arguments: { amount: 2 } },
-  ]);
-  const results: TurnResult[] = [];
-  for (const index of order) {
-    const { turn } = await project.json<AnswerReport>(['approve', both[index]?.id ?? '', '--as', 'ada']);
-    results.push(turn);
-  }
-  expect(results.map(({ status }) => status)).toEqual(['paused', 'ok']);
-  expect(results[1]).toMatchObject({ output: { text: 'All done.' } });
-  expect(project.paid).toEqual(order.map((index) => String(index + 1)));
-  expect(await project.approvals()).toEqual([]);
-  expect(await project.json(['replay', results[1]?.turnId ?? ''])).toMatchObject({ matches: true });
-}
-
-const top = ['run', 'top', '--input', '{"prompt": "x"}'];
-
-verifies(
-  'approval.depth',
-  'approvals three agents deep are answered in any order after their process ended',
-  async () => {
-    for (const order of [
-      [0, 1],
-      [1, 0],
-    ]) {
-      const project = new Agents().deep();
-      expect((await project.run(top)).code).toBe(2);
-      await answerInOrder(project, order);
-    }
-  },
-);
-
-verifies('approval.depth', 'tools three agents deep run once after their process was killed', async () => {
-  for (const order of [
-    [0, 1],
-    [1, 0],
-  ]) {
-    const project = new Agents().deep();
-    const owner = await project.startHeld('go');
-    expect((await project.run(top)).code).toBe(2);
-    owner.child.kill('SIGKILL');
-    await owner.ended;
-    await answerInOrder(project, order);
-  }
 });

@@ -3,13 +3,8 @@
 import { mkdirSync } from 'node:fs';
 import { expect } from 'vitest';
 import { loadSettings } from '../../src/surfaces/compose.js';
-import { schemas } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 import { Clone } from './clone.js';
-
-const code = (mark = ''): string => `const show = process.env.SHOP_KEY ?? null;
-export const shown = { definition: { id: 'shown', name: 'Shown', version: '1.0.0', kind: 'tool', inputSchema: true, outputSchema: true } };
-${mark}console.error('SHOP_KEY=' + show);`;
 
 /** Variables that decide about authority, locations, addresses, or how programs run. */
 const HOSTILE = [
@@ -93,33 +88,5 @@ verifies(
     });
     expect(envFile?.problem).toContain('it is a directory');
     expect((await other.run(['list'])).code).toBe(0);
-  },
-);
-
-verifies(
-  'authority.env-file',
-  'code of a trusted project sees the keys, and other verbs say why they are not used',
-  async () => {
-    const clone = new Clone();
-    clone.write('loops/shown.mjs', code());
-    clone.write('loops/echo.json', {
-      ...{ id: 'echo', name: 'E', version: '1.0.0', kind: 'tool', ...schemas() },
-      tool: { implementation: 'builtin:echo' },
-    });
-    clone.write('.env', 'SHOP_KEY=from-file\nNODE_OPTIONS=--import ./evil.mjs\n');
-    const untrusted = await clone.run(['run', 'echo']);
-    expect(untrusted.stderr).toMatch(/The keys in \.env are not used, because .* is not trusted\. .*rondo trust/);
-    expect((await clone.run(['list', '--trust', '.'])).stderr).toContain('SHOP_KEY=from-file');
-    const own = await clone.run(['list', '--trust', '.'], { env: { SHOP_KEY: 'own' } });
-    expect(own.stderr).toContain('SHOP_KEY=own');
-    const { checks } = await clone.json<{ checks: { name: string; message: string; advice?: string }[] }>([
-      'doctor',
-      '--trust',
-      '.',
-    ]);
-    expect(checks.find(({ name }) => name === '.env')).toMatchObject({
-      message: expect.stringContaining('sets SHOP_KEY'),
-      advice: expect.stringContaining('not read: NODE_OPTIONS'),
-    });
   },
 );

@@ -5,17 +5,13 @@ import type { TurnResult } from '../../src/protocol/index.js';
 import { Project, tool } from '../support/cli-project.js';
 import { outputOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
-import { attacks, HARMFUL, withoutStyles } from './attacks.js';
-import { hasScript, Pty } from './pty.js';
+import { attacks, HARMFUL, HIDDEN_IN_JSON, withoutStyles } from './attacks.js';
 
 /** All hostile characters in one text, except unpaired surrogates, which a JSON file cannot contain. */
 const hostile = attacks
   .filter((attack) => attack.length < 100)
   .join('|')
   .replaceAll(/[\ud800-\udfff]/gu, '');
-
-/** Characters that JSON output must escape. Only the final line feed is allowed. */
-const HIDDEN_IN_JSON = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
 verifies('cli.escape', 'JSON output contains no control characters and keeps its value', async () => {
   const project = new Project({ echo: { ...tool('echo', 'echo'), name: hostile, description: hostile } });
@@ -70,17 +66,5 @@ verifies('cli.escape', 'text output contains nothing that a terminal interprets'
   for (const args of verbs) {
     const { stdout, stderr } = await project.run(args);
     expect(withoutStyles(stdout + stderr), args.join(' ')).not.toMatch(HARMFUL);
-  }
-});
-
-verifies('cli.escape', 'JSON on a terminal is escaped too', async (context) => {
-  context.skip(!hasScript, 'needs script');
-  const project = new Project({ echo: tool('echo', 'echo') });
-  project.write('in.json', JSON.stringify({ text: 'a\u009b2J\u202eb\u200b\u2028' }));
-  for (const more of [['--json'], []]) {
-    const shown = new Pty(project, ['run', 'echo', '--input', '@in.json', ...more]);
-    await shown.waitFor('a\\u009b2J\\u202eb\\u200b\\u2028');
-    await shown.ended;
-    expect(shown.text.replaceAll('\r', '')).not.toMatch(HIDDEN_IN_JSON);
   }
 });

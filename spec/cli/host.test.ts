@@ -4,19 +4,7 @@ import { expect } from 'vitest';
 import type { ReceiptVerdict } from '../../src/protocol/receipt.js';
 import { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { hasScript, Pty } from './pty.js';
-
-const GRANT = 'grant = { allowedTools = [], limits = {} }';
-const QUICK = `id = "quick"\nloop = "hello"\ninput = { name = "Ada" }\n${GRANT}\nstop = { maxTurns = 2 }\n`;
-const MAIL = `id = "mail"\nloop = "hello"\ninput = { name = "Ada" }\n${GRANT}\nstop = { maxTurns = 9 }
-signals = { alarm = { schema = true }, ping = { schema = true } }\n`;
-
-function projectWithLoops(): Project {
-  const project = new Project();
-  project.write('loops/quick.toml', QUICK);
-  project.write('loops/mail.toml', MAIL);
-  return project;
-}
+import { projectWithHostedLoops, QUICK } from './hosted-project.js';
 
 /** Runs a verb that must fail, and returns its message. */
 async function refusalOf(project: Project, ...args: readonly string[]): Promise<string> {
@@ -29,7 +17,7 @@ verifies(
   'hosted.control',
   'start, pause, resume and stop say what they did, or that nothing was recorded',
   async () => {
-    const project = projectWithLoops();
+    const project = projectWithHostedLoops();
     const said = async (...args: readonly string[]): Promise<string> => {
       const { code, stderr } = await project.run(['host', ...args]);
       expect(code).toBe(0);
@@ -49,7 +37,7 @@ verifies(
 );
 
 verifies('hosted.durable', 'a worker that had nothing to do says so, unless a program reads it', async () => {
-  const project = projectWithLoops();
+  const project = projectWithHostedLoops();
   await project.run(['host', 'start', 'mail']);
   expect(await project.run(['worker', '--once'])).toMatchObject({ code: 0, stdout: '', stderr: 'Nothing was due.\n' });
   expect(await project.run(['worker', '--once', '--json'])).toMatchObject({ code: 0, stdout: '', stderr: '' });
@@ -58,7 +46,7 @@ verifies('hosted.durable', 'a worker that had nothing to do says so, unless a pr
 });
 
 verifies('cli.signal', 'a signal to a hosted loop prints what became of it, once', async () => {
-  const project = projectWithLoops();
+  const project = projectWithHostedLoops();
   await project.run(['host', 'start', 'mail']);
   const sent = await project.run(['signal', 'mail', 'ping', '--id', 'p-1']);
   expect(sent).toMatchObject({ code: 0, stdout: 'accepted\n' });
@@ -69,7 +57,7 @@ verifies('cli.signal', 'a signal to a hosted loop prints what became of it, once
 });
 
 verifies('cli.input', 'an unknown hosted loop, signal or command is refused with the known ones', async () => {
-  const project = projectWithLoops();
+  const project = projectWithHostedLoops();
   await project.run(['host', 'start', 'mail']);
   const refusals: readonly (readonly [args: string, message: string])[] = [
     ['signal mail alrm', 'declares no signal "alrm". It declares alarm, ping. Did you mean "alarm"?'],
@@ -111,7 +99,7 @@ verifies('cli.help', 'the help of host lists its commands', async () => {
 });
 
 verifies('hosted.document', 'check and start warn of permitted tools that do not exist', async () => {
-  const project = projectWithLoops();
+  const project = projectWithHostedLoops();
   const permitting = (tools: string): string => QUICK.replace('allowedTools = []', `allowedTools = [${tools}]`);
   project.write('loops/quick.toml', permitting('"echo", "ehco", "review.*"'));
   const warning = 'quick.toml:4:35: /grant/allowedTools/1: is "ehco", and there is no such loop; did you mean "echo"?';
@@ -130,7 +118,7 @@ verifies('hosted.document', 'check and start warn of permitted tools that do not
 });
 
 verifies('cli.inspect', 'a turn of a hosted loop is named by its key, and its receipts by the loop', async () => {
-  const project = projectWithLoops();
+  const project = projectWithHostedLoops();
   for (const loop of ['quick', 'mail']) await project.run(['host', 'start', loop]);
   await project.run(['signal', 'mail', 'ping']);
   await project.run(['worker', '--once']);
@@ -157,25 +145,11 @@ verifies('cli.inspect', 'a turn of a hosted loop is named by its key, and its re
 });
 
 verifies('receipt.whole', 'a store without receipts does not look like one that was changed', async () => {
-  const project = projectWithLoops();
+  const project = projectWithHostedLoops();
   await project.run(['host', 'start', 'mail']);
   for (const reference of ['--all', 'mail']) {
     const { code, stdout } = await project.run(['verify', reference]);
     expect({ code, stdout }).toEqual({ code: 3, stdout: 'There are no receipts, so nothing was verified.\n' });
   }
   expect(await project.json(['verify', '--all'])).toMatchObject({ valid: false, reasons: ['bundle_empty'] });
-});
-
-verifies('cli.output', 'the turns of a hosted loop fit on a terminal', async (context) => {
-  context.skip(!hasScript, 'needs script');
-  const project = projectWithLoops();
-  await project.run(['host', 'start', 'quick']);
-  await project.run(['worker', '--once']);
-  const screen = new Pty(project, ['host', 'status', 'quick', '--turns']);
-  expect(await screen.ended).toBe(0);
-  const [head = '', first = '', second = ''] = screen.text.split('\n');
-  expect(head.trim().split(/ +/)).toEqual(['TURN', 'STATUS', 'ENDED', 'RECEIPT', 'CAUSE', 'NEXT']);
-  expect(first).toMatch(/^quick#1 +ok +just now +sha256:[0-9a-f]{12} +start$/);
-  expect(second).toMatch(/^quick#2 +ok +just now +sha256:[0-9a-f]{12} +last turn +stopped: max_turns$/);
-  for (const line of [head, first, second]) expect(line.length).toBeLessThanOrEqual(80);
 });

@@ -5,11 +5,10 @@ import { existsSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { bin, type Project, until } from '../support/cli-project.js';
 import { withoutStyles } from './attacks.js';
+import { quote } from './shell.js';
 
 /** True if the machine has `script`, which creates the pseudo-terminal. */
 export const hasScript = existsSync('/usr/bin/script');
-
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The bytes of special keys. */
 export const keys = { enter: '\r', interrupt: '\u0003', end: '\u0004' } as const;

@@ -1,36 +1,9 @@
 // Signals from the command line: sent to a turn or a session, received once, in any process.
 
 import { expect } from 'vitest';
-import type { TurnResult, TurnStatus } from '../../src/protocol/index.js';
-import { Project, until } from '../support/cli-project.js';
+import type { Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-
-const library = new URL('../../dist/index.js', import.meta.url);
-const LOOPS = `import { defineLoop, defineSignal } from ${JSON.stringify(library)};
-  const amount = { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] };
-  const paid = defineSignal('paid', amount);
-  const anything = { input: true, output: true };
-  export const order = defineLoop({ ...anything, id: 'order', run: (_, scope) => scope.wait(paid) });
-  export const served = defineLoop({ ...anything, id: 'served', run: (_, scope) =>
-    scope.race([(s) => s.wait(paid), (s) => s.sleep('1 hour').then(() => 'too late')]) });`;
-
-interface SignalReport {
-  readonly turnId?: string;
-  readonly sessionId?: string;
-  readonly name: string;
-  readonly id: string;
-  readonly isNew: boolean;
-  readonly turn?: TurnResult;
-  readonly error?: { readonly code: string };
-}
-
-/** A trusted project with loops that wait for the signal `paid`. */
-function projectWithLoops(): Project {
-  const project = new Project({});
-  project.write('loops/order.mjs', LOOPS);
-  project.trusted = true;
-  return project;
-}
+import { projectWithWaits, type SignalReport } from './signal-project.js';
 
 async function pausedTurn(project: Project, session = 's'): Promise<string> {
   const { code, stderr } = await project.run(['run', 'order', '--session', session]);
@@ -45,7 +18,7 @@ verifies(
   'cli.signal',
   'a waiting turn prints the command that sends its signal, and the command resumes it',
   async () => {
-    const project = projectWithLoops();
+    const project = projectWithWaits();
     const turnId = await pausedTurn(project);
     expect((await project.run(['status', turnId])).stdout).toContain(`  rondo signal ${turnId} paid --payload JSON`);
     const sent = await project.run(['signal', turnId, 'paid', '--payload', '{"amount": 5}', '--id', 'i-1', '--json']);
@@ -68,7 +41,7 @@ verifies(
   'cli.signal',
   'a signal that the turn does not wait for is kept, with a warning that names the wait',
   async () => {
-    const project = projectWithLoops();
+    const project = projectWithWaits();
     const turnId = await pausedTurn(project);
     expect((await project.run(['runs'])).stdout).toContain('waits for signal paid');
     const misspelt = await project.run(['signal', turnId, 'payd']);
@@ -82,7 +55,7 @@ verifies(
 );
 
 verifies('cli.signal', 'a payload is read from a file or stdin, and one that does not fit is reported', async () => {
-  const project = projectWithLoops();
+  const project = projectWithWaits();
   const turnId = await pausedTurn(project);
   const wrong = await project.run(['signal', turnId, 'paid', '--payload', '-'], { input: '{"amount": "five"}' });
   expect(wrong.code).toBe(0);
@@ -94,7 +67,7 @@ verifies('cli.signal', 'a payload is read from a file or stdin, and one that doe
 });
 
 verifies('cli.signal', 'a signal to a session is received by the oldest turn that waits, or kept', async () => {
-  const project = projectWithLoops();
+  const project = projectWithWaits();
   const turns = [await pausedTurn(project), await pausedTurn(project)];
   for (const turnId of turns) {
     const sent = await project.json<SignalReport>(['signal', 's', 'paid', '--payload', '{"amount": 1}']);
@@ -106,7 +79,7 @@ verifies('cli.signal', 'a signal to a session is received by the oldest turn tha
 });
 
 verifies('cli.signal', 'a signal is recorded even if the turn cannot resume here', async () => {
-  const project = projectWithLoops();
+  const project = projectWithWaits();
   const turnId = await pausedTurn(project);
   project.trusted = false;
   const sent = await project.run(['signal', turnId, 'paid', '--payload', '{"amount": 3}', '--json']);
@@ -118,22 +91,8 @@ verifies('cli.signal', 'a signal is recorded even if the turn cannot resume here
   expect(await project.json(['resume', turnId])).toMatchObject({ status: 'ok', output: { amount: 3 } });
 });
 
-verifies('cli.signal', 'a turn that another process runs receives the signal there', async () => {
-  const project = projectWithLoops();
-  const running = project.start(['run', 'served', '--session', 's', '--json']);
-  const turnId = await until(
-    async () =>
-      (await project.json<{ runs?: TurnStatus[] }>(['runs'])).runs?.find(({ pid }) => pid !== undefined)?.turnId,
-  );
-  const sent = await project.json<SignalReport>(['signal', turnId, 'paid', '--payload', '{"amount": 9}']);
-  expect(sent).toMatchObject({ turnId, isNew: true, turn: { status: 'ok', output: { amount: 9 } } });
-  const { code, stdout } = await running.ended;
-  expect(code).toBe(0);
-  expect(JSON.parse(stdout)).toMatchObject({ turnId, output: { amount: 9 } });
-});
-
 verifies('cli.signal', 'what cannot be sent is refused with the reason', async () => {
-  const project = projectWithLoops();
+  const project = projectWithWaits();
   const turnId = await pausedTurn(project);
   const refusals: readonly (readonly [args: readonly string[], code: number, reason: string])[] = [
     [['nothing', 'paid'], 1, 'There is no turn or session "nothing"'],

@@ -131,27 +131,6 @@ verifies('cli.contract', 'trace prints the events of the turn', async () => {
   expect(none).toMatchObject({ code: 1, stdout: '' });
 });
 
-verifies('cli.contract', 'a replay that does not match ends with exit code 3', async () => {
-  const project = new Project();
-  project.write('loops/sum.mjs', loopInCode("'one'"));
-  const trust = ['--trust', 'loops'];
-  const { turnId } = await project.json<TurnResult>(['run', 'coded', ...trust]);
-  expect(await project.json(['replay', turnId, ...trust])).toEqual({ matches: true, calls: 1 });
-  project.write('loops/sum.mjs', loopInCode("'two'"));
-  const changed = await project.run(['replay', turnId, '--now', '--json', ...trust]);
-  expect(changed.code).toBe(3);
-  expect(JSON.parse(changed.stdout)).toMatchObject({ matches: false, difference: expect.any(String) });
-  expect((await project.run(['replay', turnId, '--now', ...trust])).stderr).toContain('does not match');
-});
-
-/** Returns the source of a module with a loop that returns a value. It imports the built package. */
-function loopInCode(value: string): string {
-  const library = new URL('../../dist/index.js', import.meta.url);
-  return `import { defineLoop } from ${JSON.stringify(library)};
-    const anything = {};
-    export const coded = defineLoop({ id: 'coded', input: anything, output: anything, run: async () => ({ value: ${value} }) });`;
-}
-
 verifies('cli.contract', 'diff compares two turns', async () => {
   const project = new Project();
   const turn = async (name: string): Promise<string> =>

@@ -176,12 +176,12 @@ export class Project {
 
   /** Runs a verb with `--json` and parses its output. */
   async json<T = Record<string, unknown>>(args: readonly string[], options: RunOptions = {}): Promise<T> {
-    const { stdout, stderr } = await this.run([...args, '--json'], options);
-    try {
-      return JSON.parse(stdout) as T;
-    } catch {
-      throw new Error(`The output is not one JSON document: ${stdout.slice(0, 500)}\n${stderr}`);
-    }
+    return parseDocument<T>(await this.run([...args, '--json'], options));
+  }
+
+  /** Runs a verb with `--json` in a process of its own and parses its output. */
+  async jsonProcess<T = Record<string, unknown>>(args: readonly string[], options: RunOptions = {}): Promise<T> {
+    return parseDocument<T>(await this.runProcess([...args, '--json'], options));
   }
 
   /** Starts a turn that runs until `name` is released, and waits until the turn is in the journal. */
@@ -195,6 +195,22 @@ export class Project {
     });
     return { ...running, turn };
   }
+}
+
+function parseDocument<T>({ stdout, stderr }: CommandResult): T {
+  try {
+    return JSON.parse(stdout) as T;
+  } catch {
+    throw new Error(`The output is not one JSON document: ${stdout.slice(0, 500)}\n${stderr}`);
+  }
+}
+
+/** Parses output with one JSON document per line. */
+export function parseLines<T>(text: string): T[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as T);
 }
 
 /** Polls until `read` returns a truthy value, and returns it. Throws after 30 seconds. */

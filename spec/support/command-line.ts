@@ -17,14 +17,22 @@ interface CommandContext {
   readonly env: Readonly<Record<string, string>>;
   /** The content of stdin. */
   readonly input?: string | Buffer;
+  /** The code of the error with which each write to stdout fails, such as `ENOSPC`. */
+  readonly stdoutError?: string;
 }
 
 class CollectedOutput extends Writable {
   private readonly chunks: Buffer[] = [];
+  private readonly error: Error | undefined;
 
-  override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    this.chunks.push(bytes);
-    done();
+  constructor(errorCode?: string) {
+    super();
+    if (errorCode !== undefined) this.error = Object.assign(new Error(`${errorCode}: no write`), { code: errorCode });
+  }
+
+  override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
+    if (this.error === undefined) this.chunks.push(bytes);
+    done(this.error);
   }
 
   get text(): string {
@@ -34,8 +42,8 @@ class CollectedOutput extends Writable {
 
 /** Runs a command line to its end. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<CommandResult> {
-  const { cwd, env, input = '' } = context;
-  const [stdout, stderr] = [new CollectedOutput(), new CollectedOutput()];
+  const { cwd, env, input = '', stdoutError } = context;
+  const [stdout, stderr] = [new CollectedOutput(stdoutError), new CollectedOutput()];
   const stdin = Readable.from([Buffer.from(input)], { objectMode: false });
   const code = await runCommandLine(args, new Terminal({ stdin, stdout, stderr, env, cwd }));
   return { code, stdout: stdout.text, stderr: stderr.text };

@@ -29,16 +29,16 @@ function projectWithLoops(): Project {
 
 verifies('turn.retry', 'rondo retry: a failed turn continues in another process and repeats nothing', async () => {
   const project = projectWithLoops();
-  const failed = await project.run(['run', 'order', '--session', 's', '--json']);
+  const failed = await project.runProcess(['run', 'order', '--session', 's', '--json']);
   expect(failed.code).toBe(1);
   const { turnId } = JSON.parse(failed.stdout) as TurnResult;
-  expect((await project.run(['retry', turnId])).code, 'the bank is still down').toBe(1);
+  expect((await project.runProcess(['retry', turnId])).code, 'the bank is still down').toBe(1);
   project.write('bank', '');
-  const retried = await project.run(['retry', 's', '--json']);
+  const retried = await project.runProcess(['retry', 's', '--json']);
   expect(retried.code).toBe(0);
   expect(JSON.parse(retried.stdout)).toMatchObject({ turnId, status: 'ok', output: 'charged' });
   expect(project.read('reserved')).toBe('x');
-  const again = await project.run(['retry', turnId, '--json']);
+  const again = await project.runProcess(['retry', turnId, '--json']);
   expect(again.code).toBe(1);
   expect(again.stdout).toContain('RETRY_REFUSED');
   expect((await project.run(['retry'])).code).toBe(64);
@@ -46,7 +46,7 @@ verifies('turn.retry', 'rondo retry: a failed turn continues in another process 
 
 verifies('turn.errors', 'the terminal shows where the code of the user threw, also later', async () => {
   const project = projectWithLoops();
-  const failed = await project.run(['run', 'order', '--session', 's', '--json']);
+  const failed = await project.runProcess(['run', 'order', '--session', 's', '--json']);
   expect(failed.stderr).toContain('TOOL_FAILED: The bank is down.\nat loops/order.mjs:6:');
   expect(JSON.parse(failed.stdout)).toMatchObject({ error: { stack: expect.stringContaining('order.mjs:6:') } });
   expect((await project.run(['status', 's'])).stdout).toContain('at loops/order.mjs:6:');

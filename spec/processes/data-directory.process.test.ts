@@ -25,7 +25,7 @@ verifies('toolbox.data', 'tools refuse a data directory of another process, even
     const project = new Project();
     if (config !== '') project.write('rondo.toml', config);
     const input = ['--input', '{"name":"Ada"}'];
-    expect((await project.run(['run', 'hello', ...input, ...args], { env })).code).toBe(0);
+    expect((await project.runProcess(['run', 'hello', ...input, ...args], { env })).code).toBe(0);
     project.write('state/keys/signing.key', 'key-of-the-store');
     const box = toolbox({ roots: [project.directory] });
     for (const name of ['state', 'renamed']) {
@@ -67,9 +67,9 @@ verifies('toolbox.data', 'an agent cannot read, copy or move the data directory 
   project.write('state/keys/signing.key', 'key-of-the-store');
   addAgent(project, 'ls -aR state; cat state/* state/*/*; cp -r state copy; ls copy; mv state moved');
   const args = ['--data', 'state', '--trust', 'loops', '--input', '{"prompt":"go"}', '--session', 's'];
-  const { code, stderr } = await project.run(['run', 'worker', ...args]);
+  const { code, stderr } = await project.runProcess(['run', 'worker', ...args]);
   expect({ code, stderr }).toMatchObject({ code: 0 });
-  const events = await project.run(['events', 's', '--data', 'state', '--json']);
+  const events = await project.runProcess(['events', 's', '--data', 'state', '--json']);
   expect(events.stdout).toContain('ls -aR state');
   expect(events.stdout).not.toMatch(STORE_CONTENT);
   expect(project.has('state/journal.db')).toBe(true);
@@ -80,7 +80,7 @@ verifies('toolbox.data', 'an agent cannot read, copy or move the data directory 
 verifies('toolbox.data', 'the files of a store in the project directory itself are hidden from tools', async () => {
   const project = new Project();
   const args = ['--input', '{"name":"Ada"}', '--data', '.'];
-  expect((await project.run(['run', 'hello', ...args])).code).toBe(0);
+  expect((await project.runProcess(['run', 'hello', ...args])).code).toBe(0);
   // The setting applies to that run only. Another process recognizes the files of the store, and hides nothing else.
   expect(project.has('.rondo-data')).toBe(false);
   const { view_file } = toolbox({ roots: [project.directory] });

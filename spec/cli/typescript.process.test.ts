@@ -1,4 +1,5 @@
-// Definitions in TypeScript, and scripts beside them, in projects with and without a loader.
+// Definitions in TypeScript, and scripts beside them, in projects with and without a loader. A loader changes its process, and a
+// script writes to the directory of its process, so each verb has one.
 
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -44,17 +45,20 @@ for (const [name, type] of [
 ] as const) {
   verifies('definition.typescript', `${name} of the project runs TypeScript in a ${type} package`, async () => {
     const project = typeScriptProject([name], type);
-    const result = await project.json(['run', 'greet', '--input', '{"name": "Ada"}']);
+    const result = await project.jsonProcess(['run', 'greet', '--input', '{"name": "Ada"}']);
     expect(result).toMatchObject({ status: 'ok', output: { text: 'Hello Ada!', mood: 'happy' } });
     // The class of an error is that of the runtime, so its code is kept; tsx loads a second one in a CommonJS package.
     if (name === 'tsx' && type === 'commonjs') return;
-    expect(await project.json(['run', 'greet'])).toMatchObject({ status: 'error', error: { code: 'TOOL_FAILED' } });
+    expect(await project.jsonProcess(['run', 'greet'])).toMatchObject({
+      status: 'error',
+      error: { code: 'TOOL_FAILED' },
+    });
   });
 }
 
 verifies('definition.typescript', 'without a loader, the message says what to install', async () => {
   const project = typeScriptProject([]);
-  const { files } = await project.json<{ files: { errors: { reason: string }[] }[] }>(['check']);
+  const { files } = await project.jsonProcess<{ files: { errors: { reason: string }[] }[] }>(['check']);
   expect(files[0]?.errors[0]?.reason).toMatch(
     /npm install --save-dev tsx|enum is not supported|Cannot find module .*suffix\.js/,
   );
@@ -71,7 +75,7 @@ verifies('definition.typescript', 'a loader of a directory that is not trusted i
       "import { writeFileSync } from 'node:fs'; writeFileSync('ran', '');",
     );
   }
-  for (const args of [['list'], ['check'], ['run', 'greet'], ['run', 'loops/greet.ts']]) await project.run(args);
+  for (const args of [['list'], ['check'], ['run', 'greet'], ['run', 'loops/greet.ts']]) await project.runProcess(args);
   expect(project.has('ran')).toBe(false);
 });
 
@@ -82,14 +86,16 @@ verifies('definition.scripts', 'no verb runs a script beside the definitions, an
   project.write('loops/seed-database.mjs', script);
   project.write('loops/seed.ts', script);
   for (const args of [['list'], ['show', 'hello'], ['run', 'echo'], ['resume', '--all']]) {
-    expect((await project.run(args)).code).toBe(0);
+    expect((await project.runProcess(args)).code).toBe(0);
   }
-  const { ok, skipped } = await project.json<{ ok: boolean; skipped: { file: string; reason: string }[] }>(['check']);
+  const { ok, skipped } = await project.jsonProcess<{ ok: boolean; skipped: { file: string; reason: string }[] }>([
+    'check',
+  ]);
   expect(ok).toBe(true);
   expect(skipped.map(({ file }) => file)).toEqual(
     ['seed-database.mjs', 'seed.ts'].map((name) => project.path(`loops/${name}`)),
   );
   expect(skipped[0]?.reason).toContain('exports nothing made with defineLoop');
-  expect((await project.run(['check'])).stdout).toContain('skip  ');
+  expect((await project.runProcess(['check'])).stdout).toContain('skip  ');
   expect(existsSync(project.path('seeded'))).toBe(false);
 });

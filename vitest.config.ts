@@ -8,8 +8,10 @@ const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/rep
 
 /** Tests that measure CPU time, or find all stores of their process: they depend on what else a process has done. */
 const ISOLATED = [
+  'spec/fuzz/definitions.test.ts',
   'src/adapters/toolbox/**/*.test.ts',
   'src/base/redact.test.ts',
+  'src/journal/store-files.test.ts',
   'src/layers/filter.test.ts',
   'src/loops/model-call/generate.test.ts',
   'src/loops/plan/condition-bounds.test.ts',
@@ -34,6 +36,7 @@ export default defineConfig({
       project('process', PROCESS, [], false),
       project('proof', PROOF, [], false),
     ],
+    globalSetup: 'spec/support/temporary-folder.ts',
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 120_000,

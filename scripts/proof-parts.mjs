@@ -17,9 +17,9 @@ const withoutTwins = TWINS.flatMap((folder) => ['--exclude', `${folder}/**`]);
 
 /** The tests on one Node: broken twins, everything in-process, and what starts processes. @param {boolean} newer */
 const tests = (newer) => [
-  { runner: /** @type {const} */ ('vitest'), command: [...TWINS, '--project', 'in-process'], newer },
+  { runner: /** @type {const} */ ('vitest'), command: [...TWINS, '--project', 'in-process', '--project', 'process'], newer },
   { runner: /** @type {const} */ ('vitest'), command: [...SHARED_PROJECTS, ...withoutTwins], newer },
-  { runner: /** @type {const} */ ('vitest'), command: ['--project', 'process', '--project', 'proof'], newer },
+  { runner: /** @type {const} */ ('vitest'), command: ['--project', 'process', '--project', 'proof', ...withoutTwins], newer },
 ];
 
 /**

@@ -20,7 +20,7 @@ import { expect, onTestFinished } from 'vitest';
 import { verbs } from '../../src/surfaces/cli/verbs.js';
 import { hello, Project, schemas, tool } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
-import { CLONE_COMMANDS, Clone } from './clone.js';
+import { Clone } from './clone.js';
 
 interface TrustReport {
   readonly file: string;
@@ -29,6 +29,43 @@ interface TrustReport {
   readonly send: Readonly<Record<string, readonly string[]>>;
   readonly destinations: readonly string[];
 }
+
+/** One command line for each verb that uses the project and ends by itself. */
+const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  run: ['run', 'exec'],
+  chat: ['chat', 'exec'],
+  resume: ['resume', '--all'],
+  retry: ['retry', 'none'],
+  fork: ['fork', 'none', '--at', '1'],
+  host: ['host', 'start', 'loops/hosted.toml'],
+  worker: ['worker', '--once'],
+  cancel: ['cancel', 'none'],
+  list: ['list'],
+  show: ['show', 'code'],
+  plan: ['plan', 'convert', 'loops/exec.json'],
+  check: ['check'],
+  runs: ['runs'],
+  status: ['status', 'none'],
+  trace: ['trace', 'none'],
+  events: ['events', 'none'],
+  diff: ['diff', 'none', 'other'],
+  replay: ['replay', 'none'],
+  approvals: ['approvals'],
+  approve: ['approve', 'none'],
+  deny: ['deny', 'none'],
+  resolve: ['resolve', 'none', '--retry'],
+  signal: ['signal', 'none', 'x'],
+  receipts: ['receipts'],
+  verify: ['verify', '--all'],
+  export: ['export'],
+  keys: ['keys', 'create'],
+  close: ['close', 'none'],
+  trust: ['trust'],
+  completion: ['completion', 'ids', 'run'],
+  harness: ['harness', '.'],
+  doctor: ['doctor', '--full'],
+  remove: ['remove', 'none', '--yes'],
+};
 
 /** Verbs that do not use the project. */
 const INDEPENDENT = ['conformance', 'demo', 'init'];
@@ -39,13 +76,13 @@ verifies('authority.verbs', 'every verb is tested in a clone', () => {
   expect(
     verbs
       .map(({ name }) => name)
-      .filter((name) => ![...INDEPENDENT, ...ENDLESS].includes(name) && !Object.hasOwn(CLONE_COMMANDS, name)),
+      .filter((name) => ![...INDEPENDENT, ...ENDLESS].includes(name) && !Object.hasOwn(COMMANDS, name)),
   ).toEqual([]);
 });
 
 verifies('authority.verbs', 'no verb runs code of a cloned project that is not trusted', async () => {
   const clone = new Clone();
-  for (const line of Object.values(CLONE_COMMANDS)) await clone.run(line);
+  for (const line of Object.values(COMMANDS)) await clone.run(line);
   for (const loop of ['module', 'code', 'command', 'loops/code.mjs', 'loops/exec.json']) await clone.run(['run', loop]);
   await clone.run(['check', 'loops/code.mjs', 'loops/tool.mjs']);
   expect(clone.executed).toBe(false);

@@ -19,43 +19,6 @@ const definition = (id: string, more: object): object => ({
 const marking = (mark: string): string =>
   `import { appendFileSync } from 'node:fs';\nappendFileSync(${JSON.stringify(mark)}, new Error().stack ?? 'run');\n`;
 
-/** One command line for each verb that uses the project and ends by itself. */
-export const CLONE_COMMANDS: Readonly<Record<string, readonly string[]>> = {
-  run: ['run', 'exec'],
-  chat: ['chat', 'exec'],
-  resume: ['resume', '--all'],
-  retry: ['retry', 'none'],
-  fork: ['fork', 'none', '--at', '1'],
-  host: ['host', 'start', 'loops/hosted.toml'],
-  worker: ['worker', '--once'],
-  cancel: ['cancel', 'none'],
-  list: ['list'],
-  show: ['show', 'code'],
-  plan: ['plan', 'convert', 'loops/exec.json'],
-  check: ['check'],
-  runs: ['runs'],
-  status: ['status', 'none'],
-  trace: ['trace', 'none'],
-  events: ['events', 'none'],
-  diff: ['diff', 'none', 'other'],
-  replay: ['replay', 'none'],
-  approvals: ['approvals'],
-  approve: ['approve', 'none'],
-  deny: ['deny', 'none'],
-  resolve: ['resolve', 'none', '--retry'],
-  signal: ['signal', 'none', 'x'],
-  receipts: ['receipts'],
-  verify: ['verify', '--all'],
-  export: ['export'],
-  keys: ['keys', 'create'],
-  close: ['close', 'none'],
-  trust: ['trust'],
-  completion: ['completion', 'ids', 'run'],
-  harness: ['harness', '.'],
-  doctor: ['doctor', '--full'],
-  remove: ['remove', 'none', '--yes'],
-};
-
 /** A hostile cloned project and the home directory of its operator. */
 export class Clone extends Project {
   /** The operator's home directory, outside of the project. */

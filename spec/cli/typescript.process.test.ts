@@ -1,7 +1,6 @@
-// Definitions in TypeScript, and scripts beside them, in projects with and without a loader. A loader changes its process, and a
-// script writes to the directory of its process, so each verb has one.
+// Definitions in TypeScript, in projects with and without a loader, which changes its process.
 
-import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { Project } from '../support/cli-project.js';
@@ -62,40 +61,4 @@ verifies('definition.typescript', 'without a loader, the message says what to in
   expect(files[0]?.errors[0]?.reason).toMatch(
     /npm install --save-dev tsx|enum is not supported|Cannot find module .*suffix\.js/,
   );
-});
-
-verifies('definition.typescript', 'a loader of a directory that is not trusted is not loaded', async () => {
-  const project = new Project({});
-  project.write('package.json', { type: 'module' });
-  project.write('loops/greet.ts', GREET);
-  for (const name of ['tsx', 'jiti']) {
-    project.write(`node_modules/${name}/package.json`, { name, version: '99.0.0', type: 'module', main: 'index.js' });
-    project.write(
-      `node_modules/${name}/index.js`,
-      "import { writeFileSync } from 'node:fs'; writeFileSync('ran', '');",
-    );
-  }
-  for (const args of [['list'], ['check'], ['run', 'greet'], ['run', 'loops/greet.ts']]) await project.runProcess(args);
-  expect(project.has('ran')).toBe(false);
-});
-
-verifies('definition.scripts', 'no verb runs a script beside the definitions, and check names it', async () => {
-  const project = new Project();
-  project.trusted = true;
-  const script = "import { writeFileSync } from 'node:fs';\nwriteFileSync('seeded', '');\nexport const done = 1;\n";
-  project.write('loops/seed-database.mjs', script);
-  project.write('loops/seed.ts', script);
-  for (const args of [['list'], ['show', 'hello'], ['run', 'echo'], ['resume', '--all']]) {
-    expect((await project.runProcess(args)).code).toBe(0);
-  }
-  const { ok, skipped } = await project.jsonProcess<{ ok: boolean; skipped: { file: string; reason: string }[] }>([
-    'check',
-  ]);
-  expect(ok).toBe(true);
-  expect(skipped.map(({ file }) => file)).toEqual(
-    ['seed-database.mjs', 'seed.ts'].map((name) => project.path(`loops/${name}`)),
-  );
-  expect(skipped[0]?.reason).toContain('exports nothing made with defineLoop');
-  expect((await project.runProcess(['check'])).stdout).toContain('skip  ');
-  expect(existsSync(project.path('seeded'))).toBe(false);
 });

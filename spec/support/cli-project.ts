@@ -70,16 +70,16 @@ const pair = {
   },
 };
 
-const HOLD_PROGRAM = `#!/usr/bin/env node
-import { chmodSync, existsSync, readFileSync } from 'node:fs';
-const { until } = JSON.parse(readFileSync(0, 'utf8'));
-const parent = process.ppid;
-setInterval(() => {
-  if (process.ppid !== parent || !existsSync(process.argv[1])) process.exit(1);
-  if (!existsSync(until)) return;
-  process.stdout.write(JSON.stringify({ held: until }));
-  process.exit(0);
-}, 20);
+/** A program that also ends with the process that started it and with its project. A program of Node would start slowly. */
+const HOLD_PROGRAM = `#!/bin/sh
+input=$(cat)
+until=\${input#*'"until":"'}
+until=\${until%%'"'*}
+while [ ! -e "$until" ]; do
+  [ -e "$0" ] && kill -0 "$PPID" 2> /dev/null || exit 1
+  sleep 0.03
+done
+printf '{"held":"%s"}' "$until"
 `;
 
 /** A tool that runs until the file that its input names exists in the directory of the definitions. */

@@ -19,14 +19,19 @@ interface CommandContext {
   readonly input?: string | Buffer;
   /** The code of the error with which each write to stdout fails, such as `ENOSPC`. */
   readonly stdoutError?: string;
+  /** True if stdout is a terminal. */
+  readonly isTerminal?: boolean;
 }
 
 class CollectedOutput extends Writable {
   private readonly chunks: Buffer[] = [];
   private readonly error: Error | undefined;
 
-  constructor(errorCode?: string) {
+  readonly isTTY: boolean;
+
+  constructor({ stdoutError: errorCode, isTerminal = false }: Pick<CommandContext, 'stdoutError' | 'isTerminal'> = {}) {
     super();
+    this.isTTY = isTerminal;
     if (errorCode !== undefined) this.error = Object.assign(new Error(`${errorCode}: no write`), { code: errorCode });
   }
 
@@ -42,8 +47,8 @@ class CollectedOutput extends Writable {
 
 /** Runs a command line to its end. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<CommandResult> {
-  const { cwd, env, input = '', stdoutError } = context;
-  const [stdout, stderr] = [new CollectedOutput(stdoutError), new CollectedOutput()];
+  const { cwd, env, input = '' } = context;
+  const [stdout, stderr] = [new CollectedOutput(context), new CollectedOutput()];
   const stdin = Readable.from([Buffer.from(input)], { objectMode: false });
   const code = await runCommandLine(args, new Terminal({ stdin, stdout, stderr, env, cwd }));
   return { code, stdout: stdout.text, stderr: stderr.text };

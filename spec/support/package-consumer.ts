@@ -1,4 +1,4 @@
-// A program of a consumer of the package. spec/types/matrix.test.ts compiles it against the packed declarations with
+// A program of a consumer of the package. spec/types/matrix.process.test.ts compiles it against the packed declarations with
 // several compilers and settings; it is never run. It uses no other package, so that each error is one of the package.
 
 import {

@@ -4,6 +4,7 @@
 import { expect } from 'vitest';
 import type { TurnResult } from '../../src/protocol/index.js';
 import { type ProcessResult, Project } from '../support/cli-project.js';
+import { inLanes } from '../support/lanes.js';
 import { pendingOf } from '../support/turn-results.js';
 import { verifies } from '../verifies.js';
 
@@ -86,11 +87,11 @@ verifies(
   'kernel.kill',
   'a killed workflow resumes and edits each file once with a keyed tool',
   async () => {
-    for (const moment of MOMENTS) {
+    await inLanes(MOMENTS, async (moment) => {
       const project = projectWith('keyed');
       await killAt(project, moment);
       expectEditedOnce(project, resultOf(await project.runProcess(['resume', 's', '--json'])), moment);
-    }
+    });
   },
   300_000,
 );
@@ -99,7 +100,7 @@ verifies(
   'kernel.kill',
   'a killed once edit of a workflow is in doubt until a person resolves it, and happens once',
   async () => {
-    for (const moment of MOMENTS) {
+    await inLanes(MOMENTS, async (moment) => {
       const project = projectWith('once');
       await killAt(project, moment);
       const resumed = resultOf(await project.runProcess(['resume', 's', '--json']));
@@ -112,7 +113,7 @@ verifies(
       const resolution = happened ? ['--result', JSON.stringify({ edited: file })] : ['--retry'];
       const resolved = await project.runProcess(['resolve', doubt?.key ?? '', ...resolution, '--as', 'ada', '--json']);
       expectEditedOnce(project, resultOf(resolved), moment);
-    }
+    });
   },
   300_000,
 );

@@ -1,6 +1,5 @@
 // Workflow files: those of the document that they come from load and run, in any order and with any names.
 
-import { chmodSync } from 'node:fs';
 import { expect } from 'vitest';
 import { parseToml } from '../../src/adapters/files/parse-toml.js';
 import type { Project } from '../support/cli-project.js';
@@ -10,24 +9,23 @@ import { verifies } from '../verifies.js';
 import { pythonWorkflow, seedWorkflows } from './seed-workflows.js';
 
 /** Records its call. `analyze` and `view` report the remaining issues, and `edit` fixes one. */
-const WORKER = `#!/usr/bin/env node
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+const WORKER = `import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 const [issuesFile, logFile] = ['issues.txt', 'log.txt'].map((name) => join(import.meta.dirname, name));
-const { verb, args } = JSON.parse(readFileSync(0, 'utf8'));
-const issues = readFileSync(issuesFile, 'utf8').split(' ').filter(Boolean);
-if (verb) appendFileSync(logFile, [verb, ...args].join('|') + '\\n');
-if (verb === 'edit') writeFileSync(issuesFile, issues.slice(1).join(' '));
-const output = verb === undefined ? issues : verb === 'edit' ? { edited: args[0] } : { errors: issues };
-process.stdout.write(JSON.stringify(output));
+export function work({ verb, args }) {
+  const issues = readFileSync(issuesFile, 'utf8').split(' ').filter(Boolean);
+  if (verb) appendFileSync(logFile, [verb, ...args].join('|') + '\\n');
+  if (verb === 'edit') writeFileSync(issuesFile, issues.slice(1).join(' '));
+  return verb === undefined ? issues : verb === 'edit' ? { edited: args[0] } : { errors: issues };
+}
 `;
 
 /** Returns a trusted project whose verbs work on a list of two issues. */
 function workshop(files: Readonly<Record<string, string>>): Project {
   const project = workflowProject(files);
-  const worker = { ...lint, outputSchema: {}, tool: { implementation: 'exec:worker.mjs', safety: 'once' } };
+  const worker = { ...lint, outputSchema: {}, tool: { implementation: 'module:worker.mjs#work', safety: 'once' } };
   for (const id of ['worker', 'find-issues']) project.write(`loops/${id}.json`, { ...worker, id, name: id });
-  chmodSync(project.write('loops/worker.mjs', WORKER), 0o755);
+  project.write('loops/worker.mjs', WORKER);
   project.write('loops/issues.txt', 'E1 E2');
   project.write('loops/log.txt', '');
   project.write('rondo.toml', '[verbs]\nview = "worker"\nanalyze = "worker"\nedit = "worker"\n');

@@ -12,14 +12,16 @@
 const program = (line) => ({ runner: 'node', command: line.split(' ') });
 
 const TWINS = ['spec/guards', 'spec/conformance'];
-const SHARED_PROJECTS = ['--project', 'in-process', '--project', 'isolated'];
 const withoutTwins = TWINS.flatMap((folder) => ['--exclude', `${folder}/**`]);
+
+/** A run of vitest. @param {boolean} newer @param {string[]} command @returns {Step} */
+const vitest = (newer, ...command) => ({ runner: 'vitest', command, newer });
 
 /** The tests on one Node: broken twins, everything in-process, and what starts processes. @param {boolean} newer */
 const tests = (newer) => [
-  { runner: /** @type {const} */ ('vitest'), command: [...TWINS, '--project', 'in-process', '--project', 'process'], newer },
-  { runner: /** @type {const} */ ('vitest'), command: [...SHARED_PROJECTS, ...withoutTwins], newer },
-  { runner: /** @type {const} */ ('vitest'), command: ['--project', 'process', '--project', 'proof', ...withoutTwins], newer },
+  vitest(newer, ...TWINS, '--project', 'in-process', '--project', 'process'),
+  vitest(newer, '--project', 'in-process', '--project', 'isolated', ...withoutTwins),
+  vitest(newer, '--project', 'process', '--project', 'proof', ...withoutTwins),
 ];
 
 /**

@@ -1,5 +1,5 @@
-// The tiers of tests are projects, chosen by the suffix of the file: `npm test` runs the first two, `.ci/run` also the
-// processes, `npm run proof` everything. CI adds a JSON report per run; .ci/run sums them.
+// The tiers of tests are projects, chosen by the suffix of the file: `npm test` runs the first three, `.ci/run` also
+// the processes, `npm run proof` everything. CI adds a JSON report per run; .ci/run sums them.
 
 import { configDefaults, defineConfig } from 'vitest/config';
 
@@ -16,11 +16,13 @@ const ISOLATED = [
   'src/loops/model-call/generate.test.ts',
   'src/loops/plan/condition-bounds.test.ts',
 ];
+/** Tests that break a copy of the library or of a runtime in the proof. */
+const TWINS = ['spec/guards/**/*.test.ts', 'spec/conformance/mutants.test.ts'];
 const below = (suffix: string): string[] =>
   ['src', 'spec', 'examples', 'bench'].map((directory) => `${directory}/**/*${suffix}`);
 /** Tests that start processes, servers or browsers. */
 const PROCESS = below('.process.test.ts');
-/** Tests at full length, and broken twins. */
+/** Tests that only `npm run proof` runs. */
 const PROOF = below('.proof.test.ts');
 
 const project = (name: string, include: string[], exclude: readonly string[], isolate: boolean) => ({
@@ -31,7 +33,8 @@ const project = (name: string, include: string[], exclude: readonly string[], is
 export default defineConfig({
   test: {
     projects: [
-      project('in-process', below('.test.ts'), [...ISOLATED, ...PROCESS, ...PROOF], false),
+      project('in-process', below('.test.ts'), [...TWINS, ...ISOLATED, ...PROCESS, ...PROOF], false),
+      project('twins', TWINS, PROCESS, false),
       project('isolated', ISOLATED, [...PROCESS, ...PROOF], true),
       project('process', PROCESS, [], false),
       project('proof', PROOF, [], false),

@@ -11,18 +11,12 @@
 /** @param {string} line @returns {Step} */
 const program = (line) => ({ runner: 'node', command: line.split(' ') });
 
-const TWINS = ['spec/guards', 'spec/conformance'];
-const withoutTwins = TWINS.flatMap((folder) => ['--exclude', `${folder}/**`]);
-
-/** A run of vitest. @param {boolean} newer @param {string[]} command @returns {Step} */
-const vitest = (newer, ...command) => ({ runner: 'vitest', command, newer });
-
-/** The tests on one Node: broken twins, everything in-process, and what starts processes. @param {boolean} newer */
-const tests = (newer) => [
-  vitest(newer, ...TWINS, '--project', 'in-process', '--project', 'process'),
-  vitest(newer, '--project', 'in-process', '--project', 'isolated', ...withoutTwins),
-  vitest(newer, '--project', 'process', '--project', 'proof', ...withoutTwins),
-];
+/** A run of the tests of these projects of vitest. @param {boolean} newer @param {string[]} projects @returns {Step} */
+const tests = (newer, ...projects) => ({
+  runner: 'vitest',
+  command: projects.flatMap((project) => ['--project', project]),
+  newer,
+});
 
 /**
  * Returns the parts, by name.
@@ -32,8 +26,15 @@ const tests = (newer) => [
 export function proofParts(seed) {
   const campaign = (/** @type {string} */ line) => program(`spec/campaigns/${line} --seed ${seed}`);
   return {
-    tests: { what: 'every test and every broken twin, with full repetitions', steps: tests(false) },
-    newer: { what: 'the same on the newer Node', steps: tests(true) },
+    twins: { what: 'every broken twin', steps: [tests(false, 'twins')] },
+    tests: {
+      what: 'every other test, with full repetitions',
+      steps: [tests(false, 'in-process', 'isolated'), tests(false, 'process', 'proof')],
+    },
+    newer: {
+      what: 'the same on the newer Node',
+      steps: [tests(true, 'twins'), tests(true, 'in-process', 'isolated'), tests(true, 'process')],
+    },
     kills: {
       what: 'processes that are killed, stopped and interrupted',
       steps: [
@@ -65,10 +66,11 @@ export function proofParts(seed) {
       ],
     },
     attacks: {
-      what: 'the attacks on ownership and authority',
+      what: 'attacks on ownership, authority and confinement; of the last, the quarter that the seed selects',
       steps: [
         program(`spec/attacks/ownership.mjs --seed ${seed}`),
         program(`spec/attacks/authority.mjs --seed ${seed} --lanes 2`),
+        program(`spec/attacks/confinement.mjs --seed ${seed} --part ${(seed % 4) + 1}/4`),
       ],
     },
   };

@@ -12,6 +12,7 @@ export const houseRequirements = {
   'house.words': 'Code and documents use the terms of the glossary.',
   'house.turnKernel': 'The code that runs one turn imports nothing that decides when a turn runs.',
   'house.rounds': 'Only the driver of plans repeats the steps of a body: there is one round loop.',
+  'house.proof': 'The proof runs every campaign, every attack and every broken twin.',
   'house.tally': 'The sum of a CI run counts every failure, and names each one.',
   'house.assertions': 'Every test can fail and always runs.',
   'house.snippets': 'The code in the documents runs.',

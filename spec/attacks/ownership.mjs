@@ -10,7 +10,16 @@ const socketModules = ['unauthenticated-peers', 'authenticated-peers', 'false-ow
 const fileModules = ['planted-files', 'changed-files', 'limits', 'users', 'owner-files', 'multiple-owners'];
 const takeoverModules = ['crashes', 'kills', 'verbs', 'tools', 'owner-changes'];
 
+/** Cases that are known to fail; README.md says why. */
+const known = [
+  'takeover.descriptors.owner',
+  'files.exhausted-first.3',
+  'files.exhausted-first.4',
+  'files.descriptors.32.20',
+];
+
 await runAttacks({
+  known,
   areas: ['ownership', 'takeover', 'socket', 'files'],
   modules: [...socketModules, ...fileModules, ...takeoverModules],
   caseMs: 60_000,

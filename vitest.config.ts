@@ -6,8 +6,12 @@ import { configDefaults, defineConfig } from 'vitest/config';
 const lane = process.env.RONDO_TEST_LANE ?? 'default';
 const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/reports/vitest-${lane}.json` }];
 
-/** Tests that measure CPU time, or find all stores of their process: they depend on what else a process has done. */
+/**
+ * Tests that measure processor time, find all stores of their process, or replace its timers: they depend on what else a
+ * process does, or it on them.
+ */
 const ISOLATED = [
+  'spec/cli/progress.test.ts',
   'spec/fuzz/definitions.test.ts',
   'src/adapters/toolbox/**/*.test.ts',
   'src/base/redact.test.ts',
@@ -15,6 +19,7 @@ const ISOLATED = [
   'src/layers/filter.test.ts',
   'src/loops/model-call/generate.test.ts',
   'src/loops/plan/condition-bounds.test.ts',
+  'src/surfaces/cli/live-tree.test.ts',
 ];
 /** Tests that break a copy of the library or of a runtime in the proof. */
 const TWINS = ['spec/guards/**/*.test.ts', 'spec/conformance/mutants.test.ts'];

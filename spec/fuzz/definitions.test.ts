@@ -24,17 +24,26 @@ const SEED = Number(process.env.RONDO_SEED ?? 1);
 const CASES = repetitions(10_000);
 const SLOW_MS = 1000;
 
-/** Returns the CPU time, which does not depend on other work of the machine. */
+/** Returns the CPU time, which depends less than the elapsed time on other work of the machine. */
 function cpuMs(since: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(since);
   return (user + system) / 1000;
 }
 
+/** Does work in time. It has two attempts, because a core that other work shares is slower. */
+function inTime<Value>(work: () => Value, where: string): Value {
+  const first = process.cpuUsage();
+  const value = work();
+  if (cpuMs(first) < SLOW_MS) return value;
+  const second = process.cpuUsage();
+  work();
+  expect(cpuMs(second), `${where} took too long`).toBeLessThan(SLOW_MS);
+  return value;
+}
+
 /** Parses a text and asserts that it is accepted or rejected properly and in time. Returns whether it is accepted. */
 function parsesAsDefinition(file: string, text: string, where: string): boolean {
-  const start = process.cpuUsage();
-  const parsed = parseDefinitionText(file, text, documentParser);
-  expect(cpuMs(start), `${where} took too long`).toBeLessThan(SLOW_MS);
+  const parsed = inTime(() => parseDefinitionText(file, text, documentParser), where);
   if ('definition' in parsed) {
     const again = parseDefinitionText('again.json', JSON.stringify(parsed.definition), documentParser);
     expect(again, `${where} changed in a round trip`).toEqual(parsed);

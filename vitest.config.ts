@@ -11,6 +11,7 @@ const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/rep
  * process does, or it on them.
  */
 const ISOLATED = [
+  'spec/approvals/files.test.ts',
   'spec/cli/progress.test.ts',
   'spec/fuzz/definitions.test.ts',
   'src/adapters/toolbox/**/*.test.ts',

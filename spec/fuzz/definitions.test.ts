@@ -30,15 +30,18 @@ function cpuMs(since: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-/** Does work in time. It has two attempts, because a core that other work shares is slower. */
+const ATTEMPTS = 5;
+
+/** Does work in time. The shortest of several attempts counts, because a core that other work shares is slower. */
 function inTime<Value>(work: () => Value, where: string): Value {
-  const first = process.cpuUsage();
-  const value = work();
-  if (cpuMs(first) < SLOW_MS) return value;
-  const second = process.cpuUsage();
-  work();
-  expect(cpuMs(second), `${where} took too long`).toBeLessThan(SLOW_MS);
-  return value;
+  let shortestMs = Number.POSITIVE_INFINITY;
+  for (let attempt = 1; ; attempt++) {
+    const start = process.cpuUsage();
+    const value = work();
+    shortestMs = Math.min(shortestMs, cpuMs(start));
+    if (shortestMs < SLOW_MS) return value;
+    if (attempt === ATTEMPTS) expect(shortestMs, `${where} took too long`).toBeLessThan(SLOW_MS);
+  }
 }
 
 /** Parses a text and asserts that it is accepted or rejected properly and in time. Returns whether it is accepted. */

@@ -1,4 +1,4 @@
-// The tiers of tests are projects, chosen by the suffix of the file: `npm test` runs the first three, `.ci/run` also
+// The tiers of tests are projects, chosen by the suffix of the file: `npm test` runs the first four, `.ci/run` also
 // the processes, `npm run proof` everything. CI adds a JSON report per run; .ci/run sums them.
 
 import { configDefaults, defineConfig } from 'vitest/config';
@@ -13,7 +13,6 @@ const report: [string, { outputFile: string }] = ['json', { outputFile: `.ci/rep
 const ISOLATED = [
   'spec/approvals/files.test.ts',
   'spec/cli/progress.test.ts',
-  'spec/fuzz/definitions.test.ts',
   'src/adapters/toolbox/**/*.test.ts',
   'src/base/redact.test.ts',
   'src/journal/store-files.test.ts',
@@ -24,6 +23,8 @@ const ISOLATED = [
 ];
 /** Tests that break a copy of the library or of a runtime in the proof. */
 const TWINS = ['spec/guards/**/*.test.ts', 'spec/conformance/mutants.test.ts'];
+/** Tests whose limits of processor time are close: they run alone, because a shared core is slower. */
+const ALONE = ['spec/fuzz/definitions.test.ts'];
 const below = (suffix: string): string[] =>
   ['src', 'spec', 'examples', 'bench'].map((directory) => `${directory}/**/*${suffix}`);
 /** Tests that start processes, servers or browsers. */
@@ -36,12 +37,18 @@ const project = (name: string, include: string[], exclude: readonly string[], is
   test: { name, include, exclude: [...configDefaults.exclude, ...exclude], isolate },
 });
 
+const alone = (name: string, include: string[]) => ({
+  extends: true as const,
+  test: { name, include, maxWorkers: 1, sequence: { groupOrder: 1 } },
+});
+
 export default defineConfig({
   test: {
     projects: [
-      project('in-process', below('.test.ts'), [...TWINS, ...ISOLATED, ...PROCESS, ...PROOF], false),
+      project('in-process', below('.test.ts'), [...TWINS, ...ISOLATED, ...ALONE, ...PROCESS, ...PROOF], false),
       project('twins', TWINS, PROCESS, false),
       project('isolated', ISOLATED, [...PROCESS, ...PROOF], true),
+      alone('alone', ALONE),
       project('process', PROCESS, [], false),
       project('proof', PROOF, [], false),
     ],

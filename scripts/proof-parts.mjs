@@ -29,11 +29,11 @@ export function proofParts(seed) {
     twins: { what: 'every broken twin', steps: [tests(false, 'twins')] },
     tests: {
       what: 'every other test, with full repetitions',
-      steps: [tests(false, 'in-process', 'isolated'), tests(false, 'process', 'proof')],
+      steps: [tests(false, 'in-process', 'isolated', 'alone'), tests(false, 'process', 'proof')],
     },
     newer: {
       what: 'the same on the newer Node',
-      steps: [tests(true, 'twins'), tests(true, 'in-process', 'isolated'), tests(true, 'process')],
+      steps: [tests(true, 'twins'), tests(true, 'in-process', 'isolated', 'alone'), tests(true, 'process')],
     },
     kills: {
       what: 'processes that are killed, stopped and interrupted',

@@ -8,7 +8,7 @@ import { formatMinutes } from './format-minutes.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** The vitest projects of each tier. @type {Readonly<Record<string, readonly string[]>>} */
-const TIERS = { test: ['in-process', 'twins', 'isolated'], process: ['process'] };
+const TIERS = { test: ['in-process', 'twins', 'isolated', 'alone'], process: ['process'] };
 
 const [first = '', ...rest] = process.argv.slice(2);
 const [tier, args] = Object.hasOwn(TIERS, first) ? [first, rest] : ['test', process.argv.slice(2)];

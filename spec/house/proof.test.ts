@@ -24,7 +24,7 @@ verifies('house.proof', 'the proof runs every program of the campaigns and the a
 
 verifies('house.proof', 'the proof runs the projects of all tests on both Nodes, and those of broken twins', () => {
   const config = readText('vitest.config.ts');
-  const projects = [...config.matchAll(/^ +project\('([\w-]+)'/gm)].map(([, name]) => name);
+  const projects = [...config.matchAll(/^ +(?:project|alone)\('([\w-]+)'/gm)].map(([, name]) => name);
   const run = (newer: boolean) =>
     steps
       .filter((step) => step.runner === 'vitest' && step.newer === newer)

@@ -1,5 +1,6 @@
 // A chat in a pseudo-terminal: typed keys, the screen, and the exit code.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { EventEnvelope, TurnStatus } from '../../src/protocol/index.js';
 import { tool, until } from '../support/cli-project.js';
@@ -224,6 +225,12 @@ verifies('cli.chat', 'an approval can be postponed, cancelled, or denied with a 
   pty.type('and again');
   await pty.waitFor('│ {"amount":7}');
   await pty.waitFor(QUESTION);
+  // The question appears while the turn still pauses; leaving earlier is an interruption.
+  await until(async () => {
+    const { turns } = await project.json<{ turns: TurnStatus[] }>(['status', 's']);
+    return turns.some(({ status }) => status === 'paused');
+  });
+  await sleep(500);
   pty.press(keys.end);
   expect(await pty.ended).toBe(2);
   expect(pty.text).toMatch(/rondo approve s\.\w+:/);

@@ -138,7 +138,8 @@ verifies('host.work', 'a turn that nobody continues is reported once, after the 
   const working = stranger.work({ onProblem: (problem) => problems.push(problem) });
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(problems).toEqual([]);
-  await new Promise((resolve) => setTimeout(resolve, 2000));
+  await vi.waitFor(() => expect(problems).toHaveLength(1), { timeout: 30_000 });
+  await new Promise((resolve) => setTimeout(resolve, 500));
   expect(problems).toMatchObject([{ turnId, code: 'LOOP_NOT_FOUND' }]);
   await stranger.close();
   await working;
@@ -152,7 +153,8 @@ verifies('host.work', 'a worker without `onProblem` warns of a turn that it cann
   onTestFinished(() => warn.mockRestore());
   const host = hostOf([changed], { store, seed: 2, clock: systemClock });
   const working = host.work();
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await vi.waitFor(() => expect(warn).toHaveBeenCalled(), { timeout: 30_000 });
+  await new Promise((resolve) => setTimeout(resolve, 500));
   await host.close();
   await working;
   expect(warn.mock.calls).toEqual([

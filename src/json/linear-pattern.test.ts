@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { codeOf } from '../../spec/support/code-of.js';
+import { inProcessorTime } from '../../spec/support/processor-time.js';
 import { verifies } from '../../spec/verifies.js';
 import { jsonPathPattern, linearPattern } from './linear-pattern.js';
 
 const refusal = (source: string) => codeOf(Promise.resolve().then(() => linearPattern(source)));
 
-verifies('schema.linear', 'catastrophic patterns match in linear time', () => {
+verifies('schema.linear', 'catastrophic patterns match in linear time', async () => {
   const long = 50_000;
   const cases: [source: string, text: string, isMatch: boolean][] = [
     ['(a+)+$', `${'a'.repeat(long)}!`, false],
@@ -17,9 +18,7 @@ verifies('schema.linear', 'catastrophic patterns match in linear time', () => {
   ];
   for (const [source, text, isMatch] of cases) {
     const pattern = linearPattern(source);
-    const start = process.cpuUsage();
-    expect(pattern.test(text), source).toBe(isMatch);
-    expect(process.cpuUsage(start).user / 1e3, source).toBeLessThan(100);
+    await inProcessorTime(100, () => expect(pattern.test(text), source).toBe(isMatch), source);
   }
 });
 
@@ -204,16 +203,15 @@ verifies('schema.linear', 'case is ignored exactly where a flag or a modifier as
   expect(linearPattern('(?<year>\\d{4})').test('in 1999')).toBe(true);
 });
 
-verifies('schema.linear', 'patterns that look simple match in linear time too', () => {
-  const start = process.cpuUsage();
+verifies('schema.linear', 'patterns that look simple match in linear time too', async () => {
   const text = 'a'.repeat(50_000);
-  for (const source of [`^${'a?'.repeat(40)}${'a'.repeat(40)}$`, '^[a]*$', '^a*b', '^[^b]*b?c?$', '^a+$']) {
-    expect(typeof linearPattern(source).test(`${text}!`)).toBe('boolean');
-  }
+  const sources = [`^${'a?'.repeat(40)}${'a'.repeat(40)}$`, '^[a]*$', '^a*b', '^[^b]*b?c?$', '^a+$'];
+  await inProcessorTime(2000, () => {
+    for (const source of sources) expect(typeof linearPattern(source).test(`${text}!`)).toBe('boolean');
+  });
   expect(linearPattern(`^${'a?'.repeat(40)}${'a'.repeat(40)}$`).test('a'.repeat(60))).toBe(true);
   expect(linearPattern('^[(|)*+]+$').test('(|)*+')).toBe(true);
   expect(linearPattern('^\\(x\\)*$').test('(x)))')).toBe(true);
-  expect(process.cpuUsage(start).user / 1e6).toBeLessThan(2);
 });
 
 verifies('path.rfc9535', 'a dot in a JSONPath pattern excludes only line feed and carriage return', () => {

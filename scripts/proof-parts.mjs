@@ -41,6 +41,7 @@ export function proofParts(seed) {
         campaign('processes.mjs --kills 150 --mode mixed'),
         campaign('same-key.mjs --rounds 30'),
         campaign('effects-and-receipts.mjs --kills 300'),
+        campaign('closing.mjs --rounds 100'),
         campaign('rolling-restarts.mjs --restarts 40'),
         campaign('wake.mjs --rounds 5'),
         campaign('worker-kills.mjs --turns 300'),

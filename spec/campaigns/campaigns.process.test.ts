@@ -168,6 +168,17 @@ verifies(
 );
 
 verifies(
+  'receipt.sealed',
+  'turns that are just ending when their processes close end with a receipt',
+  async () => {
+    const { accepted, verifications } = await runWithoutViolations('closing.mjs', ['--rounds', '3']);
+    expect(accepted).toBeGreaterThan(0);
+    expect(verifications).toBe(3);
+  },
+  TIMEOUT_MS + 5000,
+);
+
+verifies(
   'hosted.durable',
   'hosted loops lose no turn, run none twice and none early when their host crashes before or after a write',
   async () => {

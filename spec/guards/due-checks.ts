@@ -3,6 +3,8 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import type { Scope } from '../../src/index.js';
 import type { Store } from '../../src/journal/store.js';
+import type { Entry } from '../../src/protocol/entry.js';
+import type { RunOutcome } from '../../src/protocol/session.js';
 import { codeOf, crash, run, sessionFixture } from '../support/session-fixture.js';
 import type { GuardCheck } from './kernel-checks.js';
 import { entry, failingDriver, inFolder } from './store-checks.js';
@@ -24,6 +26,34 @@ export const dueChecks = {
     const fixture = sessionFixture(library);
     await run(await fixture.open(), (scope) => scope.sleep(5_000));
     deepStrictEqual(await dueTimes(fixture.store), [['t1', 6_000]]);
+  },
+  'a root that has ended leaves the index with its receipt': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open();
+    const loop = { name: 'pay', body: (_: unknown, scope: Scope) => scope.effect(fixture.effect('pay', 'once')) };
+    const closings: Promise<void>[] = [];
+    const seal = async (): Promise<void> => {
+      await session.flush();
+      deepStrictEqual(await dueTimes(fixture.store), [['t1', 0]]);
+      closings.push(session.close());
+      session.addFact('test.receipt', '1', null);
+    };
+    await session.run('t1', loop, null, { seal });
+    await Promise.all(closings);
+    deepStrictEqual(await dueTimes(fixture.store), []);
+  },
+  'a root that has just ended is sealed although its session closes': async (library) => {
+    const fixture = sessionFixture(library);
+    const closings: Promise<void>[] = [];
+    const onEntry = ({ type }: Entry): void => {
+      if (type === 'call.completed') queueMicrotask(() => closings.push(session.close()));
+    };
+    const session = await fixture.open({ onEntry });
+    const outcomes: string[] = [];
+    const seal = async ({ status }: RunOutcome): Promise<void> => void outcomes.push(status);
+    await session.run('t1', { name: 'done', body: async () => null }, null, { seal });
+    await Promise.all(closings);
+    deepStrictEqual(outcomes, ['ok']);
   },
   'a signal makes a waiting turn due': async (library) => {
     const fixture = sessionFixture(library);

@@ -9,6 +9,10 @@ const guard = guardsOf(dueChecks);
 proveGuards(kernelParts, [
   guard('kernel.due', 'a turn that a crash interrupts is due from its first append on', 'started-turn-is-due', 'drop'),
   guard('kernel.due', 'a paused turn is due at its timer', 'paused-turn-has-due-time', 'drop'),
+  guard('kernel.due', 'a root that has ended leaves the index with its receipt', 'ended-turn-due-until-sealed', 'drop'),
+  guard('kernel.due', 'a root that has just ended is sealed although its session closes', 'ended-run-not-interrupted', {
+    value: 'true',
+  }),
   guard('kernel.due', 'a signal makes a waiting turn due', 'signal-makes-turns-due', 'drop'),
   guard('journal.due', 'an entry is not committed without its due turns', 'due-turns-share-the-commit', {
     value: 'true',

@@ -5,7 +5,7 @@ import type { Entry } from '../protocol/entry.js';
 
 /** Returns the stored entries of a session that `isNeeded` accepts, with the values that are stored as blobs. */
 export async function readSession(
-  store: Store,
+  store: Pick<Store, 'journal' | 'blobs'>,
   sessionId: string,
   isNeeded: (entry: Entry) => boolean = () => true,
 ): Promise<readonly Entry[]> {

@@ -78,6 +78,7 @@ verifies('journal.due', 'a damaged session does not prevent the rebuild of the o
   };
   await rebuildDueTurns({
     journal: { ...store.journal, list: () => store.journal.list(), read },
+    blobs: store.blobs,
     dueTurns: {
       ...store.dueTurns,
       isComplete: async () => false,

@@ -13,7 +13,7 @@ import type { Entry } from '../protocol/entry.js';
 import type { LiveDelta } from '../protocol/live.js';
 import type { ModelMessage } from '../protocol/model.js';
 import type { RunStop } from '../protocol/session.js';
-import type { TraceEvent } from '../protocol/trace.js';
+import type { TraceEvent, TurnResult } from '../protocol/trace.js';
 import { Approvals } from '../views/approvals.js';
 import { CallResults, type CallTimes } from '../views/call-results.js';
 import { MessageInbox } from '../views/message-inbox.js';
@@ -48,6 +48,8 @@ export class RunningTurn implements TurnContext {
   readonly entries: Entry[] = [];
   /** The open session; undefined before it is opened and during a replay. */
   session: Session | undefined;
+  /** The run of the turn in its session; undefined before it is opened and during a replay. */
+  work: Promise<TurnResult> | undefined;
   /** The last receipt of the turn that this run made. */
   receipt: SealedReceipt | undefined;
   /** The turn under its grant; undefined if it has none. */

@@ -176,12 +176,14 @@ export class TurnRunner {
 
   /**
    * Interrupts all turns and refuses further ones. Each turn ends its current effects, records their results, and stays
-   * open. Resolves when all have been interrupted.
+   * open; one that is just ending is sealed. Resolves when all have been interrupted.
    */
   async close(): Promise<void> {
     this.isClosed = true;
     this.closingController?.abort();
-    await Promise.allSettled([...this.running.values()].map((turn) => turn.session?.close()));
+    const turns = [...this.running.values()];
+    await Promise.allSettled(turns.map((turn) => turn.session?.close()));
+    await Promise.allSettled(turns.map((turn) => turn.work));
     await this.sealing?.flush();
   }
 
@@ -239,7 +241,8 @@ export class TurnRunner {
     this.running.set(turnId, turn);
     if (this.startListeners !== undefined) this.notifyStart(sessionId);
     try {
-      return await this.runOpened(identity, turn, session, { ...start, newGrant }, options);
+      turn.work = this.runOpened(identity, turn, session, { ...start, newGrant }, options);
+      return await turn.work;
     } finally {
       this.running.delete(turnId);
       await session.close();

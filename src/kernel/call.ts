@@ -120,7 +120,7 @@ function startCall(scope: KernelScope, loop: LoopHeader, input: unknown): unknow
   if (leaf !== undefined) addLeafIntent(started, leaf.effect);
   run.propose(lifetime, started, weight);
   scope.isCallOpen = true;
-  if (depth === 0 || leaf !== undefined) run.applyToState(started, leaf?.effectKey);
+  if (depth === 0 || leaf !== undefined) run.deps.sessionState.apply(started, leaf?.effectKey);
   if (refusal !== undefined) throw refusal.error;
   return leaf ?? validated;
 }
@@ -132,21 +132,17 @@ export function completeCall(step: Step, loop: LoopHeader, output: unknown): Jso
   // A fast validation changes nothing, so it may read the very copy that is recorded.
   const candidate = loop.hasFastValidation === true ? copyAsJson(output, 'call.completed', key) : output;
   const weight = loop.hasFastValidation === true ? lastCopyBytes() : undefined;
-  return cloneJson(
-    recordCompletion(step, newCompletedEntry(run.deps.clock, key, loop, candidate, weight), weight).value,
-  );
+  return cloneJson(recordEnd(step, newCompletedEntry(run.deps.clock, key, loop, candidate, weight), weight).value);
 }
 
 /**
- * Records the end of a call that has completed. `weight` is the size of its value if the value is a JSON copy, and
- * `effectKey` the key of the effect that ends with the call.
+ * Records the end of a call. `weight` is the size of its value if the value is a JSON copy, and `effectKey` the key of
+ * the effect that ends with the call.
  */
-export function recordCompletion(step: Step, entry: NewEntry, weight?: number, effectKey?: string): Entry {
-  const { run, key, lifetime, depth } = step;
-  if (depth === 0 && !run.isOver) run.writer.setDue(key, undefined);
-  const completed = run.push(lifetime, entry, weight);
-  if (depth === 0 || effectKey !== undefined) run.applyToState(completed, effectKey);
-  return completed;
+export function recordEnd({ run, lifetime, depth }: Step, end: NewEntry, weight?: number, effectKey?: string): Entry {
+  const ended = run.push(lifetime, end, weight);
+  if (depth === 0 || effectKey !== undefined) run.deps.sessionState.apply(ended, effectKey);
+  return ended;
 }
 
 /**
@@ -154,13 +150,10 @@ export function recordCompletion(step: Step, entry: NewEntry, weight?: number, e
  * has ended gets the reason of that end in place of `thrown`. `effectKey` is the key of the effect that ends with the call.
  */
 export function recordCallError(step: Step, thrown: unknown, effectKey?: string): LoopError {
-  const { run, key, lifetime, depth } = step;
-  const error = lifetime.reason ?? toLoopError(thrown);
-  if (lifetime.hasLostRace) return error;
-  if (depth === 0) run.writer.setDue(key, undefined);
-  const entry: NewEntry = { seq: 0, at: 0, type: 'call.errored', key, error: error.toErrorRecord() };
+  const error = step.lifetime.reason ?? toLoopError(thrown);
+  if (step.lifetime.hasLostRace) return error;
+  const entry: NewEntry = { seq: 0, at: 0, type: 'call.errored', key: step.key, error: error.toErrorRecord() };
   if (effectKey !== undefined) entry.endsEffect = true;
-  const errored = run.push(lifetime, entry);
-  if (depth === 0 || effectKey !== undefined) run.applyToState(errored, effectKey);
-  return errored.error === undefined ? error : LoopError.fromErrorRecord(errored.error, thrown);
+  const { error: recorded } = recordEnd(step, entry, undefined, effectKey);
+  return recorded === undefined ? error : LoopError.fromErrorRecord(recorded, thrown);
 }

@@ -81,7 +81,7 @@ function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: 
   const admitted = admitOrRecord(step, effect, effectKey, (refusal) => newRefusedEntry(requested, refusal));
   if (admitted === undefined) return neverSettles();
   const intent = run.propose(lifetime, requested);
-  run.applyToState(intent);
+  run.deps.sessionState.apply(intent);
   return performAttempt(step, admitted, { input: intent.value, effectKey, awaitsFlush: effect.safety !== 'pure' });
 }
 
@@ -96,7 +96,7 @@ function admitOrRecord(
     return run.admit(effect, effectKey);
   } catch (thrown) {
     // guard: refused-attempt-recorded
-    run.applyToState(run.push(lifetime, refusalEntry(toLoopError(thrown))));
+    run.deps.sessionState.apply(run.push(lifetime, refusalEntry(toLoopError(thrown))));
     throw thrown;
   }
 }
@@ -118,7 +118,7 @@ function attemptAgain(
   // guard: retried-effect-in-doubt-not-repeated
   if (isKnown || recorded.openEntry?.safety !== 'once')
     return startAttempt(step, `${key}~${attempt}`, effect, effectKey);
-  run.applyToState(run.propose(lifetime, newEffectEntry('effect.requested', `${key}~${attempt}`, effect)));
+  run.deps.sessionState.apply(run.propose(lifetime, newEffectEntry('effect.requested', `${key}~${attempt}`, effect)));
   return resolveInDoubt(step, recorded, effect, effectKey, attempt);
 }
 
@@ -153,13 +153,13 @@ async function resolveInDoubt(
 
 async function recordSuppliedResult({ run, key, lifetime }: Step, resolved: Entry): Promise<unknown> {
   const value = (await run.recordedOutcome(resolved)) as Json | undefined;
-  run.applyToState(run.push(lifetime, newReturnedEntry(key, value)));
+  run.deps.sessionState.apply(run.push(lifetime, newReturnedEntry(key, value)));
   return value;
 }
 
 function recordForcedFailure({ run, key, lifetime }: Step, { by = '', reason }: Entry): LoopError {
   const error = forcedFailure(key, by, reason);
-  run.applyToState(run.push(lifetime, newFailedEntry(key, error)));
+  run.deps.sessionState.apply(run.push(lifetime, newFailedEntry(key, error)));
   return error;
 }
 
@@ -208,7 +208,7 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
 export function recordAttemptEnd(run: Run, entry: NewEntry, cause?: unknown, weight?: number): Json | undefined {
   if (run.writer.fault !== undefined) return undefined;
   const end = run.writer.push(entry, false, weight);
-  run.applyToState(end);
+  run.deps.sessionState.apply(end);
   if (run.isOver) run.deps.lateResults?.set(end.key, end);
   if (end.error !== undefined) throw LoopError.fromErrorRecord(end.error, cause);
   return cloneJson(end.value);

@@ -110,7 +110,7 @@ export async function raceFirst<O>(step: Step, branches: Branches<O>): Promise<u
   if ((await openGroup(step, opening)) && /* guard: recorded-winner-returned */ recorded?.closeEntry !== undefined)
     return run.recordedOutcome(recorded.closeEntry);
   const continued = continuedBranches(recorded, count);
-  if (recorded === undefined || (continued?.length ?? 0) > 1) run.applyToState(opening);
+  if (recorded === undefined || (continued?.length ?? 0) > 1) run.deps.sessionState.apply(opening);
   const lifetimes = Array.from({ length: count }, () => new Lifetime(lifetime));
   const started = continued?.length ?? count;
   run.attempt.fork(started);
@@ -150,7 +150,7 @@ function recordWinner(step: Step, winnerIndex: number, value: unknown, failure?:
     if (failure === undefined) won.value = value as Json;
     else won.error = failure.toErrorRecord();
     const entry = run.push(lifetime, won);
-    run.applyToState(entry);
+    run.deps.sessionState.apply(entry);
     return entry.error === undefined ? entry : LoopError.fromErrorRecord(entry.error, failure);
   } catch (thrown) {
     if (run.isOver) return toLoopError(thrown);

@@ -9,7 +9,7 @@ import { assertEffect, type NewEntry } from '../journal/new-entry.js';
 import { cloneJson, copyAsJson, jsonEquals, lastCopyBytes } from '../json/value.js';
 import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
-import { completeCall, type LoopHeader, recordCallError, recordCompletion } from './call.js';
+import { completeCall, type LoopHeader, recordCallError, recordEnd } from './call.js';
 import { performAttempt, recordAttemptEnd } from './effect.js';
 import type { KernelScope } from './scope.js';
 
@@ -62,7 +62,7 @@ export class LeafCall {
       const result = recordAttemptEnd(scope.run, end, undefined, weight);
       return () => completeCall(scope, loop, outputIn(result, loop.leaf?.outputMember));
     }
-    const { value } = recordCompletion(scope, completed, weight, this.effectKey);
+    const { value } = recordEnd(scope, completed, weight, this.effectKey);
     scope.isCallOpen = false;
     return () => cloneJson(value);
   }

@@ -150,14 +150,6 @@ export class Run {
   }
 
   /**
-   * Updates the state of the session with an entry that was written. Call it for each entry on which the state depends.
-   * `effectKey` is the key of the effect of a leaf call.
-   */
-  applyToState(entry: Entry, effectKey?: string): void {
-    this.deps.sessionState.apply(entry, effectKey);
-  }
-
-  /**
    * Returns a copy of the recorded value, or throws the recorded error. If the value cannot be read, ends the attempt
    * and never settles.
    */

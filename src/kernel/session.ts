@@ -51,6 +51,8 @@ export class Session {
    */
   private preloadedTree: ReplayTree | undefined;
   private closing: Promise<void> | undefined;
+  /** Called when the active run has ended. */
+  private onRunEnd: (() => void) | undefined;
 
   private constructor(name: string, options: SessionOptions, claim: Claim, viewStates: ViewStates) {
     const { store, clock, ids, layers = [], upcasts = {}, maxDepth = 2000, replayOnly = false } = options;
@@ -146,6 +148,9 @@ export class Session {
         await this.waitForEffects();
         await options.seal(outcome);
       }
+      // Only now, so that a process that ends before the receipt is stored leaves a turn that a worker seals.
+      // guard: ended-turn-due-until-sealed
+      if (outcome.status === 'ok' || outcome.status === 'error') this.writer.setDue(root, undefined);
       // guard: result-durable-before-reported
       await this.writer.waitForDurability();
       if (this.snapshotCache.isDue) await this.snapshotCache.save();
@@ -154,6 +159,7 @@ export class Session {
       attempt.finish();
       this.activeRun = undefined;
       this.runDeps.lateResults = undefined;
+      this.onRunEnd?.();
     }
   }
 
@@ -269,7 +275,7 @@ export class Session {
   }
 
   /**
-   * Interrupts the active run, waits for the effects in flight, records their results, and waits until everything is
+   * Interrupts the active run, unless its root has ended, waits for the effects in flight, records their results, and waits until everything is
    * durable. After a failure of the writer it does not wait.
    */
   close(): Promise<void> {
@@ -292,9 +298,7 @@ export class Session {
   /** Converts an error to an outcome. Records the end of a root whose body is suspended and cannot record it itself. */
   private recordFailure(root: string, failure: LoopError): RunOutcome {
     const error = withHiddenCause(failure.toErrorRecord(), failure.cause);
-    const rootCall = this.sessionState.roots.get(root);
-    if (rootCall?.lastSeq === undefined) this.writer.setDue(root, undefined);
-    if (rootCall !== undefined && rootCall.lastSeq === undefined)
+    if (this.sessionState.openRoots(root).length > 0)
       this.sessionState.apply(this.writer.push({ seq: 0, at: 0, type: 'call.errored', key: root, error }));
     return { status: 'error', error };
   }
@@ -306,7 +310,15 @@ export class Session {
   }
 
   private async shutDown(): Promise<void> {
-    this.activeRun?.attempt.fail(this.createFault('SESSION_CLOSED', 'it was closed'));
+    if (this.activeRun !== undefined) {
+      const root = this.sessionState.roots.get(this.activeRun.root);
+      // A root that has ended is still sealed and reported.
+      if (/* guard: ended-run-not-interrupted */ root?.lastSeq === undefined)
+        this.activeRun.attempt.fail(this.createFault('SESSION_CLOSED', 'it was closed'));
+      await new Promise<void>((resolve) => {
+        this.onRunEnd = resolve;
+      });
+    }
     // guard: effects-in-flight-awaited
     await this.waitForEffects();
     if (this.writer.fault === undefined) await this.writer.waitForDurability();
@@ -346,7 +358,9 @@ export class Session {
 
   private assertUsable(): void {
     if (this.writer.fault !== undefined) throw this.writer.fault;
-    if (this.closing !== undefined) throw this.createFault('SESSION_CLOSED', 'it was closed');
+    // The run that ends adds its receipt.
+    if (this.closing !== undefined && this.activeRun === undefined)
+      throw this.createFault('SESSION_CLOSED', 'it was closed');
   }
 
   private createFault(code: 'SESSION_BUSY' | 'SESSION_CLOSED', problem: string): Fault {

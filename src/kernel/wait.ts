@@ -58,7 +58,7 @@ export async function waitForSignal(step: Step, signal: string | SignalType): Pr
     // guard: invalid-signal-discarded
     const discarded = newDiscardedEntry(entry, key, parsed.error);
     if (discarded !== undefined || parsed.error === undefined)
-      run.applyToState(run.push(lifetime, discarded ?? settled));
+      run.deps.sessionState.apply(run.push(lifetime, discarded ?? settled));
     if (discarded === undefined) received = parsed;
   };
   // A signal is received synchronously with its arrival, so that no other wait can receive it too. One whose value must

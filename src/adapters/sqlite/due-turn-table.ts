@@ -13,6 +13,9 @@ CREATE TABLE due_turns (
 CREATE INDEX due_turns_due_at ON due_turns (due_at, session, turn);
 INSERT INTO due_turns (sid, turn, session) SELECT 0, '', '' WHERE NOT EXISTS (SELECT 1 FROM sessions);`;
 
+/** Has the index of a store with sessions rebuilt. */
+export const MARK_INCOMPLETE = 'DELETE FROM due_turns WHERE sid = 0 AND EXISTS (SELECT 1 FROM sessions);';
+
 /** Creates the table again, as an incomplete index, if the file has lost it. */
 export function restoreDueTurns(driver: Driver): void {
   const names = ['due_turns', 'due_turns_due_at'];

@@ -6,7 +6,7 @@
 import { Fault } from '../../base/errors.js';
 import { digestOfText } from '../../journal/record.js';
 import { type Driver, integerColumn, readInteger, readText, textColumn } from './driver.js';
-import { CREATE_DUE_TURNS } from './due-turn-table.js';
+import { CREATE_DUE_TURNS, MARK_INCOMPLETE } from './due-turn-table.js';
 import { CREATE_PROTECTION } from './store-key.js';
 
 /** One step of the schema. */
@@ -28,6 +28,7 @@ interface Migration {
  * leases.
  * - `due_turns` is an index that can be rebuilt (due-turn-table.ts). An earlier version must not write to a file with
  * it, because its turns would be missing there.
+ * - `unsealed turns` has that index rebuilt: earlier versions removed a turn from it before its receipt was stored.
  * - `protection` names the key of the store (store-key.ts). Without the key nothing can be read or written.
  */
 export const migrations: readonly Migration[] = [
@@ -65,6 +66,7 @@ CREATE INDEX tombstones_session ON tombstones (session);`,
   },
   { name: 'due turns', sql: CREATE_DUE_TURNS },
   { name: 'protection', sql: CREATE_PROTECTION },
+  { name: 'unsealed turns', sql: MARK_INCOMPLETE },
 ];
 
 const CREATE_MIGRATIONS_TABLE = `CREATE TABLE migrations (

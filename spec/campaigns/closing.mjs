@@ -26,6 +26,8 @@ const program = fileURLToPath(new URL('closing/closing-process.mjs', import.meta
 const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
 const random = seededRandom(seed);
 const folder = mkdtempSync(join(tmpdir(), 'rondo-closing-'));
+// The keys of receipts are in the project of the current directory.
+process.chdir(folder);
 const store = `sqlite:${join(folder, '.rondo', 'journal.db')}`;
 /** @type {string[]} */
 const violations = [];
@@ -55,7 +57,7 @@ async function runProcess(how) {
 
 let verifications = 0;
 async function verifyStore() {
-  const child = spawn(process.execPath, [bin, 'verify', '--all', '--json'], { cwd: folder });
+  const child = spawn(process.execPath, [bin, 'verify', '--all', '--json']);
   let output = '';
   child.stdout.on('data', (text) => {
     output += text;

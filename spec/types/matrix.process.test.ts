@@ -1,8 +1,7 @@
-// The packed declarations, compiled as a consumer compiles them: several versions of the compiler, both ways to resolve
+// The published declarations, compiled as a consumer compiles them: several versions of the compiler, both ways to resolve
 // modules, with and without exact optional properties, without the DOM library and without `skipLibCheck`.
 
-import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type TypeScript from 'typescript';
@@ -29,17 +28,11 @@ let folder = '';
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'rondo-types-'));
-  const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-    cwd: absolute('.'),
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }];
   const installed = join(folder, 'node_modules', 'rondo');
-  for (const { path } of files.filter(({ path }) => path === 'package.json' || path.endsWith('.d.ts'))) {
-    mkdirSync(join(installed, dirname(path)), { recursive: true });
-    cpSync(absolute(path), join(installed, path));
-  }
+  mkdirSync(installed, { recursive: true });
+  cpSync(absolute('package.json'), join(installed, 'package.json'));
+  const isDeclaration = (path: string): boolean => statSync(path).isDirectory() || path.endsWith('.d.ts');
+  cpSync(absolute('dist'), join(installed, 'dist'), { recursive: true, filter: isDeclaration });
   const { dependencies } = JSON.parse(readText('package.json')) as { dependencies: Record<string, string> };
   mkdirSync(join(folder, 'node_modules', '@types'));
   for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) {

@@ -42,7 +42,7 @@ async function sealedSession(isClosed = false): Promise<Fixture> {
     sequence,
     leaf: logLeafOf(envelopeHash(envelope)),
   }));
-  const log = { storeId: 'store', leaves, removed: [], checkpoints: [], isCutOff: false };
+  const log = { storeId: 'store', leaves, removed: [], checkpoints: [], isCutOff: false, expected: leaves.length };
   return { entries, log, keys: new TrustedKeys((await testKeys().list()).keys) };
 }
 

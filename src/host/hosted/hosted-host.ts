@@ -47,7 +47,7 @@ function predecessorDeps({ options, archive, turns }: HostParts): PredecessorDep
     logIndexes: async (session) => {
       await turns.sealing?.flush();
       const log = await turns.sealing?.log.read();
-      return log === undefined ? new Map() : verifyLogLeaves([session], log, false, new Findings());
+      return log === undefined ? new Map() : verifyLogLeaves([session], log, false, new Findings()).indexes;
     },
   };
 }

@@ -78,10 +78,9 @@ export class ReceiptArchive {
    * RECEIPT_NOT_FOUND if there are none, and a Fault with the code LOG_REWRITTEN if the log was removed or replaced.
    */
   async export(sessionIds?: readonly string[]): Promise<Buffer> {
-    const sessions = await this.readSessions(sessionIds ?? (await this.sessionIds()));
+    const { sessions, log } = await this.readContinued(sessionIds);
     const withReceipts = sessions.filter(({ receipts }) => receipts.length > 0);
     if (withReceipts.length === 0) throw new LoopError('RECEIPT_NOT_FOUND', 'There are no receipts to export.');
-    const log = await this.continuedLog(withReceipts);
     assertLogged(sessions, log, sessionIds === undefined);
     const note = await this.makeCheckpoint(log, withReceipts);
     return bundleBytes({ format: 'rondo.receipts.v1', checkpoint: note, receipts: bundled(log, withReceipts) });
@@ -93,10 +92,7 @@ export class ReceiptArchive {
     { trusted, damage }: ReceiptVerification = {},
   ): Promise<ReceiptVerdict> {
     const keys = trusted ?? new TrustedKeys((await this.deps.keys.list()).keys);
-    // Read before the log: a process that makes a checkpoint meanwhile has added to the log before.
-    const witness = await this.deps.witness?.read();
-    const sessions = await this.readSessions(sessionIds ?? (await this.sessionIds()));
-    const log = await this.logFor(sessions, witness).catch(emptyIfDamaged);
+    const { sessions, log, witness } = await this.read(sessionIds);
     const trust = trusted === undefined ? 'store' : 'file';
     const options = { trust, isWhole: sessionIds === undefined, witness, damage } as const;
     return verifyStore(sessions, log, keys, options);
@@ -108,10 +104,10 @@ export class ReceiptArchive {
    * the code LOG_REWRITTEN if the log was removed or replaced.
    */
   async close(sessionId: string): Promise<string> {
-    const sessions = await this.readSessions([sessionId]);
-    assertLogged(sessions, await this.continuedLog(sessions), false);
+    const { sessions, log } = await this.readContinued([sessionId]);
+    assertLogged(sessions, log, false);
     const receipt = await this.deps.close(sessionId);
-    await this.makeCheckpoint(await this.continuedLog(await this.readSessions([sessionId])), []);
+    await this.makeCheckpoint((await this.readContinued([sessionId])).log, []);
     return receiptId(receipt);
   }
 
@@ -120,7 +116,7 @@ export class ReceiptArchive {
    * with the code LOG_REWRITTEN if the log was removed or replaced.
    */
   async checkpoint(): Promise<number> {
-    const log = await this.continuedLog(await this.readSessions(await this.sessionIds()));
+    const { log } = await this.readContinued();
     if (log.storeId !== '') await this.makeCheckpoint(log, []);
     return log.leaves.length;
   }
@@ -152,21 +148,35 @@ export class ReceiptArchive {
     return Promise.all([...ids].sort((a, b) => (a < b ? -1 : 1)).map(read));
   }
 
-  /** Reads the log that new things are signed about: one that continues the checkpoint outside of the store. */
-  private async continuedLog(sessions: readonly ReadSession[]): Promise<LogContents> {
-    const witness = await this.deps.witness?.read();
-    const known = await this.readLog();
+  /** Reads sessions, or all, and the log that new things are signed about: one that continues the witness. */
+  private async readContinued(sessionIds?: readonly string[]): Promise<StoredReceipts> {
+    const stored = await this.readSessionsAndLog(sessionIds);
     // guard: rewritten-log-not-signed
-    if (known.isCutOff || (witness !== undefined && !continuesWitness(known, witness))) throw logRewrittenFault();
-    return this.caughtUpLog(sessions, known);
+    if (!isContinued(stored)) throw logRewrittenFault();
+    return { ...stored, log: await this.caughtUpLog(stored.sessions, stored.log) };
   }
 
-  /** Reads the log that is verified. Nothing is added to one that is missing, or that does not continue the witness. */
-  private async logFor(sessions: readonly ReadSession[], witness: string | undefined): Promise<LogContents> {
-    const known = await this.readLog();
-    const isSound =
-      known.storeId !== '' && !known.isCutOff && (witness === undefined || continuesWitness(known, witness));
-    return isSound ? this.caughtUpLog(sessions, known) : known;
+  /** Reads sessions, or all, and the log that is verified. Nothing is added to one that is missing or was rewritten. */
+  private async read(sessionIds: readonly string[] | undefined): Promise<StoredReceipts> {
+    const stored = await this.readSessionsAndLog(sessionIds, emptyIfDamaged);
+    if (stored.log.storeId === '' || !isContinued(stored)) return stored;
+    return { ...stored, log: await this.caughtUpLog(stored.sessions, stored.log) };
+  }
+
+  /**
+   * Reads the log, the sessions, and the log again. A receipt is in its session before it is in the log, so the sessions
+   * have what the log had before they were read; what it got meanwhile may be missing in them.
+   */
+  private async readSessionsAndLog(
+    sessionIds: readonly string[] | undefined,
+    orElse: (thrown: unknown) => LogContents = rethrow,
+  ): Promise<StoredReceipts> {
+    // Read before the log: a process that makes a checkpoint meanwhile has added to the log before.
+    const witness = await this.deps.witness?.read();
+    const { expected } = await this.readLog().catch(orElse);
+    const sessions = await this.readSessions(sessionIds ?? (await this.sessionIds()));
+    const log = { ...(await this.readLog().catch(orElse)), expected };
+    return { sessions, log, witness };
   }
 
   private async readLog(): Promise<LogContents> {
@@ -184,7 +194,7 @@ export class ReceiptArchive {
     if (missing.length === 0) return known;
     for (const { id, receipt } of missing) log.append(id, receipt);
     await log.flush();
-    return log.read();
+    return { ...(await log.read()), expected: known.expected };
   }
 
   /** Signs the state of the log with a list of sessions, and keeps it in the log and outside of the store. */
@@ -223,7 +233,24 @@ function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhol
 /** Returns an empty log for one that is damaged: it proves nothing, and the verdict says so. */
 function emptyIfDamaged(thrown: unknown): LogContents {
   if (!(thrown instanceof Fault) || thrown.code !== 'STORE_DAMAGED') throw thrown;
-  return { storeId: '', leaves: [], removed: [], checkpoints: [], isCutOff: false };
+  return { storeId: '', leaves: [], removed: [], checkpoints: [], isCutOff: false, expected: 0 };
+}
+
+function rethrow(thrown: unknown): never {
+  throw thrown;
+}
+
+/** True if the log continues the checkpoint that is kept outside of the store, and was not cut off. */
+function isContinued({ log, witness }: StoredReceipts): boolean {
+  return !log.isCutOff && (witness === undefined || continuesWitness(log, witness));
+}
+
+/** Sessions as they were read, and the log that they are judged by. */
+interface StoredReceipts {
+  readonly sessions: readonly ReadSession[];
+  readonly log: LogContents;
+  /** The newest checkpoint outside of the store. */
+  readonly witness: string | undefined;
 }
 
 interface ReadSession {

@@ -130,7 +130,7 @@ export class ReceiptLog {
         else if (type === LOG_CHECKPOINT) checkpoints.push((value as { readonly note: string }).note);
         else if (type === LOG_OPENED) storeId = ownText(value, 'storeId');
       }
-    return { storeId, leaves, removed, checkpoints, isCutOff: length < keptLength };
+    return { storeId, leaves, removed, checkpoints, isCutOff: length < keptLength, expected: leaves.length };
   }
 
   private add(entry: StreamEntry): Promise<void> {

@@ -36,6 +36,11 @@ export interface LogContents {
   readonly checkpoints: readonly string[];
   /** True if the log had more entries before, as is known from outside of the store. */
   readonly isCutOff: boolean;
+  /**
+   * How many of its first receipts the sessions have: those that it had before they were read. A receipt of a turn that
+   * ended later may be missing in them.
+   */
+  readonly expected: number;
 }
 
 /** The receipts of a session. */
@@ -49,44 +54,55 @@ export function logOrigin({ storeId }: Pick<LogContents, 'storeId'>): string {
   return `rondo/${storeId}`;
 }
 
-/** Compares receipts with the log. Returns the position of each in the log, by the hash of its envelope. */
+/** How receipts fit into the log. */
+interface LogPlaces {
+  /** The position of each receipt in the log, by the hash of its envelope. */
+  readonly indexes: ReadonlyMap<string, number>;
+  /** The length of the log as of which the sessions were read: no earlier receipt of theirs can be unknown. */
+  readonly asOf: number;
+}
+
+/** Compares receipts with the log. */
 export function verifyLogLeaves(
   sessions: readonly SessionReceipts[],
-  { leaves, removed }: LogContents,
+  { leaves, removed, expected }: LogContents,
   isWhole: boolean,
   findings: Findings,
-): ReadonlyMap<string, number> {
+): LogPlaces {
   const byPlace = new Map(
     sessions.flatMap(({ id, receipts }) => receipts.map((receipt) => [`${id}#${receipt.sequence}`, receipt] as const)),
   );
   const known = new Set(sessions.map(({ id }) => id));
   const gone = new Set(removed.map(({ session }) => session));
   const indexes = new Map<string, number>();
+  let asOf = leaves.length;
   for (const [index, { session, sequence, leaf }] of leaves.entries()) {
     const receipt = byPlace.get(`${session}#${sequence}`);
     const name = `session "${session}", receipt ${sequence}`;
     if (receipt === undefined) {
+      if (gone.has(session) || !(isWhole || known.has(session))) continue;
       // guard: logged-receipt-expected
-      if (!gone.has(session) && (isWhole || known.has(session))) findings.add('completeness', 'receipts_missing', name);
+      if (index < expected) findings.add('completeness', 'receipts_missing', name);
+      else asOf = Math.min(asOf, index);
       continue;
     }
     // guard: logged-receipt-compared
     if (logLeafOf(envelopeHash(receipt.envelope)) !== leaf) findings.add('log', 'log_mismatch', name);
     indexes.set(receipt.hash, index);
   }
-  return indexes;
+  return { indexes, asOf };
 }
 
 /**
  * Compares the log with the checkpoints that were signed before. `witness` is the checkpoint that is kept outside of the
- * store, which counts whatever key signed it. Returns true if a checkpoint of a trusted key covers the whole log.
+ * store, which counts whatever key signed it. Returns the length of the longest log that one of a trusted key covers.
  */
 export function verifyCheckpoints(
   log: LogContents,
   witness: string | undefined,
   keys: TrustedKeys,
   findings: Findings,
-): boolean {
+): number {
   // A checkpoint in the store of a key that this verifier does not trust says nothing.
   const verified = [...log.checkpoints, ...(witness === undefined ? [] : [witness])].flatMap((note, index) => {
     const result = verifyCheckpoint(note, keys);
@@ -100,7 +116,7 @@ export function verifyCheckpoints(
   // guard: log-compared-with-witness
   if (witness !== undefined && !continuesWitness(log, witness))
     findings.add('log', 'log_rewritten', 'the checkpoint that is kept beside the keys');
-  return verified.some(({ checkpoint: { size } }) => size === log.leaves.length);
+  return verified.reduce((longest, { checkpoint: { size } }) => Math.max(longest, size), -1);
 }
 
 /** True if a log continues that of the checkpoint which is kept outside of the store. */

@@ -49,8 +49,8 @@ export function verifyStore(
     if (entries === undefined) findings.add('journal', 'journal_unreadable', `session "${id}"`);
   // guard: damaged-store-is-not-valid
   for (const note of damage) findings.add('store', 'store_damaged', note);
-  const indexes = verifyLogLeaves(receipts, log, isWhole, findings);
-  const isCovered = verifyCheckpoints(log, witness, keys, findings);
+  const { indexes, asOf } = verifyLogLeaves(receipts, log, isWhole, findings);
+  const isCovered = verifyCheckpoints(log, witness, keys, findings) >= asOf;
   for (const { id, entries = [] } of sorted) verifyCover(id, entries, findings);
   if (isWhole) verifyWholeness(log, isCovered, findings);
   const bundled = receipts.flatMap((session) => session.receipts.map(({ envelope }) => ({ envelope })));

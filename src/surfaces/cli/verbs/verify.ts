@@ -93,8 +93,9 @@ async function verifyStored(
 
 /** Returns the keys of the turns of a hosted loop that ended with a receipt which is not in the store. */
 async function unsealedTurns(host: Host, loop: string): Promise<readonly string[]> {
-  const stored = new Set((await receiptsOf(host).list()).map(({ id }) => id));
+  // Read before the receipts: the receipt of a turn is stored before its end is recorded in the loop.
   const turns = await host.hosted.turns(loop);
+  const stored = new Set((await receiptsOf(host).list()).map(({ id }) => id));
   return turns.flatMap(({ key, receipt }) => (receipt === undefined || stored.has(receipt) ? [] : [key]));
 }
 

@@ -9,6 +9,8 @@ export const verdictRequirements = {
   'receipt.rotation':
     'A replaced key counts only while running processes may still sign with it, and an interrupted rotation can be ended.',
   'receipt.facts': 'What a body records never passes for a fact about its turn, its session or its receipts.',
+  'receipt.scope':
+    'A verdict about a part of a store names the part and the length of the log as of which it is complete; the checkpoint of a file signs both.',
   'receipt.subject': 'A verdict names what it is about, and a reference that could mean two things is refused.',
   'store.key':
     'Who can change the database of a store and does not have its key cannot change or add anything in it unnoticed.',

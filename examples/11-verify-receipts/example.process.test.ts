@@ -51,6 +51,7 @@ async function goodBundle(): Promise<ReceiptBundle> {
   const dropped = random.next() < 0.2 ? random.pick(sessions.flat()) : undefined;
   return bundleOf(sessions, {
     hasCheckpoint,
+    ...(random.next() < 0.2 && { scope: 'none' }),
     disclosed: random.below(4),
     isIncluded: (receipt) => receipt !== dropped,
   });
@@ -145,7 +146,7 @@ verifies('example.runs', 'the example of a second verifier prints a verdict and 
     writeFileSync(file, bytes);
     writeFileSync(keys, JSON.stringify(unlimited));
     expect(execFileSync(process.execPath, [script, file, keys], { encoding: 'utf8' })).toBe(
-      '{"valid":true,"complete":true}\n',
+      '{"valid":true,"complete":true,"scope":{"asOf":5}}\n',
     );
     writeFileSync(file, bytes.subarray(1));
     expect(() => execFileSync(process.execPath, [script, file, keys])).toThrow(expect.objectContaining({ status: 3 }));

@@ -51,24 +51,23 @@ const forms = JSON.parse(readFileSync(new URL('forms.json', import.meta.url), 'u
   const key = { kty: 'OKP', crv: 'Ed25519', x: decode(publicKey).toString('base64url') };
   return check(verifySignature(null, bytes, createPublicKey({ key, format: 'jwk' }), signature)) ?? decode(publicKey);
 };
-const NOTE = /^(rondo\/[\w.-]{1,100}\n(0|[1-9]\d{0,15})\n(\S{44})\n((?:session .*\n)*))\n((?:— \S+ \S+\n){1,4})$/u;
-const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/;
 /** @type {Fn} */ const readCheckpoint = (note, keys) => {
-  const [, text = '', size, root = '', sessions = '', signatures = ''] = NOTE.exec(note) ?? [];
-  check(text, decode(root).length === 32);
-  for (const line of signatures.trim().split('\n')) {
+  const [, text = '', size, root = '', kind, asOf = size, sessions = '', signed = ''] = note.match(forms.note) ?? [];
+  check(text, decode(root).length === 32, Number(asOf) <= Number(size));
+  for (const line of signed.trim().split('\n')) {
     const [, kid = '', encoded] = line.split(' ');
     const [keyHash, signature] = [decode(encoded).subarray(0, 4), decode(encoded).subarray(4)];
     const key = checkSignature(keys, 'checkpoint', kid, Number(size), Buffer.from(text), signature, 1);
-    check(sha256(kid, '\n\x01', key).subarray(0, 4).equals(keyHash), signatures.split(`— ${kid} `).length === 2);
+    check(sha256(kid, '\n\x01', key).subarray(0, 4).equals(keyHash), signed.split(`— ${kid} `).length === 2);
   }
   const listed = new Map();
   for (const line of sessions.split('\n').slice(0, -1)) {
-    const [, id = '', count, head, state] = SESSION.exec(line) ?? [];
+    const [, id = '', count, head, state] = line.match(forms.listed) ?? [];
     check(state, encodeURIComponent(decodeURIComponent(id)) === id, !listed.has(decodeURIComponent(id)));
     listed.set(decodeURIComponent(id), { count: Number(count), head, isClosed: state === 'closed' });
   }
-  return { size: Number(size), root: decode(root).toString('hex'), listed };
+  const scope = { sessions: kind === 'store' ? undefined : [...listed.keys()], asOf: Number(asOf) };
+  return { size: Number(size), root: decode(root).toString('hex'), listed, scope };
 };
 /** @type {Fn} */ const readReceipt = ({ envelope, proof }, checkpoint, keys) => {
   const [payload, digest] = [decode(envelope.payload), sha256(canonical(envelope)).toString('hex')];
@@ -134,11 +133,12 @@ const SESSION = /^session (\S+) (0|[1-9]\d{0,15}) ([0-9a-f]{64}) (open|closed)$/
     check(receipt > before.receipt || (receipt === before.receipt && leaf > before.leaf));
     check(rootOf(sha256('\0', salt, entry), leaf, count, proof) === root);
   }
-  return !isMissing && ((checkpoint && ends.every((/** @type {any} */ { state }) => state === 'closed')) || 'unknown');
+  const isClosed = ends.every((/** @type {any} */ { state }) => state === 'closed');
+  return { complete: !isMissing && ((checkpoint && isClosed) || 'unknown'), scope: checkpoint?.scope };
 };
 /** @type {Fn} */ export const verify = (bytes, { keys }) => {
   try {
-    return { valid: true, complete: checkBundle(parse(bytes, 'bundle', '\n'), keys) };
+    return { valid: true, ...checkBundle(parse(bytes, 'bundle', '\n'), keys) };
   } catch {
     return { valid: false, complete: 'unknown' };
   }

@@ -58,6 +58,32 @@ verifies(
   },
 );
 
+verifies(
+  'receipt.scope',
+  'a verdict of a part of a store says which part, and as of which length of the log',
+  async () => {
+    const project = await projectWith('a', 'b');
+    for (const session of ['a', 'b']) await project.run(['close', session]);
+    await project.run(['export', '--session', 'a', '--out', 'a.json']);
+    await project.run(['export', '--out', 'all.json']);
+    await project.run(['run', 'echo', '--session', 'c', '--input', '{}']);
+    expect(await verdictOf(project, 'a.json')).toMatchObject({ complete: true, scope: { session: 'a', asOf: 4 } });
+    expect(await verdictOf(project, 'a')).toMatchObject({ complete: true, scope: { session: 'a', asOf: 5 } });
+    expect((await verdictOf(project, 'all.json')).scope).toEqual({ asOf: 4 });
+    expect((await verdictOf(project, '--all')).scope).toEqual({ asOf: 5 });
+    const lastLine = async (file: string): Promise<string | undefined> =>
+      (await project.run(['verify', file])).stdout.trim().split('\n').at(-1);
+    expect(await lastLine('a.json')).toBe('valid and complete for session a, as of receipt 4 of the log');
+    expect(await lastLine('all.json')).toBe('valid and complete for the whole store, as of receipt 4 of the log');
+    await project.run(['remove', 'c', '--yes']);
+    await project.run(['export', '--out', 'rest.json']);
+    const { complete, scope } = await verdictOf(project, 'rest.json');
+    expect({ complete, scope }, 'a session was removed').toEqual({
+      ...{ complete: true, scope: { sessions: ['a', 'b'], asOf: 5 } },
+    });
+  },
+);
+
 verifies('receipt.witness', 'a log that was made again is reported, and nothing is signed about it', async () => {
   const project = await projectWith('a', 'b');
   await project.run(['close', 'b']);

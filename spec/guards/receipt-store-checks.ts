@@ -19,6 +19,7 @@ export const receiptStoreParts: LibraryParts = [
   'views/receipt/unsealed-turns.js',
   'views/receipt/findings.js',
   'views/receipt/verify-sessions.js',
+  'views/receipt/checkpoint.js',
   'base/merkle.js',
 ];
 
@@ -102,6 +103,21 @@ export const receiptStoreChecks = {
     const other = { id: 't', entries: [{ seq: 0, at: 1, type: 'call.started', key: 't.1', name: 'pay' }] };
     const { complete, reasons } = verifyStore([{ id: 's', entries }, other], log, keys, WHOLE);
     deepStrictEqual({ complete, reasons }, { complete: 'unknown', reasons: ['turn_unsealed'] });
+  },
+  'a verdict names the part that it is about': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await sealedSession();
+    const scopeOf = (isWhole: boolean): unknown =>
+      verifyStore([{ id: 's', entries }], log, keys, { trust: 'store', isWhole }).scope;
+    deepStrictEqual([scopeOf(false), scopeOf(true)], [{ session: 's', asOf: 2 }, { asOf: 2 }]);
+  },
+  'what is logged later is not expected': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await sealedSession();
+    const later = { session: 'later', sequence: 0, leaf: 'ab'.repeat(32) };
+    const leaves = [...log.leaves, later];
+    const { complete, scope } = verifyStore([{ id: 's', entries }], { ...log, leaves }, keys, WHOLE);
+    deepStrictEqual({ complete, scope }, { complete: 'unknown', scope: { asOf: 2 } });
+    const expected = verifyStore([{ id: 's', entries }], { ...log, leaves, expected: 3 }, keys, WHOLE);
+    strictEqual(expected.complete, false);
   },
   'an open session is not complete': async ({ verifyStore }: StoreLibrary) => {
     const { entries, log, keys } = await sealedSession();

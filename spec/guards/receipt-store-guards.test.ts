@@ -9,6 +9,8 @@ proveGuards(receiptStoreParts, [
   guard('receipt.store', 'a changed journal is noticed', 'journal-compared-with-receipts', 'never'),
   guard('receipt.store', 'a receipt that differs from the log is noticed', 'logged-receipt-compared', 'never'),
   guard('receipt.store', 'a receipt that only the log has is missing', 'logged-receipt-expected', 'never'),
+  guard('receipt.scope', 'a verdict names the part that it is about', 'scope-of-a-part-named', 'always'),
+  guard('receipt.scope', 'what is logged later is not expected', 'logged-receipt-expected', 'always'),
   guard('receipt.store', 'a log that was rewritten is noticed', 'log-compared-with-checkpoints', { value: 'true' }),
   guard('receipt.whole', 'the log of another store is noticed', 'log-origin-compared', { take: 0 }),
   guard('receipt.witness', 'a log that does not continue the witness is noticed', 'log-compared-with-witness', 'never'),

@@ -6,7 +6,14 @@ import { bundleBytes } from '../../src/views/receipt/bundle.js';
 import { envelopeHash } from '../../src/views/receipt/envelope.js';
 import { receiptReasons } from '../../src/views/receipt/reasons.js';
 import { type VerifyOptions, verifyBundle } from '../../src/views/receipt/verify-bundle.js';
-import { bundleOf, type SealedReceipt, sealHostedTurns, sealSession, trustedKeys } from '../support/receipt-fixture.js';
+import {
+  type BundleOptions,
+  bundleOf,
+  type SealedReceipt,
+  sealHostedTurns,
+  sealSession,
+  trustedKeys,
+} from '../support/receipt-fixture.js';
 import { verifies } from '../verifies.js';
 
 const verdictOf = (bundle: ReceiptBundle, options?: VerifyOptions): ReceiptVerdict =>
@@ -31,6 +38,7 @@ verifies(
           trust: 'file',
           subject: { sessions: 2, receipts: 8, ...(hasCheckpoint && { log: 8 }) },
         },
+        ...(hasCheckpoint && { scope: { asOf: 8 } }),
         ...(hasCheckpoint ? { complete: true, reasons: [] } : { complete: 'unknown', reasons: ['checkpoint_missing'] }),
         checks: CHECKS.filter((name) => hasCheckpoint || name !== 'checkpoint').map((name) => ({
           ...{ name, ok: true },
@@ -44,6 +52,23 @@ verifies(
     }
   },
 );
+
+verifies('receipt.scope', 'a bundle is complete for the sessions of its checkpoint, unless that says all', async () => {
+  const scopeOf = async (
+    kept: readonly (readonly SealedReceipt[])[],
+    scope: BundleOptions['scope'],
+  ): Promise<unknown> => verdictOf(await bundleOf(kept, { scope })).scope;
+  expect(await scopeOf(sessions, { isWhole: true, asOf: 7 })).toEqual({ asOf: 7 });
+  expect(await scopeOf([first], { isWhole: true, asOf: 5 })).toEqual({ asOf: 5 });
+  expect(await scopeOf([first], { isWhole: false, asOf: 3 })).toEqual({ session: 'a', asOf: 3 });
+  expect(await scopeOf(sessions, { isWhole: false, asOf: 8 })).toEqual({ sessions: ['a', 'b'], asOf: 8 });
+  expect(await scopeOf(sessions, 'none'), 'a checkpoint of an older version').toEqual({
+    sessions: ['a', 'b'],
+    asOf: 8,
+  });
+  expect(await scopeOf([first], 'none')).toEqual({ session: 'a', asOf: 5 });
+  await expect(bundleOf([first], { scope: { isWhole: true, asOf: 6 } }), 'a scope beyond the log').rejects.toThrow();
+});
 
 verifies('receipt.complete', 'without a terminal receipt, it is unknown whether a bundle is complete', async () => {
   const open = [await sealSession('a', { isClosed: false })];

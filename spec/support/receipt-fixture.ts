@@ -9,6 +9,7 @@ import { TrustedKeys } from '../../src/base/trusted-keys.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type {
   BundledReceipt,
+  CheckpointScope,
   CheckpointSession,
   DisclosedEntry,
   NoteSigner,
@@ -156,10 +157,12 @@ function closing(seq: number): Omit<ReceiptPredicate, 'session' | 'sequence' | '
 }
 
 /** Options of a bundle. */
-interface BundleOptions {
+export interface BundleOptions {
   /** The receipts of the log that are in the bundle. @default all */
   readonly isIncluded?: (receipt: SealedReceipt) => boolean;
   readonly hasCheckpoint?: boolean;
+  /** @default the whole store, as of its whole log */
+  readonly scope?: CheckpointScope | 'none' | undefined;
   /** How many entries of each receipt are disclosed. */
   readonly disclosed?: number;
   readonly signer?: NoteSigner;
@@ -168,7 +171,13 @@ interface BundleOptions {
 /** Makes a bundle of sessions, which are sorted by id. */
 export async function bundleOf(
   sessions: readonly (readonly SealedReceipt[])[],
-  { isIncluded = () => true, hasCheckpoint = true, disclosed = 0, signer = checkpointSigner }: BundleOptions = {},
+  {
+    isIncluded = () => true,
+    hasCheckpoint = true,
+    scope,
+    disclosed = 0,
+    signer = checkpointSigner,
+  }: BundleOptions = {},
 ): Promise<ReceiptBundle> {
   const all = sessions.flat();
   const leaves = all.map(({ envelope }) => logLeafOf(envelopeHash(envelope)));
@@ -179,7 +188,8 @@ export async function bundleOf(
     return { envelope, ...(hasCheckpoint && { proof: { index, size: leaves.length, hashes } }) };
   });
   const listed = sessions.map(listedSession);
-  const state = { origin: 'rondo/test', size: leaves.length, root: merkleRoot(leaves), sessions: listed };
+  const stated = scope === 'none' ? {} : { scope: scope ?? { isWhole: true, asOf: leaves.length } };
+  const state = { origin: 'rondo/test', size: leaves.length, root: merkleRoot(leaves), ...stated, sessions: listed };
   const entries = kept.flatMap(([, receipt], i) => disclosedEntries(receipt, i, disclosed));
   return {
     ...{ format: 'rondo.receipts.v1', receipts },

@@ -182,7 +182,17 @@ export interface Checkpoint {
   readonly size: number;
   /** The root of the log, in hexadecimal. */
   readonly root: string;
+  /** What its sessions are; absent if it was not made for a bundle. */
+  readonly scope?: CheckpointScope;
   readonly sessions: readonly CheckpointSession[];
+}
+
+/** The part of a store that the sessions of a checkpoint are. */
+export interface CheckpointScope {
+  /** True if they are all sessions of the store that have receipts, and none was removed. */
+  readonly isWhole: boolean;
+  /** The length of the log as of which the sessions were read; less than its size if turns ended meanwhile. */
+  readonly asOf: number;
 }
 
 /** What a key may sign. */
@@ -247,11 +257,21 @@ export interface VerdictSubject {
   readonly hostedLoop?: string;
 }
 
+/** The part of a store that a verdict speaks of: one session, several, or the whole store. */
+export interface VerdictScope {
+  readonly session?: string;
+  readonly sessions?: readonly string[];
+  /** The length of the log of the store: nothing is said about later receipts. */
+  readonly asOf: number;
+}
+
 /** What the verification of receipts found. */
 export interface ReceiptVerdict {
   readonly valid: boolean;
-  /** True if nothing is missing, false if something is known to be missing. */
+  /** True if nothing is missing in the scope, false if something is known to be missing. */
   readonly complete: boolean | 'unknown';
+  /** What `complete` speaks of; absent if nothing says which part of a store was verified. */
+  readonly scope?: VerdictScope;
   readonly kind: 'rondo' | 'runx';
   /** Where the keys come from: a file that the verifier chose, or the store itself. */
   readonly trust: 'file' | 'store';

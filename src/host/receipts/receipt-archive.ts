@@ -6,7 +6,7 @@ import { Fault, LoopError } from '../../base/errors.js';
 import { inclusionProofs, merkleRoot } from '../../base/merkle.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
 import type { Entry } from '../../protocol/entry.js';
-import type { BundledReceipt, ReceiptState, ReceiptVerdict } from '../../protocol/receipt.js';
+import type { BundledReceipt, CheckpointScope, ReceiptState, ReceiptVerdict } from '../../protocol/receipt.js';
 import { bundleBytes } from '../../views/receipt/bundle.js';
 import { createCheckpoint } from '../../views/receipt/checkpoint.js';
 import { payloadOf } from '../../views/receipt/envelope.js';
@@ -81,8 +81,9 @@ export class ReceiptArchive {
     const { sessions, log } = await this.readContinued(sessionIds);
     const withReceipts = sessions.filter(({ receipts }) => receipts.length > 0);
     if (withReceipts.length === 0) throw new LoopError('RECEIPT_NOT_FOUND', 'There are no receipts to export.');
-    assertLogged(sessions, log, sessionIds === undefined);
-    const note = await this.makeCheckpoint(log, withReceipts);
+    const asOf = assertLogged(sessions, log, sessionIds === undefined);
+    const isWhole = sessionIds === undefined && log.removed.length === 0;
+    const note = await this.makeCheckpoint(log, withReceipts, { isWhole, asOf });
     return bundleBytes({ format: 'rondo.receipts.v1', checkpoint: note, receipts: bundled(log, withReceipts) });
   }
 
@@ -198,14 +199,18 @@ export class ReceiptArchive {
   }
 
   /** Signs the state of the log with a list of sessions, and keeps it in the log and outside of the store. */
-  private async makeCheckpoint(log: LogContents, sessions: readonly ReadSession[]): Promise<string> {
+  private async makeCheckpoint(
+    log: LogContents,
+    sessions: readonly ReadSession[],
+    scope?: CheckpointScope,
+  ): Promise<string> {
     const root = merkleRoot(log.leaves.map(({ leaf }) => leaf));
     const listed = sessions.map(({ id, receipts }) => {
       const last = receipts.at(-1);
       return { id, count: receipts.length, head: last?.hash ?? '', isClosed: last?.state === 'closed' };
     });
     const signer = await this.deps.keys.signer('checkpoint');
-    const state = { origin: logOrigin(log), size: log.leaves.length, root, sessions: listed };
+    const state = { origin: logOrigin(log), size: log.leaves.length, root, ...(scope && { scope }), sessions: listed };
     const note = await createCheckpoint(state, [signer]);
     await this.deps.sealing.log.recordCheckpoint(note);
     await this.deps.witness?.write(note);
@@ -215,11 +220,11 @@ export class ReceiptArchive {
 
 /**
  * Throws RECEIPT_INVALID if the log has receipts of these sessions that the sessions do not have, or others. What is
- * signed about such a session would hide that.
+ * signed about such a session would hide that. Returns the length of the log as of which they have its receipts.
  */
-function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhole: boolean): void {
+function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhole: boolean): number {
   const findings = new Findings();
-  verifyLogLeaves(sessions, log, isWhole, findings);
+  const { asOf } = verifyLogLeaves(sessions, log, isWhole, findings);
   const { reasons } = findings;
   // guard: missing-receipts-not-signed-over
   if (reasons.length > 0)
@@ -228,6 +233,7 @@ function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhol
       `Nothing was signed: the sessions do not have the receipts that the log has (${reasons.join(', ')}). See: rondo verify --all`,
       { reasons },
     );
+  return asOf;
 }
 
 /** Returns an empty log for one that is damaged: it proves nothing, and the verdict says so. */

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { LoopError } from '../../base/errors.js';
 import type { Host } from '../../host/host.js';
 import type { ReceiptArchive } from '../../host/receipts/receipt-archive.js';
-import type { ReceiptVerdict, VerdictSubject } from '../../protocol/receipt.js';
+import type { ReceiptVerdict, VerdictScope, VerdictSubject } from '../../protocol/receipt.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
 import { sanitizeText } from './terminal-text.js';
@@ -68,8 +68,18 @@ function subjectOf({ sessions, receipts, log, file, session, turn, hostedLoop }:
   return sanitizeText(`Verified: ${counted} ${place}${log === undefined ? '' : `; the log has ${log}`}`);
 }
 
-function summaryOf({ valid, complete }: ReceiptVerdict): string {
+function summaryOf({ valid, complete, scope }: ReceiptVerdict): string {
   if (!valid) return 'NOT VALID';
-  if (complete === true) return 'valid and complete';
+  if (complete === true) return sanitizeText(`valid and complete${scope === undefined ? '' : scopeText(scope)}`);
   return complete === false ? 'valid, but receipts are MISSING' : 'valid so far, completeness unknown';
+}
+
+function scopeText({ session, sessions, asOf }: VerdictScope): string {
+  const part =
+    session !== undefined
+      ? `session ${session}`
+      : sessions !== undefined
+        ? `${sessions.length} sessions`
+        : 'the whole store';
+  return ` for ${part}, as of receipt ${asOf} of the log`;
 }

@@ -1,7 +1,7 @@
 /**
  * Checkpoints: signed states of the log of a store, as C2SP signed notes. The text names the log, the number of its
  * receipts and its root, and lists the exported sessions with the hash of their last receipt. So a checkpoint is also
- * the signed table of contents of its bundle.
+ * the signed table of contents of its bundle, and its scope says of which part of the store.
  */
 import { decodeBase64, encodeBase64 } from '../../base/base64.js';
 import { isSignatureValid } from '../../base/ed25519.js';
@@ -9,10 +9,11 @@ import { LoopError } from '../../base/errors.js';
 import { isConsistent } from '../../base/merkle.js';
 import { sha256 } from '../../base/sha256.js';
 import type { KeyProblem, TrustedKeys } from '../../base/trusted-keys.js';
-import type { Checkpoint, CheckpointSession, NoteSigner } from '../../protocol/receipt.js';
+import type { Checkpoint, CheckpointSession, NoteSigner, VerdictScope } from '../../protocol/receipt.js';
 
 const ORIGIN = /^rondo\/[A-Za-z0-9_.-]{1,100}$/;
 const SIZE = /^(?:0|[1-9][0-9]{0,15})$/;
+const SCOPE_LINE = /^scope (store|sessions) (0|[1-9][0-9]{0,15})$/;
 const SESSION_LINE = /^session (\S{1,4000}) (0|[1-9][0-9]{0,15}) ([0-9a-f]{64}) (open|closed)$/;
 const SIGNATURE_LINE = /^— (\S{1,200}) (\S{1,200})$/u;
 const MAX_SIGNATURES = 4;
@@ -25,11 +26,12 @@ function keyHashOf(kid: string, publicKey: Uint8Array): Buffer {
 }
 
 /** Returns the text of a checkpoint that is signed. Throws VALUE_INVALID if it cannot be written. */
-export function checkpointText({ origin, size, root, sessions }: Checkpoint): string {
+export function checkpointText({ origin, size, root, scope, sessions }: Checkpoint): string {
+  const scopeLines = scope === undefined ? [] : [`scope ${scope.isWhole ? 'store' : 'sessions'} ${scope.asOf}`];
   const lines = sessions.map(
     ({ id, count, head, isClosed }) => `session ${encodeId(id)} ${count} ${head} ${isClosed ? 'closed' : 'open'}`,
   );
-  const text = `${[origin, size, encodeBase64(Buffer.from(root, 'hex')), ...lines].join('\n')}\n`;
+  const text = `${[origin, size, encodeBase64(Buffer.from(root, 'hex')), ...scopeLines, ...lines].join('\n')}\n`;
   if (parseText(text) === undefined) throw new LoopError('VALUE_INVALID', 'The checkpoint has an invalid member.');
   return text;
 }
@@ -85,11 +87,34 @@ function parseText(text: string): Checkpoint | undefined {
   const root = decodeBase64(rootText);
   if (!ORIGIN.test(origin) || !SIZE.test(sizeText) || !Number.isSafeInteger(size)) return undefined;
   if (root?.length !== 32 || rest.pop() !== '') return undefined;
-  const sessions = rest.map(parseSession);
+  const [, kind, asOf] = SCOPE_LINE.exec(rest[0] ?? '') ?? [];
+  const scope = kind === undefined ? undefined : { isWhole: kind === 'store', asOf: Number(asOf) };
+  if (scope !== undefined && scope.asOf > size) return undefined;
+  const sessions = (scope === undefined ? rest : rest.slice(1)).map(parseSession);
   const ids = new Set(sessions.map((session) => session?.id));
   // guard: session-listed-once
   if (ids.has(undefined) || ids.size !== sessions.length) return undefined;
-  return { origin, size, root: root.toString('hex'), sessions: sessions as readonly CheckpointSession[] };
+  const state = { origin, size, root: root.toString('hex'), ...(scope !== undefined && { scope }) };
+  return { ...state, sessions: sessions as readonly CheckpointSession[] };
+}
+
+/** Returns the scope of a verdict about some sessions, or about a whole store. */
+export function verdictScope(
+  sessions: readonly { readonly id: string }[],
+  isWhole: boolean,
+  asOf: number,
+): VerdictScope {
+  const [first] = sessions;
+  // guard: scope-of-a-part-named
+  if (isWhole) return { asOf };
+  return sessions.length === 1 && first !== undefined
+    ? { session: first.id, asOf }
+    : { sessions: sessions.map(({ id }) => id), asOf };
+}
+
+/** Returns the scope of a verdict about the bundle of a checkpoint. One without a scope speaks of its sessions only. */
+export function scopeOf({ scope, sessions, size }: Checkpoint): VerdictScope {
+  return verdictScope(sessions, scope?.isWhole === true, scope?.asOf ?? size);
 }
 
 function parseSession(line: string): CheckpointSession | undefined {

@@ -13,7 +13,7 @@ import type {
   ReceiptVerdict,
 } from '../../protocol/receipt.js';
 import { parseBundle } from './bundle.js';
-import { verifyCheckpoint } from './checkpoint.js';
+import { scopeOf, verifyCheckpoint } from './checkpoint.js';
 import { Findings } from './findings.js';
 import { leafHash } from './leaf-hashes.js';
 import { effectProblem } from './verify-effects.js';
@@ -150,7 +150,14 @@ function conclude(
   const logged = checkpoint === undefined ? {} : { log: checkpoint.size };
   const subject = { sessions: sessionCount, receipts: receipts.length, ...logged };
   const verdict: ReceiptVerdict = {
-    ...{ valid, complete, kind: 'rondo', trust, subject },
+    ...{
+      valid,
+      complete,
+      ...(checkpoint !== undefined && { scope: scopeOf(checkpoint) }),
+      kind: 'rondo',
+      trust,
+      subject,
+    },
     ...{ checks: findings.checks(), reasons },
   };
   return valid ? { verdict, receipts, checkpoint } : { verdict, receipts: [], checkpoint: undefined };

@@ -8,6 +8,7 @@ import type { TrustedKeys } from '../../base/trusted-keys.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { ReceiptPredicate, ReceiptStatement, ReceiptVerdict } from '../../protocol/receipt.js';
 import { bundleBytes } from './bundle.js';
+import { verdictScope } from './checkpoint.js';
 import { Findings } from './findings.js';
 import { SALT_BYTES } from './leaf-hashes.js';
 import type { ReceiptReason } from './reasons.js';
@@ -60,7 +61,8 @@ export function verifyStore(
     findings,
     logIndexOf: (hash) => indexes.get(hash),
   });
-  const named = { ...verdict, subject: { ...verdict.subject, log: log.leaves.length } };
+  const scope = verdictScope(sorted, isWhole, asOf);
+  const named = { ...verdict, scope, subject: { ...verdict.subject, log: log.leaves.length } };
   if (!verdict.valid) return named;
   verifyJournal(sorted, receipts, verified, findings);
   const { isValid: valid, completeness: complete, reasons } = findings;

@@ -3,6 +3,8 @@
 /** The text of each requirement of receipts, by id. */
 export const receiptRequirements = {
   'receipt.tampering': 'Every change of a bundle, of one bit, one member, one type or white space, is refused.',
+  'receipt.bounded':
+    'A bundle is verified receipt by receipt, in little memory, and no further than to what makes it invalid.',
   'receipt.strict-forms':
     'A document that two readers could understand differently is refused before it is signed and before it is verified.',
   'receipt.keys':

@@ -116,19 +116,19 @@ const forms = JSON.parse(readFileSync(new URL('forms.json', import.meta.url), 'u
   }
   return [sessions, [...sessions.values()]];
 };
-/** @type {Fn} */ const checkBundle = (bundle, keys) => {
-  const checkpoint = bundle.checkpoint === undefined ? undefined : readCheckpoint(bundle.checkpoint, keys);
-  const read = bundle.receipts.map((/** @type {any} */ receipt) => readReceipt(receipt, checkpoint, keys));
+/** @type {Fn} */ const checkBundle = ({ checkpoint: note, receipts, entries }, keys) => {
+  const checkpoint = note === undefined ? undefined : readCheckpoint(note, keys);
+  const read = receipts.map((/** @type {any} */ receipt) => readReceipt(receipt, checkpoint, keys));
   const [sessions, ends] = checkChains(read);
-  check(read.length > 0, !checkpoint || [...sessions.keys()].every((id) => checkpoint.listed.has(id)));
+  check(ends[0], entries?.length !== 0, !checkpoint || [...sessions.keys()].every((id) => checkpoint.listed.has(id)));
   let isMissing = ends.some((/** @type {any} */ { isWhole }) => !isWhole);
   for (const [id, { count, head, isClosed }] of checkpoint?.listed ?? []) {
     const { next = 0, digest = head, state = isClosed ? 'closed' : '' } = sessions.get(id) ?? {};
     isMissing ||= next < count;
     check(next < count || (next === count && digest === head && (state === 'closed') === isClosed));
   }
-  for (const [i, { receipt, leaf, salt, entry, proof }] of (bundle.entries ?? []).entries()) {
-    const before = bundle.entries[i - 1] ?? { receipt: -1 };
+  for (const [i, { receipt, leaf, salt, entry, proof }] of (entries ?? []).entries()) {
+    const before = entries[i - 1] ?? { receipt: -1 };
     const { count, root } = read[receipt].journal;
     check(receipt > before.receipt || (receipt === before.receipt && leaf > before.leaf));
     check(rootOf(sha256('\0', salt, entry), leaf, count, proof) === root);

@@ -179,6 +179,12 @@ const bundleChecks = {
   'a missing member is refused': altered(['bundle_malformed'], ({ receipts }) => ({
     receipts: receipts.map(({ envelope: { payloadType: _, ...envelope }, ...rest }) => ({ ...rest, envelope })),
   })),
+  'an empty list of entries is refused': altered(['bundle_malformed'], () => ({ entries: [] })),
+  'a bundle of wrong receipts is not read to its end': async (library) => {
+    const bundle = await bundleOf(await Promise.all(Array.from({ length: 50 }, (_, i) => sealSession(`s${1000 + i}`))));
+    const { verdict } = library.verifyBundle(toBytes(bundle), new library.TrustedKeys([trustedKey(checkpointSigner)]));
+    deepStrictEqual([verdict.valid, verdict.subject.receipts], [false, 100]);
+  },
   'an envelope without a signature is refused': altered(['bundle_malformed'], ({ receipts }) => ({
     receipts: receipts.map((each) => ({ ...each, envelope: { ...each.envelope, signatures: [] } })),
   })),

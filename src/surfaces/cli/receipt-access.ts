@@ -1,5 +1,5 @@
 /** Access to the receipts of a host, and the files that hold receipts. */
-import { readFile, stat } from 'node:fs/promises';
+import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { LoopError } from '../../base/errors.js';
 import type { Host } from '../../host/host.js';
 import type { ReceiptArchive } from '../../host/receipts/receipt-archive.js';
@@ -9,7 +9,9 @@ import type { Terminal } from './terminal.js';
 import { sanitizeText } from './terminal-text.js';
 import { exitCodes } from './verb.js';
 
-const MAX_FILE_BYTES = 256 * 1024 * 1024;
+/** The maximum size of a file that is read as a whole; a receipt of runx is smaller. */
+const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
 
 /** Returns the receipts of a host. Throws RECEIPT_NOT_FOUND if its store makes none. */
 export function receiptsOf({ receipts }: Host): ReceiptArchive {
@@ -20,12 +22,28 @@ export function receiptsOf({ receipts }: Host): ReceiptArchive {
   );
 }
 
-/** Reads a file of receipts. Throws a UsageError if it cannot be read. */
-export async function readReceiptFile(file: string): Promise<Buffer> {
+/** Returns the bytes of a file of receipts: all, or those of a large file in parts. Throws a UsageError if it cannot. */
+export function readReceiptFile(file: string): Buffer | Iterable<Buffer> {
+  return readable(file, () => (statSync(file).size > MAX_WHOLE_BYTES ? chunksOf(file) : readFileSync(file)));
+}
+
+function* chunksOf(file: string): Generator<Buffer> {
+  const descriptor = readable(file, () => openSync(file, 'r'));
   try {
-    const { size } = await stat(file);
-    if (size > MAX_FILE_BYTES) throw new Error(`it has more than ${MAX_FILE_BYTES} bytes`);
-    return await readFile(file);
+    for (;;) {
+      const chunk = Buffer.alloc(CHUNK_BYTES);
+      const length = readable(file, () => readSync(descriptor, chunk));
+      if (length === 0) return;
+      yield chunk.subarray(0, length);
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function readable<T>(file: string, read: () => T): T {
+  try {
+    return read();
   } catch (thrown) {
     throw new UsageError(`${file} cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}.`);
   }

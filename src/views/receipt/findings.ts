@@ -26,6 +26,8 @@ const STORE_CHECKS: readonly CheckName[] = ['journal', 'store'];
 export class Findings {
   /** True if a checkpoint is there, so that its check says something. */
   hasCheckpoint = false;
+  /** How often something was found. */
+  count = 0;
   private readonly found = new Map<CheckName, string[]>();
   private readonly doubts: { readonly reason: ReceiptReason; readonly note: string }[] = [];
   private readonly codes = new Set<ReceiptReason>();
@@ -39,6 +41,7 @@ export class Findings {
   /** Adds a finding. `note` says where it is. */
   add(check: CheckName, reason: ReceiptReason, note: string): void {
     this.codes.add(reason);
+    this.count += 1;
     const notes = this.found.get(check);
     if (notes === undefined) this.found.set(check, [note]);
     else notes.push(note);

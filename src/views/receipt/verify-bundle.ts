@@ -2,6 +2,7 @@
  * The verification of a bundle. It needs the bytes and the trusted keys, and nothing else: no store, no clock and no
  * network. It returns the payloads that it checked only if the bundle is valid.
  */
+import { LoopError } from '../../base/errors.js';
 import { isIncluded, NodeCache } from '../../base/merkle.js';
 import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
@@ -9,16 +10,17 @@ import type {
   Checkpoint,
   DisclosedEntry,
   ReceiptBundle,
+  ReceiptJournal,
   ReceiptStatement,
   ReceiptVerdict,
 } from '../../protocol/receipt.js';
-import { parseBundle } from './bundle.js';
+import { BundleReader } from './bundle.js';
 import { scopeOf, verifyCheckpoint } from './checkpoint.js';
 import { Findings } from './findings.js';
 import { leafHash } from './leaf-hashes.js';
 import { effectProblem } from './verify-effects.js';
 import { type ReadReceipt, verifyEnvelope } from './verify-envelope.js';
-import { verifySessions } from './verify-sessions.js';
+import { SessionChains } from './verify-sessions.js';
 
 /** Options of a verification. */
 export interface VerifyOptions {
@@ -68,34 +70,88 @@ export interface BundleVerification {
   readonly checkpoint: Checkpoint | undefined;
 }
 
+/** A bundle has one wrong receipt after another, and no more of them are read. */
+const MAX_FINDINGS = 100;
+
 /** Verifies the bytes of a bundle under trusted keys. */
 export function verifyBundle(bytes: Uint8Array, keys: TrustedKeys, options: VerifyOptions = {}): BundleVerification {
+  const receipts: ReadReceipt[] = [];
+  const { verdict, checkpoint } = verifyBundleParts([bytes], keys, options, (receipt) => receipts.push(receipt));
+  return verdict.valid ? { verdict, receipts, checkpoint } : { verdict, receipts: [], checkpoint: undefined };
+}
+
+/**
+ * Verifies a bundle that is read part by part, and gives each receipt that it reads to `onReceipt`. It keeps little of
+ * the receipts, and reads no further once the bundle cannot be valid.
+ */
+export function verifyBundleParts(
+  parts: Iterable<Uint8Array>,
+  keys: TrustedKeys,
+  options: VerifyOptions = {},
+  onReceipt: (receipt: ReadReceipt) => void = () => undefined,
+): Omit<BundleVerification, 'receipts'> {
   assertKnownKeys(options, OPTION_KEYS, 'A verification has no option');
-  const { findings = new Findings(), logIndexOf } = options;
-  const parsed = parseBundle(bytes);
-  if ('reason' in parsed) {
-    findings.add('form', parsed.reason, parsed.note);
-    return conclude(findings, [], undefined, 0, options);
+  const { findings = new Findings() } = options;
+  const progress: BundleProgress = { chains: new SessionChains(findings), receiptCount: 0, head: undefined };
+  try {
+    const checkpoint = readBundle(new BundleReader(parts), keys, { ...options, findings }, progress, onReceipt);
+    return { verdict: verdictOf(findings, checkpoint, progress, options), checkpoint };
+  } catch (thrown) {
+    if (!(thrown instanceof LoopError)) throw thrown;
+    findings.add('form', 'bundle_malformed', thrown.message);
+    return { verdict: verdictOf(findings, undefined, progress, options), checkpoint: undefined };
   }
-  const { bundle } = parsed;
-  findings.hasCheckpoint ||= bundle.checkpoint !== undefined;
-  const checkpoint = checkpointOf(bundle, keys, findings);
+}
+
+/** What is known of the receipts that were read. */
+interface BundleProgress {
+  readonly chains: SessionChains;
+  receiptCount: number;
+  /** The hash of the last one. */
+  head: string | undefined;
+}
+
+/** Reads and verifies a bundle. Returns its checkpoint, if that is valid. Throws VALUE_INVALID if it is malformed. */
+function readBundle(
+  reader: BundleReader,
+  keys: TrustedKeys,
+  options: VerifyOptions & { readonly findings: Findings },
+  progress: BundleProgress,
+  onReceipt: (receipt: ReadReceipt) => void,
+): Checkpoint | undefined {
+  const { findings, logIndexOf } = options;
+  const bundle = reader.head();
+  const { entries = [] } = bundle;
   const hasCheckpoint = bundle.checkpoint !== undefined;
+  findings.hasCheckpoint ||= hasCheckpoint;
+  const checkpoint = checkpointOf(bundle, keys, findings);
   const context = { keys, checkpoint, hasCheckpoint, logNodes: new NodeCache(), findings, logIndexOf };
-  const read = bundle.receipts.map((receipt, i) => verifyEnvelope(receipt, `receipt ${i}`, context));
-  const receipts = read.filter((each) => each !== undefined);
-  if (bundle.receipts.length === 0) findings.add('form', 'bundle_empty', 'it has no receipts');
-  const sessionCount = verifySessions(receipts, checkpoint, logIndexOf === undefined, findings);
-  for (const [i, { statement }] of receipts.entries()) {
-    const problem = effectProblem(statement.predicate);
-    if (problem !== undefined) findings.add('effects', problem, `receipt ${i}`);
+  const disclosing = new Set(entries.map(({ receipt }) => receipt));
+  const journals = new Map<number, ReceiptJournal>();
+  const before = findings.count;
+  let i = 0;
+  for (const bundled of reader.receipts()) {
+    const receipt = verifyEnvelope(bundled, `receipt ${i}`, context);
+    if (receipt !== undefined) {
+      progress.receiptCount += 1;
+      progress.head = receipt.hash;
+      if (!progress.chains.add(receipt)) return checkpoint;
+      const problem = effectProblem(receipt.statement.predicate);
+      if (problem !== undefined) findings.add('effects', problem, `receipt ${i}`);
+      if (disclosing.has(i)) journals.set(i, receipt.statement.predicate.journal);
+      onReceipt(receipt);
+    }
+    // guard: hopeless-bundle-not-read-on
+    if (findings.count - before >= MAX_FINDINGS) return checkpoint;
+    i += 1;
   }
-  verifyEntries(bundle.entries ?? [], read, findings);
-  checkExpectations(receipts, options, findings);
+  if (i === 0) findings.add('form', 'bundle_empty', 'it has no receipts');
+  progress.chains.finish(checkpoint, logIndexOf === undefined);
+  verifyEntries(entries, journals, findings);
+  checkExpectations(progress, options, findings);
   // guard: bundle-without-checkpoint-is-not-complete
-  if (!context.hasCheckpoint && logIndexOf === undefined)
-    findings.doubt('checkpoint_missing', 'there is no checkpoint');
-  return conclude(findings, receipts, checkpoint, sessionCount, options);
+  if (!hasCheckpoint && logIndexOf === undefined) findings.doubt('checkpoint_missing', 'there is no checkpoint');
+  return checkpoint;
 }
 
 function checkpointOf(bundle: ReceiptBundle, keys: TrustedKeys, findings: Findings): Checkpoint | undefined {
@@ -109,12 +165,12 @@ function checkpointOf(bundle: ReceiptBundle, keys: TrustedKeys, findings: Findin
 /** Verifies that each disclosed entry is a leaf of its receipt. */
 function verifyEntries(
   entries: readonly DisclosedEntry[],
-  receipts: readonly (ReadReceipt | undefined)[],
+  journals: ReadonlyMap<number, ReceiptJournal>,
   findings: Findings,
 ): void {
   let last: DisclosedEntry | undefined;
   for (const [i, entry] of entries.entries()) {
-    const journal = receipts[entry.receipt]?.statement.predicate.journal;
+    const journal = journals.get(entry.receipt);
     const leaf = leafHash(entry.salt, entry.entry);
     // guard: disclosed-entry-verified
     if (journal === undefined || !isIncluded(leaf, entry.leaf, journal.count, entry.proof, journal.root))
@@ -127,38 +183,28 @@ function verifyEntries(
 }
 
 function checkExpectations(
-  receipts: readonly ReadReceipt[],
+  { receiptCount, head }: BundleProgress,
   { expectedLength, expectedHead, requireTerminal }: VerifyOptions,
   findings: Findings,
 ): void {
-  if (expectedLength !== undefined && receipts.length !== expectedLength)
-    findings.add('completeness', 'length_mismatch', `${receipts.length} receipts; ${expectedLength} were expected`);
-  if (expectedHead !== undefined && receipts.at(-1)?.hash !== expectedHead)
-    findings.add('completeness', 'head_mismatch', `the last receipt is ${receipts.at(-1)?.hash ?? 'missing'}`);
+  if (expectedLength !== undefined && receiptCount !== expectedLength)
+    findings.add('completeness', 'length_mismatch', `${receiptCount} receipts; ${expectedLength} were expected`);
+  if (expectedHead !== undefined && head !== expectedHead)
+    findings.add('completeness', 'head_mismatch', `the last receipt is ${head ?? 'missing'}`);
   if (requireTerminal === true && findings.hasDoubt('session_open'))
     findings.add('completeness', 'terminal_missing', 'a session is not closed');
 }
 
-function conclude(
+function verdictOf(
   findings: Findings,
-  receipts: readonly ReadReceipt[],
   checkpoint: Checkpoint | undefined,
-  sessionCount: number,
+  { chains, receiptCount }: BundleProgress,
   { trust = 'file' }: VerifyOptions,
-): BundleVerification {
+): ReceiptVerdict {
   const { isValid: valid, completeness: complete, reasons } = findings;
   const logged = checkpoint === undefined ? {} : { log: checkpoint.size };
-  const subject = { sessions: sessionCount, receipts: receipts.length, ...logged };
-  const verdict: ReceiptVerdict = {
-    ...{
-      valid,
-      complete,
-      ...(checkpoint !== undefined && { scope: scopeOf(checkpoint) }),
-      kind: 'rondo',
-      trust,
-      subject,
-    },
-    ...{ checks: findings.checks(), reasons },
-  };
-  return valid ? { verdict, receipts, checkpoint } : { verdict, receipts: [], checkpoint: undefined };
+  const subject = { sessions: chains.size, receipts: receiptCount, ...logged };
+  const scope = checkpoint === undefined ? {} : { scope: scopeOf(checkpoint) };
+  const checks = findings.checks();
+  return { valid, complete, ...scope, kind: 'rondo', trust, subject, checks, reasons };
 }

@@ -5,7 +5,7 @@ import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
 import type { ReceiptVerdict } from '../../../protocol/receipt.js';
 import { isRunxReceipt, verifyRunx } from '../../../views/receipt/runx/verify-runx.js';
-import { verifyBundle } from '../../../views/receipt/verify-bundle.js';
+import { verifyBundleParts } from '../../../views/receipt/verify-bundle.js';
 import { loadSettings, loadVerifierKeys, type ProjectSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { findReferencedTurns, LAST_TURN } from '../find-turn.js';
@@ -55,15 +55,16 @@ async function isStored(reference: string, settings: ProjectSettings, terminal: 
 
 /** Verifies a file. No store is opened, and no key is taken from the file. */
 async function verifyFile(file: string, settings: ProjectSettings, options: VerbOptions): Promise<ReceiptVerdict> {
-  const bytes = await readReceiptFile(file);
+  const content = readReceiptFile(file);
   const keysFile = textOption(options.keys);
   const loaded = await loadVerifierKeys(keysFile && resolve(settings.cwd, keysFile), settings);
   if (loaded === undefined)
     throw new UsageError(`There are no keys to verify ${file} with. Pass the keys that you trust: --keys FILE`);
   const { keys, trust } = loaded;
-  if (!isRunxReceipt(bytes)) return verifyBundle(bytes, keys, { trust }).verdict;
+  if (!Buffer.isBuffer(content)) return verifyBundleParts(content, keys, { trust }).verdict;
+  if (!isRunxReceipt(content)) return verifyBundleParts([content], keys, { trust }).verdict;
   const allowLocalDevelopmentSignatures = options.allowLocalDevelopmentSignatures === true;
-  return { ...verifyRunx(bytes, keys, { allowLocalDevelopmentSignatures }), trust };
+  return { ...verifyRunx(content, keys, { allowLocalDevelopmentSignatures }), trust };
 }
 
 async function verifyStored(

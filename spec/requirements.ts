@@ -206,6 +206,8 @@ export const requirements = {
   'definition.schema': 'The published JSON Schemas accept what the parsers accept, and refuse what they can express.',
   'definition.scripts': 'Loading definitions never runs a script that defines no loop.',
   'definition.typescript': 'TypeScript definitions run natively, through tsx or jiti, or are refused with advice.',
+  'authority.calls':
+    'A file of a directory that is not trusted runs only loops that need no trust, wherever it is named from, and whatever grant it has.',
   'authority.verbs': 'No verb executes anything from an untrusted directory.',
   'authority.paths': 'An untrusted project reads and writes only inside of its own directory.',
   'authority.send':

@@ -95,6 +95,17 @@ const untrustedCode: Check = async ({ loadSettings, loadLoops }) => {
   expect(existsSync(mark)).toBe(false);
 };
 
+/** A file beside a trusted project that calls a program of it. */
+const untrustedCaller: Check = async ({ loadSettings, loadLoops }) => {
+  const cwd = directory({ 'loops/pay.json': payload('exec:./pay', 'pay') });
+  const composite = { steps: [{ loopId: 'payload', inputMapping: {} }] };
+  const caller = { id: 'caller', name: 'Caller', version: '1.0.0', kind: 'composite', ...ANY_SCHEMAS, composite };
+  const clone = directory({ 'caller.json': caller });
+  const settings = await loadSettings({ flags: { trust: [cwd] }, env: {}, cwd });
+  const { registry } = await loadLoops(settings, [join(clone, 'caller.json')]);
+  expect([registry.find('payload') === undefined, registry.find('caller')]).toEqual([false, undefined]);
+};
+
 const payload = (implementation: string, name: string): object => ({
   ...{ id: 'payload', name, version: '1.0.0', kind: 'tool', ...ANY_SCHEMAS },
   ...{ tool: { implementation, safety: 'idempotent' }, policy: { approval: 'ask' } },
@@ -214,6 +225,7 @@ export const authorityChecks = {
   'a trust.toml inside of a project is refused': fileInsideProject,
   'a trust.toml that others can write is refused': fileWritableByOthers,
   'listing an untrusted project imports none of its code': untrustedCode,
+  'a definition that is not trusted runs no trusted program': untrustedCaller,
   'a journal cannot make its own definitions trusted': forgedJournal,
   'an untrusted project cannot choose where files are written': pathOutsideProject,
   'a definition sends only permitted variables in headers': headerVariable,

@@ -18,6 +18,12 @@ proveGuards(compositionParts, [
     'never',
   ),
   guard(
+    'authority.calls',
+    'a definition that is not trusted runs no trusted program',
+    'untrusted-definition-runs-no-trusted-code',
+    'always',
+  ),
+  guard(
     'authority.trust',
     'a journal cannot make its own definitions trusted',
     'journal-trust-needs-trusted-directory',

@@ -9,6 +9,7 @@ import {
   HOSTED_CASE,
   harnessProject,
   PAID_CASE,
+  PROGRAM,
   pathsOf,
   runCases,
   runHarnessIn,
@@ -86,9 +87,10 @@ export const harnessChecks = {
   'definitions outside of the project are refused': async (library) => {
     await rejects(read(library, { cases: [PAID_CASE], loops: '/' }), /outside/);
   },
-  'a harness that is not trusted runs no trusted definitions of others': async (library) => {
+  'a harness that is not trusted runs no definitions of others that need trust': async (library) => {
     const { directory: cwd, write } = harnessProject({ cases: [] });
     write('clone/harness.json', { cases: [PAID_CASE] });
+    write('loops/program.json', PROGRAM);
     const flags = { trust: [join(cwd, 'loops')] };
     await rejects(runHarnessIn(library, join(cwd, 'clone'), { cwd, flags }), /rondo trust/);
   },

@@ -17,9 +17,9 @@ proveGuards(harnessParts, [
   guard('hosted.harness', 'definitions outside of the project are refused', 'harness-definitions-confined', 'never'),
   guard(
     'hosted.harness',
-    'a harness that is not trusted runs no trusted definitions of others',
+    'a harness that is not trusted runs no definitions of others that need trust',
     'untrusted-harness-runs-no-trusted-code',
-    'never',
+    'always',
   ),
   guard('hosted.harness', 'a store that is not valid fails the case', 'store-of-case-verified', 'drop'),
   guard('hosted.harness', 'a case writes nothing into the project', 'case-has-its-own-store', 'drop'),

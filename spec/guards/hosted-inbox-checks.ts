@@ -176,11 +176,11 @@ export const hostedInboxChecks = {
     const fixture = await pair(library);
     const outgoing = ['one', 'two'].map((target) => ({ target, receipt: 'r', input: null, reason: '' }));
     await withHandoffs(fixture, outgoing);
-    const { store, clock } = fixture;
+    const { store, clock, host: options } = fixture;
     const predecessor = { keys: testKeys(), storedEntriesOf: async () => [], logIndexes: async () => new Map() };
     const deliver = async () => {
       const streams = new library.HostedStreams(store, clock, undefined);
-      const inbox = new library.HostedInbox({ clock, streams, predecessor });
+      const inbox = new library.HostedInbox({ clock, streams, predecessor, options });
       return inbox.deliverHandoffs(await streams.get('counter'));
     };
     await Promise.all([deliver(), deliver()]);

@@ -39,6 +39,9 @@ const LOOPS: Readonly<Record<string, object>> = {
   listed: ask('listed', { id: 'scripted', model: 'listed.script.json' }),
 };
 
+/** A tool that runs only if its directory is trusted. */
+export const PROGRAM = { ...io, id: 'program', kind: 'tool', tool: { implementation: 'exec:./program' } };
+
 /** A case that passes and mentions everything that a case can expect of a turn that succeeds. */
 export const PAID_CASE = {
   name: 'paid',

@@ -12,7 +12,7 @@ import { canonicalJson } from '../json/canonical.js';
 import { compileSchema, type Validator } from '../json/schema.js';
 import { compileTemplate } from '../json/template.js';
 import type { Json } from '../protocol/json.js';
-import type { BackendRef, CompositeSpec, CompositeStep, LoopDef } from '../protocol/loop.js';
+import type { BackendRef, CompositeSpec, CompositeStep, LoopDef, ToolSpec } from '../protocol/loop.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { unknownBackendError } from './definition/backends.js';
 import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
@@ -74,7 +74,7 @@ export interface RegistryOptions {
 }
 
 /** A reference from one loop to another. */
-type Callee = Pick<CompositeStep, 'loopId' | 'loopVersion'>;
+export type Callee = Pick<CompositeStep, 'loopId' | 'loopVersion'>;
 
 const UNKNOWN_ORIGIN: DefinitionOrigin = { directory: undefined, trusted: false };
 
@@ -206,6 +206,12 @@ export class Registry {
     return retriedOnceTool(registered, (id, version) => this.find(id, version));
   }
 
+  /** True if a loop runs only because the operator trusts its directory: code, and a tool that is refused without trust. */
+  needsTrust({ definition: { tool }, origin, definedLoop }: RegisteredLoop): boolean {
+    if (definedLoop !== undefined) return true;
+    return tool !== undefined && this.unavailableReason(tool, { ...origin, trusted: false }) !== undefined;
+  }
+
   private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {
     const where = origin.file ?? 'the definition';
     const definition = this.withBindings(this.withModel(parseDefinition(document, where), where));
@@ -252,17 +258,19 @@ export class Registry {
 
   /** Throws DEFINITION_INVALID if the implementation of a tool cannot run. */
   private assertRunnable({ id, tool }: LoopDef, origin: DefinitionOrigin, where: string): void {
-    if (tool === undefined) return;
-    const { scheme, target } = splitImplementation(tool.implementation);
-    const implementation = this.implementations.get(scheme);
-    const schemes = [...this.implementations.keys()].map((name) => `${name}:`).join(', ');
-    const reason =
-      implementation === undefined
-        ? `"${scheme}:" is not a known scheme; known here: ${schemes}`
-        : implementation.unavailableReason(target, origin, tool.config ?? {});
-    if (reason === undefined) return;
+    const reason = tool === undefined ? undefined : this.unavailableReason(tool, origin);
+    if (tool === undefined || reason === undefined) return;
     const message = `${where}: the tool of "${id}", ${tool.implementation}, cannot run: ${reason}.`;
     throw new LoopError('DEFINITION_INVALID', message, { path: '/tool/implementation', reason });
+  }
+
+  /** Returns the reason why a tool cannot run in a definition of this origin; undefined if it can. */
+  private unavailableReason({ implementation, config }: ToolSpec, origin: DefinitionOrigin): string | undefined {
+    const { scheme, target } = splitImplementation(implementation);
+    const found = this.implementations.get(scheme);
+    if (found !== undefined) return found.unavailableReason(target, origin, config ?? {});
+    const schemes = [...this.implementations.keys()].map((name) => `${name}:`).join(', ');
+    return `"${scheme}:" is not a known scheme; known here: ${schemes}`;
   }
 }
 

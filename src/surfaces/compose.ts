@@ -33,6 +33,7 @@ export {
   listHostedLoopFiles,
   readHostedLoopFile,
   unknownToolWarnings,
+  untrustedDirectoryOf,
 } from './compose/hosted-files.js';
 export {
   type Definitions,

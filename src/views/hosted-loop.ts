@@ -52,6 +52,8 @@ export interface StartedLoop {
   readonly by?: string;
   /** True if the next input is made by code, which the process of a turn must have. */
   readonly hasCode: boolean;
+  /** The directory of its file, if it was not trusted when the loop was started: nothing that needs trust runs for it. */
+  readonly untrustedDirectory?: string;
 }
 
 /** A signal or a handoff that waits for a turn. */

@@ -33,6 +33,7 @@ import {
   hostedTurnId,
   hostedTurnKey,
 } from './hosted-stream.js';
+import { type TrustContext, trustFlawOf } from './loop-flaws.js';
 import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
 import { dueWhenLate } from './schedule.js';
 import { contextOf, derivationError, inputOf, type NextCause, nextCauseOf, projectionOf } from './turn-derivation.js';
@@ -41,6 +42,7 @@ import { entriesOfEnd } from './turn-record.js';
 
 /** What driving a hosted loop needs of its host. */
 export interface DriverDeps {
+  readonly options: TrustContext;
   readonly clock: Clock;
   readonly archive: Archive;
   readonly streams: Pick<HostedStreams, 'decide'>;
@@ -88,7 +90,12 @@ export class HostedDriver {
   }
 
   private async doNext(stream: HostedStream, options: TurnOptions): Promise<TurnResult | undefined> {
-    const { open } = stream.state.now;
+    const { open, started } = stream.state.now;
+    const flaw = trustFlawOf(documentOf(stream.state), this.deps.options, started?.untrustedDirectory);
+    // The loop of this process may be another one than that of the start.
+    // guard: untrusted-hosted-loop-stops-before-trusted-code
+    if (flaw !== undefined)
+      return this.stopWithOpen(stream, { reason: 'refused', message: `${flaw.path}: ${flaw.reason}` });
     if (open !== undefined) return this.runOpen(stream, open, options);
     const requested = await this.requestNext(stream);
     return requested === undefined ? undefined : this.run(stream, requested, options);

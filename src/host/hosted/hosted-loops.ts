@@ -46,7 +46,7 @@ import {
   hostedTurnId,
 } from './hosted-stream.js';
 import { HostedInbox, type SignalMethod } from './inbox.js';
-import { isEventDriven, loopFlawsOf } from './loop-flaws.js';
+import { isEventDriven, loopFlawsOf, trustFlawOf } from './loop-flaws.js';
 import { verifyPredecessor } from './predecessor.js';
 import { firstDue } from './schedule.js';
 import { sharedSecretOf } from './shared-secrets.js';
@@ -62,6 +62,15 @@ export interface HostedLoopsDeps extends Omit<DriverDeps, 'codeOf' | 'deliverHan
 /** Who does something to a hosted loop. It is recorded. */
 export interface HostedActor {
   readonly by: string;
+}
+
+/** Who starts a hosted loop, and where its document comes from. */
+export interface HostedStart extends HostedActor {
+  /**
+   * The directory of its file, if the operator does not trust it. Its turns run nothing that needs trust.
+   * @default the document is the operator's
+   */
+  readonly untrustedDirectory?: string | undefined;
 }
 
 /** Who controls a hosted loop, and why. It is recorded. */
@@ -82,7 +91,7 @@ export class HostedLoops {
     const { store, clock, lengthWitness } = options;
     this.deps = deps;
     this.streams = new HostedStreams(store, clock, lengthWitness);
-    this.inbox = new HostedInbox({ clock, streams: this.streams, predecessor });
+    this.inbox = new HostedInbox({ clock, streams: this.streams, predecessor, options });
     const deliverHandoffs = (stream: HostedStream): Promise<void> => this.inbox.deliverHandoffs(stream);
     const codeOf = (loop: string): NextInput | undefined => this.code.get(loop);
     this.driver = new HostedDriver({ ...deps, clock, streams: this.streams, deliverHandoffs, codeOf });
@@ -93,8 +102,8 @@ export class HostedLoops {
    * runs its turns. Throws DEFINITION_INVALID or GRANT_INVALID if the document is invalid, LOOP_NOT_FOUND if its loop is
    * not registered, and HOSTED_LOOP_CONFLICT if the id is known with other content, or has stopped.
    */
-  async start(loop: HostedLoop | HostedLoopDocument, { by }: HostedActor): Promise<HostedLoopStatus> {
-    const started = this.startedLoop(loop, by);
+  async start(loop: HostedLoop | HostedLoopDocument, start: HostedStart): Promise<HostedLoopStatus> {
+    const started = this.startedLoop(loop, start);
     const { document, digest, at } = started;
     if (this.deps.options.receiptKeys === undefined)
       throw new LoopError(
@@ -339,18 +348,20 @@ export class HostedLoops {
   }
 
   /** Checks a hosted loop against this host, and returns what is recorded of its start. */
-  private startedLoop(loop: HostedLoop | HostedLoopDocument, by: string): StartedLoop {
+  private startedLoop(loop: HostedLoop | HostedLoopDocument, { by, untrustedDirectory }: HostedStart): StartedLoop {
     const hasCode = 'document' in loop && loop.next !== undefined;
     const document = parseHostedLoop('document' in loop ? loop.document : loop);
     const { registry, clock } = this.deps.options;
     if ('document' in loop && loop.loop !== undefined) registry.add(loop.loop);
     const registered = registry.find(document.loop);
     if (registered === undefined) throw unknownLoopError(registry, document.loop);
-    const [flaw] = loopFlawsOf(document, registered, hasCode);
+    const untrusted = trustFlawOf(document, this.deps.options, untrustedDirectory);
+    const [flaw = untrusted] = loopFlawsOf(document, registered, hasCode);
     if (flaw !== undefined) throw new LoopError('DEFINITION_INVALID', `${flaw.path}: ${flaw.reason}.`, { ...flaw });
     const grant = effectiveGrant(document);
     parseGrant(grant, { isOperators: true });
-    return { document, digest: hostedLoopDigest(document), grant, at: clock.now(), by, hasCode };
+    const started = { document, digest: hostedLoopDigest(document), grant, at: clock.now(), by, hasCode };
+    return untrustedDirectory === undefined ? started : { ...started, untrustedDirectory };
   }
 }
 

@@ -23,6 +23,7 @@ import {
   type StartedLoop,
 } from '../../views/hosted-loop.js';
 import { documentOf, type HostedStream, type HostedStreams } from './hosted-stream.js';
+import { type TrustContext, trustFlawOf } from './loop-flaws.js';
 import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
 
 /** How the sender of a signal was authenticated. */
@@ -45,6 +46,7 @@ interface InboxDeps {
   readonly clock: Clock;
   readonly streams: HostedStreams;
   readonly predecessor: PredecessorDeps;
+  readonly options: TrustContext;
 }
 
 /** Accepts what is sent to hosted loops. */
@@ -103,6 +105,9 @@ export class HostedInbox {
     // guard: handoff-has-valid-receipt
     if (verified === undefined || verified.stop !== undefined || last?.status !== 'ok')
       throw refusedHandoff(target, verified?.stop?.message ?? 'got one from a turn that failed');
+    const flaw = trustFlawOf(documentOf(stream.state), this.deps.options, started?.untrustedDirectory);
+    // guard: untrusted-sender-hands-off-to-no-trusted-code
+    if (flaw !== undefined) throw refusedHandoff(target, `got one from another file: ${flaw.reason}`);
     // guard: handoff-within-its-sender
     if (grant !== undefined) assertNarrows(started, grant);
     // Its turn would be refused, and stop the target.

@@ -9,6 +9,7 @@ import type { LoopFlaw } from '../../host/hosted/loop-flaws.js';
 import { describeProblem, failedDefinitionError } from '../../loops/failed-definition.js';
 import type { Registry } from '../../loops/registry.js';
 import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
+import { trustPredicateOf } from '../authority.js';
 import { UsageError } from '../settings.js';
 import type { ProjectSettings } from './project-settings.js';
 
@@ -69,6 +70,7 @@ export async function findHostedLoopFile(
 export async function checkHostedFiles(
   files: readonly HostedFile[],
   registry: Registry,
+  settings: Pick<ProjectSettings, 'authority'>,
 ): Promise<readonly HostedFile[]> {
   const distinct = [...new Map(files.map((item) => [item.file, item])).values()];
   return Promise.all(
@@ -78,7 +80,7 @@ export async function checkHostedFiles(
       const other = distinct.find((one) => one.file !== file && one.document?.id === document.id);
       const flaws = [
         ...(other === undefined ? [] : [{ path: '/id', reason: `is also the id of the hosted loop in ${other.file}` }]),
-        ...(await loopFlaws(document, registry)),
+        ...(await loopFlaws(document, registry, untrustedDirectoryOf(file, settings))),
       ];
       return flaws.length === 0 ? item : { ...item, badFiles: await locateInHostedFile(file, flaws) };
     }),
@@ -106,12 +108,26 @@ export async function unknownToolWarnings(
   return flaws.length === 0 ? [] : locateInHostedFile(file, flaws);
 }
 
-async function loopFlaws(document: HostedLoopDocument, registry: Registry): Promise<readonly LoopFlaw[]> {
+/** Returns the directory of a file if the operator does not trust it. */
+export function untrustedDirectoryOf(
+  file: string,
+  { authority }: Pick<ProjectSettings, 'authority'>,
+): string | undefined {
+  const directory = dirname(file);
+  return trustPredicateOf(authority)(directory) ? undefined : directory;
+}
+
+async function loopFlaws(
+  document: HostedLoopDocument,
+  registry: Registry,
+  untrustedDirectory: string | undefined,
+): Promise<readonly LoopFlaw[]> {
   const { loop } = document;
   const registered = registry.find(loop);
   if (registered !== undefined) {
-    const { loopFlawsOf } = await import('../../host/hosted/loop-flaws.js');
-    return loopFlawsOf(document, registered, false);
+    const { loopFlawsOf, trustFlawOf } = await import('../../host/hosted/loop-flaws.js');
+    const flaw = trustFlawOf(document, { registry }, untrustedDirectory);
+    return [...loopFlawsOf(document, registered, false), ...(flaw === undefined ? [] : [flaw])];
   }
   const [problem] = registry.failureOf(loop)?.problems ?? [];
   if (problem !== undefined)

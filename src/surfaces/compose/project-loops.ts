@@ -72,7 +72,8 @@ export async function loadLoops(
     await registryOptionsOf(settings, model),
   );
   const added = await registerAll(registry, definitions);
-  const { loops, badFiles: rejected, warnings } = await withoutInvalidPlans(registry, definitions, added);
+  const valid = await withoutInvalidPlans(registry, definitions, added);
+  const { loops, badFiles: rejected, warnings } = await withoutUntrustedCallers(registry, valid);
   const badFiles = distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...rejected]);
   addFailures(registry, badFiles);
   // A file that the caller named has been imported.
@@ -80,6 +81,7 @@ export async function loadLoops(
   const hosted = await checkHostedFiles(
     loads.flatMap((load) => load.hosted),
     registry,
+    settings,
   );
   const toolWarnings = await Promise.all(hosted.map((item) => unknownToolWarnings(item, registry)));
   const hostedWarnings = toolWarnings.flat().map((item) => ({ ...item, mistake: false }));
@@ -193,6 +195,38 @@ async function withoutInvalidPlans(
     ...added,
     loops: loops.filter(({ registered }) => !invalid.has(registered)),
     badFiles: [...badFiles, ...found],
+  };
+}
+
+/** Removes the loops of directories that are not trusted which would run what needs trust, and reports them. */
+async function withoutUntrustedCallers(
+  registry: Registry,
+  added: RegisteredDefinitions,
+): Promise<RegisteredDefinitions> {
+  const { loops, badFiles } = added;
+  if (!loops.some(({ registered }) => registry.needsTrust(registered))) return added;
+  const [{ trustProblem }, { calleesOf }] = await Promise.all([
+    import('../../loops/trust-boundary.js'),
+    import('../../loops/registry.js'),
+  ]);
+  const refused = loops.flatMap(({ file, registered: { definition, origin } }) => {
+    // guard: untrusted-definition-runs-no-trusted-code
+    if (origin.trusted) return [];
+    const { id: loopId, version, composite } = definition;
+    const reason = trustProblem(registry, calleesOf(composite), origin.directory ?? dirname(file));
+    return reason === undefined ? [] : [{ version, problem: { file, reason, loopId } }];
+  });
+  for (const { version, problem } of refused) registry.remove(problem.loopId, version);
+  return {
+    ...added,
+    loops: loops.filter(
+      ({
+        registered: {
+          definition: { id, version },
+        },
+      }) => registry.find(id, version) !== undefined,
+    ),
+    badFiles: [...badFiles, ...refused.map(({ problem }) => problem)],
   };
 }
 

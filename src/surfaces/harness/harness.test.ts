@@ -1,6 +1,6 @@
 // The runner of harnesses: a case passes only if everything that it expects happened, and nothing else was asked of it.
 
-import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect } from 'vitest';
@@ -9,6 +9,7 @@ import {
   HOSTED_CASE,
   harnessProject,
   PAID_CASE,
+  PROGRAM,
   pathsOf,
   runCases,
   runHarnessIn,
@@ -348,9 +349,10 @@ verifies(
 
 verifies(
   'authority.trust',
-  'a harness in a directory that is not trusted runs no trusted definitions outside of it, however it names them',
+  'a harness in a directory that is not trusted runs no definitions outside of it that need trust, however it names them',
   async () => {
     const { directory: cwd, write } = harnessProject({ cases: [PAID_CASE] });
+    write('loops/program.json', PROGRAM);
     for (const harness of [{ cases: [PAID_CASE] }, { cases: [PAID_CASE], loops: '../loops' }]) {
       write('clone/harness.json', harness);
       const clone = join(cwd, 'clone');
@@ -365,6 +367,12 @@ verifies(
     write('clone/harness.json', { cases: [PAID_CASE] });
     const linked = runHarnessIn(library, join(cwd, 'clone'), { cwd, flags: { trust: [join(cwd, 'loops')] } });
     await expect(linked).rejects.toThrow('rondo trust');
+    // Definitions that need no trust are data.
+    rmSync(join(cwd, 'loops/program.json'));
+    expect((await runHarnessIn(library, join(cwd, 'clone'), { cwd, flags: { trust: [join(cwd, 'loops')] } })).ok).toBe(
+      true,
+    );
+    write('loops/program.json', PROGRAM);
     // Definitions inside of the directory are trusted by themselves.
     const own = { cwd, flags: { trust: [join(cwd, 'loops')] } };
     expect((await runHarnessIn(library, cwd, own)).ok).toBe(true);

@@ -9,6 +9,7 @@ import {
   loadSettings,
   type ProjectSettings,
   unknownToolWarnings,
+  untrustedDirectoryOf,
 } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { describeBadFile } from '../definitions.js';
@@ -72,7 +73,7 @@ async function start({ reference, settings, options, terminal, json }: HostInvoc
   try {
     const { hosted } = opened.host;
     const isKnown = (await hosted.definition(document.id)) !== undefined;
-    const status = await hosted.start(document, { by });
+    const status = await hosted.start(document, { by, untrustedDirectory: untrustedDirectoryOf(file, settings) });
     terminal.printToStderr(`${isKnown ? 'Was started before' : 'Started'}: ${sanitizeText(status.loop)}.`);
     await printStatus(status, terminal, json);
     return exitCodes.ok;

@@ -106,7 +106,10 @@ export const harnessChecks = {
   },
   'the signer of the operator signs no receipts of cases': async (library) => {
     const { directory } = harnessProject({ cases: [PAID_CASE] });
-    const receiptDirectory: ReceiptDirectory = await library.ReceiptDirectory.create(join(directory, 'receipts'));
+    const receiptDirectory: ReceiptDirectory = await library.ReceiptDirectory.create(
+      join(directory, 'receipts'),
+      () => false,
+    );
     await runHarnessIn(library, directory, { env: signerEnvironment, receiptDirectory });
     ok(!readFileSync(join(directory, 'receipts', 'keys.json'), 'utf8').includes('operator'));
   },
@@ -128,7 +131,10 @@ export const harnessChecks = {
   },
   'receipts are not written among other files': async ({ ReceiptDirectory: Directory }) => {
     const { directory } = harnessProject({ cases: [PAID_CASE] });
-    await rejects(Directory.create(directory), /not empty/);
+    await rejects(
+      Directory.create(directory, () => false),
+      /not empty/,
+    );
   },
   'a harness without cases does not pass': async (library) => {
     const { directory } = harnessProject({ cases: [PAID_CASE] });

@@ -1,6 +1,15 @@
 // Checks of what the command line takes from a project, and writes into one.
 
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
@@ -12,11 +21,13 @@ export const projectParts: LibraryParts = [
   'surfaces/compose.js',
   'surfaces/cli/verbs/completion.js',
   'surfaces/cli/write-project.js',
+  'surfaces/output-path.js',
 ];
 
 type ProjectLibrary = typeof import('../../src/surfaces/compose.js') &
   typeof import('../../src/surfaces/cli/verbs/completion.js') &
-  typeof import('../../src/surfaces/cli/write-project.js');
+  typeof import('../../src/surfaces/cli/write-project.js') &
+  typeof import('../../src/surfaces/output-path.js');
 
 type Check = (library: ProjectLibrary) => Promise<void>;
 
@@ -76,8 +87,15 @@ const hostileId: Check = async ({ completion }) => {
 const existingFile: Check = async ({ writeProject }) => {
   const cwd = directory({ 'b.json': 'mine' });
   const files = ['a.json', 'b.json'].map((path) => ({ path, text: 'theirs' }));
-  expect(await writeProject(cwd, files).catch(() => [])).toEqual(['b.json']);
+  expect(await writeProject(cwd, files, () => false).catch(() => [])).toEqual(['b.json']);
   expect(readdirSync(cwd)).toEqual(['b.json']);
+};
+
+const linkOfClone: Check = async ({ writeOutput }) => {
+  const [outside, clone] = [directory(), directory()];
+  symlinkSync(outside, join(clone, 'out'));
+  expect(() => writeOutput(join(clone, 'out/receipts.json'), Buffer.alloc(1), () => false)).toThrow('is not trusted');
+  expect(readdirSync(outside)).toEqual([]);
 };
 
 export const projectChecks = {
@@ -87,4 +105,5 @@ export const projectChecks = {
   'a script beside the definitions is not run': scriptBesideDefinitions,
   'an id that a shell could evaluate is not offered': hostileId,
   'a directory with a file of the template stays as it is': existingFile,
+  'an output follows no link of a clone to the outside': linkOfClone,
 } as const satisfies Record<string, Check>;

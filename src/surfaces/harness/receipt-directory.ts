@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { LoopError } from '../../base/errors.js';
 import type { ReceiptArchive } from '../../host/receipts/receipt-archive.js';
 import type { TrustedKey } from '../../protocol/receipt.js';
+import type { TrustPredicate } from '../authority.js';
+import { resolveOutputPath } from '../output-path.js';
 import { UsageError } from '../settings.js';
 
 /** A directory that the receipts of cases are written to. */
@@ -15,16 +17,20 @@ export class ReceiptDirectory {
     this.path = path;
   }
 
-  /** Creates the directory. Throws a UsageError if it has files: receipts of other runs would be among those of this one. */
-  static async create(path: string): Promise<ReceiptDirectory> {
-    const names = await mkdir(path, { recursive: true })
-      .then(() => readdir(path))
+  /**
+   * Creates the directory. Throws a UsageError if it has files, because receipts of other runs would be among those of this
+   * one, and if its path leads through a link that is not followed.
+   */
+  static async create(path: string, trusts: TrustPredicate): Promise<ReceiptDirectory> {
+    const real = resolveOutputPath(path, trusts);
+    const names = await mkdir(real, { recursive: true })
+      .then(() => readdir(real))
       .catch((thrown: Error) => {
         throw new UsageError(`${path} cannot be used for receipts: ${thrown.message}.`);
       });
     // guard: receipt-directory-empty
     if (names.length > 0) throw new UsageError(`${path} is not empty; give a new directory for the receipts.`);
-    return new ReceiptDirectory(path);
+    return new ReceiptDirectory(real);
   }
 
   /** Writes the receipts of a case, if there are any, and adds its keys to the keys file. */
@@ -37,7 +43,7 @@ export class ReceiptDirectory {
     await writeFile(join(this.path, `${name}.receipts.json`), bundle, { flag: 'wx' });
     this.keys.push(...keys);
     const next = join(this.path, 'keys.json.next');
-    await writeFile(next, `${JSON.stringify({ keys: this.keys }, null, 2)}\n`);
+    await writeFile(next, `${JSON.stringify({ keys: this.keys }, null, 2)}\n`, { flag: 'wx' });
     await rename(next, join(this.path, 'keys.json'));
   }
 }

@@ -1,12 +1,13 @@
 /** `rondo export`: writes receipts to a file or to stdout. */
-import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
 import { payloadOf } from '../../../views/receipt/envelope.js';
 import { runxReceiptBytes, toRunxReceipt } from '../../../views/receipt/runx/export-runx.js';
 import { parseStatement } from '../../../views/receipt/statement.js';
+import { trustPredicateOf } from '../../authority.js';
 import { loadSettings, openReceiptKeys, type ProjectSettings } from '../../compose.js';
+import { writeOutput } from '../../output-path.js';
 import { UsageError } from '../../settings.js';
 import { findTurns } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
@@ -29,7 +30,7 @@ export const exportReceipts: VerbHandler = async ({ options, settingsInput, term
         : await receiptsOf(host).export(await sessionsOf(host, session ?? turn));
     if (out === undefined) await terminal.print(bytes.toString());
     else {
-      writeFileSync(resolve(settings.cwd, out), bytes);
+      writeOutput(resolve(settings.cwd, out), bytes, trustPredicateOf(settings.authority));
       if (json) await terminal.printJson({ out, bytes: bytes.length });
       terminal.printToStderr(`Wrote ${out}.`);
     }

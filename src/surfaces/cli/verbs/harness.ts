@@ -1,6 +1,7 @@
 /** `rondo harness`: runs the declared cases of a directory, and compares what happened with what they expect. */
 import { rmSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { trustPredicateOf } from '../../authority.js';
 import { loadSettings } from '../../compose.js';
 import type { Harness } from '../../harness/harness-case.js';
 import { loadHarnessDefinitions } from '../../harness/harness-definitions.js';
@@ -28,7 +29,9 @@ export const harness: VerbHandler = async ({ args, options, settingsInput, termi
   warnBadFiles(context.definitions.badFiles, terminal);
   const target = textOption(options.receiptDir);
   const receiptDirectory =
-    target === undefined ? undefined : await ReceiptDirectory.create(resolve(settings.cwd, target));
+    target === undefined
+      ? undefined
+      : await ReceiptDirectory.create(resolve(settings.cwd, target), trustPredicateOf(settings.authority));
   const report = await runWithProgress(declared, context, { receiptDirectory, terminal, json });
   if (json) await terminal.printJson(report);
   else await terminal.print(renderSummary(report, createColors(terminal.displayOf().color)));

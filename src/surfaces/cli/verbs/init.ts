@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { authorityOf, trustPredicateOf } from '../../authority.js';
+import { readTrustFile } from '../../compose.js';
 import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 import { type ProjectFile, writeProject } from '../write-project.js';
@@ -28,10 +30,12 @@ const CONFLICT_ADVICE = [
 ];
 
 /** Handles `rondo init`. */
-export const init: VerbHandler = async ({ args, settingsInput: { cwd }, terminal, json }) => {
+export const init: VerbHandler = async ({ args, settingsInput, terminal, json }) => {
+  const { cwd } = settingsInput;
   const directory = resolve(cwd, textOption(args[0]) ?? '.');
   const files = await projectFiles(packageNameOf(directory));
-  const conflicts = await writeProject(directory, files);
+  const trusts = trustPredicateOf(authorityOf(settingsInput, await readTrustFile(settingsInput)));
+  const conflicts = await writeProject(directory, files, trusts);
   const created = conflicts.length === 0 ? files.map(({ path }) => path) : [];
   const next = nextCommands(relative(cwd, directory));
   if (json) await terminal.printJson({ ok: conflicts.length === 0, directory, created, conflicts, next });

@@ -1,7 +1,9 @@
 /** `rondo plan convert`: converts a workflow or a definition between TOML and JSON. */
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { type TrustPredicate, trustPredicateOf } from '../../authority.js';
 import { type DefinitionFormat, loadSettings, readDefinitionFile, renderDefinition } from '../../compose.js';
+import { writeNewOutput } from '../../output-path.js';
 import { UsageError } from '../../settings.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
@@ -17,7 +19,7 @@ export const plan: VerbHandler = async ({ args, options, settingsInput, terminal
   const format = formatOf(textOption(options.to), source);
   const text = await renderDefinition(await readDefinitionFile(source, settings), format);
   const out = textOption(options.out);
-  if (out !== undefined) writeNewFile(resolve(settings.cwd, out), text, out);
+  if (out !== undefined) writeNewFile(resolve(settings.cwd, out), text, out, trustPredicateOf(settings.authority));
   if (json) await terminal.printJson({ file: source, format, ...(out === undefined ? { text } : { out }) });
   else if (out === undefined) await terminal.print(text);
   else terminal.printToStderr(`Wrote ${out}.`);
@@ -31,10 +33,11 @@ function formatOf(format: string | undefined, source: string): DefinitionFormat 
 }
 
 /** Writes a file. Throws a UsageError if it exists: a conversion never overwrites. */
-function writeNewFile(file: string, text: string, name: string): void {
+function writeNewFile(file: string, text: string, name: string, trusts: TrustPredicate): void {
   try {
-    writeFileSync(file, text, { flag: 'wx' });
+    writeNewOutput(file, text, trusts);
   } catch (thrown) {
+    if (thrown instanceof UsageError) throw thrown;
     const { code } = thrown as NodeJS.ErrnoException;
     if (code === 'EEXIST') throw new UsageError(`${name} exists already; --out never overwrites a file.`);
     throw new UsageError(`${name} cannot be written: ${code ?? String(thrown)}.`);

@@ -260,6 +260,13 @@ export const stopChecks = {
     deepStrictEqual([first.isAccepted, second.isAccepted], [true, true]);
     deepStrictEqual(await Promise.all([first.durable, second.durable]), [false, false]);
   },
+  'a stream that others extended is not short': async (library) => {
+    const store = library.memoryStore();
+    const [first, second] = [await openStream(library, store), await openStream(library, store)];
+    await first.update(add('a', 1)).durable;
+    strictEqual(await second.reaches(2), false);
+    strictEqual(await second.reaches(1), true);
+  },
   'a snapshot of other entries is not used': async (library) => {
     const store = library.memoryStore();
     const stream = await openStream(library, store);

@@ -51,6 +51,7 @@ proveGuards(stopParts, [
   guard('grant.shared', 'a decision during a recovery is applied once', 'loaded-state-decided-at-once', {
     rewrite: [/;$/, '; await undefined;'],
   }),
+  guard('grant.shared', 'a stream that others extended is not short', 'short-stream-read-again', 'never'),
   guard('grant.shared', 'a snapshot of other entries is not used', 'stream-snapshot-matches', 'never'),
   guard('grant.shared', 'a snapshot contains only what is durable', 'stream-snapshot-is-durable', 'never'),
   guard('grant.budget', 'a reservation stays within the limit', 'reservation-within-limit', 'never'),

@@ -10,3 +10,14 @@ export function memoryWitness(): LengthWitness {
     write: async (stream, length) => void kept.set(stream, Math.max(length, kept.get(stream) ?? 0)),
   };
 }
+
+/** Returns a witness that performs `work` each time before a length is read, as another process may. */
+export function busyWitness(kept: LengthWitness, work: () => Promise<unknown>): LengthWitness {
+  return {
+    ...kept,
+    read: async (stream) => {
+      await work();
+      return kept.read(stream);
+    },
+  };
+}

@@ -155,6 +155,18 @@ export class SharedStream<S extends StreamState> {
     }
   }
 
+  /**
+   * True if the stream has at least `length` entries, a number that another process may have kept after this one read the
+   * stream: a stream that seems shorter is read again.
+   */
+  async reaches(length: number): Promise<boolean> {
+    // guard: short-stream-read-again
+    if (this.nextSeq < length) await this.refresh();
+    // A recovery that began meanwhile reads the rest.
+    if (this.isRecovering) await this.flush();
+    return this.nextSeq >= length;
+  }
+
   private add(decision: PendingDecision<S>): void {
     this.pending.push(decision);
     // A recovery appends everything that is pending.

@@ -91,7 +91,7 @@ export class Governance {
     if (expiresAt !== undefined && this.deps.clock.now() >= expiresAt)
       throw new LoopError('GRANT_EXPIRED', `The grant expired at ${new Date(expiresAt).toISOString()}.`);
     const ledger = await this.ledger(grant.id ?? '', document, isContinued || opening.isKnown === true);
-    if (isContinued) ledger.assertLength(ledgerLengthOf(turnId, entries));
+    if (isContinued) await ledger.assertLength(ledgerLengthOf(turnId, entries));
     const charge = { perEffect: { turns: 1 }, perAttempt: {} };
     const reserved = ledger.reserve({ turn: turnId, effect: turnId, accounts, isOpen: false }, charge);
     if ('counter' in reserved) return { refusal: { status: 'stopped', stop: stopOf(reserved) } };

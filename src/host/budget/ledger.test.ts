@@ -1,6 +1,6 @@
 /** What one decision of a ledger pays is paid completely or not at all, also when another process decides meanwhile. */
 import { expect } from 'vitest';
-import { memoryWitness } from '../../../spec/support/length-witness.js';
+import { busyWitness, memoryWitness } from '../../../spec/support/length-witness.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 import { ManualClock } from '../../testing/manual-clock.js';
@@ -68,3 +68,30 @@ verifies('grant.ledger-kept', 'a turn does not continue under a grant whose ledg
   await store.journal.remove(ledgerName('g'));
   await expect(Ledger.open(deps, 'g', document, true)).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
 });
+
+verifies('grant.ledger-kept', 'a ledger that another process adds to while it is opened is intact', async () => {
+  const kept = memoryWitness();
+  const deps = { store: memoryStore(), clock: new ManualClock(1) };
+  const running = await Ledger.open({ ...deps, witness: kept }, 'g', document);
+  const witness = busyWitness(kept, async () => {
+    running.reserve({ turn: 't', effect: 't/0', accounts, isOpen: false }, oneEffect);
+    await running.endTurn('t');
+  });
+  const opened = await Ledger.open({ ...deps, witness }, 'g', document);
+  expect(opened.budget.totals(), 'a healthy ledger was reported as damaged').toEqual({ effects: 1 });
+});
+
+verifies(
+  'grant.ledger-kept',
+  'an open ledger that another process added to is intact for a turn from there',
+  async () => {
+    const deps = { store: memoryStore(), clock: new ManualClock(1) };
+    const [first, second] = [await Ledger.open(deps, 'g', document), await Ledger.open(deps, 'g', document)];
+    first.reserve({ turn: 't', effect: 't/0', accounts, isOpen: false }, oneEffect);
+    // The turn pauses, and continues in the second process, which decides on the ledger meanwhile.
+    const length = await first.durableLength();
+    second.reserve({ turn: 'u', effect: 'u/0', accounts, isOpen: false }, oneEffect);
+    await second.assertLength(length);
+    await expect(second.assertLength(length + 5)).rejects.toMatchObject({ code: 'STORE_DAMAGED' });
+  },
+);

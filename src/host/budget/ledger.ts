@@ -84,7 +84,7 @@ export class Ledger {
       create: (saved) => new Budget(saved),
     });
     const ledger = new Ledger(grantId, stream, witness);
-    ledger.assertLength((await witness?.read(ledgerName(grantId))) ?? 0);
+    await ledger.assertLength((await witness?.read(ledgerName(grantId))) ?? 0);
     await ledger.register(grant, mustBeKnown);
     return ledger;
   }
@@ -95,10 +95,11 @@ export class Ledger {
   }
 
   /** Throws STORE_DAMAGED if the ledger is shorter than it was. */
-  assertLength(known: number): void {
-    const { length } = this.stream;
+  async assertLength(known: number): Promise<void> {
+    const { stream } = this;
     // guard: shortened-ledger-refused
-    if (length < known) throw shortLedgerFault(this.grantId, `has ${length} entries, and had ${known}`);
+    if (!(await stream.reaches(known)))
+      throw shortLedgerFault(this.grantId, `has ${stream.length} entries, and had ${known}`);
   }
 
   /** Waits until the ledger as it is now is durable, and returns the number of its entries. */

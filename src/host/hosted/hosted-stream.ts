@@ -111,7 +111,7 @@ export class HostedStreams {
     const stream = await SharedStream.open({ store, clock, name, create, due: dueChangeOf });
     const known = (await witness?.read(name)) ?? 0;
     // guard: shortened-hosted-stream-refused
-    if (stream.length >= known) return stream;
+    if (await stream.reaches(known)) return stream;
     const message = `The stream of the hosted loop "${loop}" has ${stream.length} entries, and had ${known}. Restore the store from a backup.`;
     throw new Fault('STORE_DAMAGED', message, { loop });
   }

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { ASK } from '../../../spec/support/approval-fixture.js';
 import { tool } from '../../../spec/support/host-fixture.js';
 import { counter, hostedFixture } from '../../../spec/support/hosted-fixture.js';
+import { busyWitness, memoryWitness } from '../../../spec/support/length-witness.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
 
@@ -34,4 +35,15 @@ verifies('hosted.durable', 'an answered turn in the session of the turn before c
   }
   await work();
   expect(await host.hosted.status('counter')).toMatchObject({ reason: 'max_turns', turns: 3 });
+});
+
+verifies('hosted.durable', 'a loop that another process advances while it is opened is intact', async () => {
+  const kept = memoryWitness();
+  const running = hostedFixture({ lengthWitness: kept });
+  await running.start(counter());
+  const lengthWitness = busyWitness(kept, () => running.step());
+  const opening = hostedFixture({ store: running.store, clock: running.clock, lengthWitness, seed: 2 });
+  expect(await opening.host.hosted.status('counter'), 'a healthy loop was reported as damaged').toMatchObject({
+    turns: 1,
+  });
 });

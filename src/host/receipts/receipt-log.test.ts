@@ -1,12 +1,13 @@
 import { expect } from 'vitest';
 import { hostOf, tool } from '../../../spec/support/host-fixture.js';
-import { memoryWitness } from '../../../spec/support/length-witness.js';
+import { busyWitness, memoryWitness } from '../../../spec/support/length-witness.js';
 import { testKeys } from '../../../spec/support/receipt-keys.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
+import { seededIds } from '../../adapters/system/seeded-ids.js';
 import { crashingStore } from '../../testing/crashing-store.js';
 import { ManualClock } from '../../testing/manual-clock.js';
-import { LOG_SESSION } from './receipt-log.js';
+import { LOG_SESSION, ReceiptLog } from './receipt-log.js';
 
 verifies(
   'receipt.witness',
@@ -26,6 +27,26 @@ verifies(
     await expect(archive?.close('a')).rejects.toMatchObject({ code: 'LOG_REWRITTEN' });
   },
 );
+
+verifies('receipt.witness', 'a log that another process adds to while it is opened is intact', async () => {
+  const kept = memoryWitness();
+  let note: string | undefined;
+  const witness = { read: async () => note, write: async () => {} };
+  const deps = { store: memoryStore(), clock: new ManualClock(1), ids: seededIds(1), witness, lengths: kept };
+  const running = new ReceiptLog(deps);
+  const add = async (): Promise<void> => {
+    await running.recordCheckpoint('note');
+    note = 'note';
+    await running.flush();
+  };
+  // Both are read after the log was: the first time there is no log yet, the second time it is shorter.
+  const busy = { read: async () => add().then(() => note), write: async () => {} };
+  for (const more of [{ witness: busy }, { lengths: busyWitness(kept, add) }])
+    await expect(
+      new ReceiptLog({ ...deps, ...more }).recordCheckpoint('other'),
+      'a healthy log was reported as rewritten',
+    ).resolves.toBeUndefined();
+});
 
 verifies('receipt.store', 'nothing is signed about a session that lacks receipts which the log has', async () => {
   const store = memoryStore();

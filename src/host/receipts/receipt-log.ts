@@ -172,11 +172,13 @@ export class ReceiptLog {
 
   private async open(): Promise<SharedStream<LogState>> {
     const { store, clock, ids, witness, lengths } = this.deps;
-    const keptLength = (await lengths?.read(LOG_SESSION)) ?? 0;
     const stream = await SharedStream.open({ store, clock, name: LOG_SESSION, create: (saved) => new LogState(saved) });
+    const hasCheckpoint = stream.state.storeId === '' && (await witness?.read()) !== undefined;
+    // Another process may have begun the log, and kept what the witnesses say, since it was read.
+    if (hasCheckpoint) await stream.refresh();
     // guard: lost-log-not-begun-again
-    if (stream.state.storeId === '' && (await witness?.read()) !== undefined) throw logRewrittenFault();
-    if (stream.length < keptLength) throw logRewrittenFault();
+    if (hasCheckpoint && stream.state.storeId === '') throw logRewrittenFault();
+    if (!(await stream.reaches((await lengths?.read(LOG_SESSION)) ?? 0))) throw logRewrittenFault();
     const value = { storeId: ids.id() };
     stream.update(({ storeId }) => (storeId === '' ? [{ type: LOG_OPENED, key: 'log', value }] : []));
     return stream;

@@ -158,6 +158,22 @@ export const verdictChecks = {
       symlinkSync(join(directory, 'elsewhere'), place);
       await rejects(new library.KeyDirectory(place).list(), /a link to one/);
     }),
+  'keys in the place of those in use are refused': ({ KeyDirectory }) =>
+    inDirectory(async (directory) => {
+      const place = join(directory, 'keys');
+      const keys = new KeyDirectory(place);
+      await keys.signer('receipt');
+      renameSync(place, join(directory, 'elsewhere'));
+      await new KeyDirectory(place).signer('receipt');
+      await rejects(keys.signer('receipt'), { code: 'KEYS_UNUSABLE' });
+    }),
+  'a list of keys that was removed is not begun again': ({ KeyDirectory }) =>
+    inDirectory(async (directory) => {
+      const keys = new KeyDirectory(directory);
+      await keys.signer('receipt');
+      rmSync(join(directory, 'keys.json'));
+      await rejects(keys.signer('receipt'), { code: 'KEYS_UNUSABLE' });
+    }),
   'the kept checkpoint is not replaced by an older one': (library) =>
     inDirectory(async (directory) => {
       const file = new library.CheckpointFile(join(directory, 'keys', 'journal.db.checkpoint'));

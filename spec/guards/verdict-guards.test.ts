@@ -23,6 +23,8 @@ proveGuards(verdictParts, [
   guard('grant.budget', 'a negative use counts as more than any limit', 'use-is-not-negative', 'always'),
   guard('receipt.key-files', 'a list of keys that others can change is refused', 'writable-key-list-refused', 'never'),
   guard('receipt.key-files', 'a directory of keys that is a link is refused', 'linked-key-directory-refused', 'never'),
+  guard('receipt.key-files', 'keys in the place of those in use are refused', 'replaced-keys-refused', 'never'),
+  guard('receipt.key-files', 'a list of keys that was removed is not begun again', 'removed-key-list-refused', 'never'),
   guard(
     'receipt.rotation',
     'a replaced key counts while running processes may sign with it',

@@ -109,7 +109,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, contextFiles, trusts };
     const { limitPricesOf } = await import('./compose/limit-prices.js');
     const priceOf = limitPricesOf(settings, models);
-    const receipts = isDurable ? { receiptKeys, ...(await openWitnesses(settings)) } : {};
+    const receipts = isDurable ? { receiptKeys, ...(await openWitnesses(settings, receiptKeys)) } : {};
     const host = new Host({ ...deps, ...named, priceOf, modelOverride, ...receipts });
     return {
       host,

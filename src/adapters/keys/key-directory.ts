@@ -3,7 +3,7 @@
  * verifier gets. Receipts and checkpoints have keys of their own. A key is created when it is first needed. All changes
  * are made under a lock, and a private key is written before it is listed.
  */
-import { mkdir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeBase64 } from '../../base/base64.js';
 import { newKeySeed, privateKeyOf } from '../../base/ed25519.js';
@@ -15,6 +15,7 @@ import { parseStrictJson } from '../../json/strict-json.js';
 import type { KeyRole, KeysDocument, NoteSigner, TrustedKey } from '../../protocol/receipt.js';
 import { withKeyLock } from './key-lock.js';
 import { readOwnFile } from './own-file.js';
+import { PinnedDirectory } from './pinned-directory.js';
 import { readPrivateKey, writePrivateKey, writeWholeFile } from './private-key-file.js';
 
 const MAX_LIST_BYTES = 1024 * 1024;
@@ -31,18 +32,27 @@ const STORE_KEY_SUFFIX = '.store-key';
 
 /** The keys in a directory. */
 export class KeyDirectory {
+  /** The directory, which stays the same while this process runs. */
+  readonly pinned: PinnedDirectory;
   private readonly directory: string;
   private readonly newSeed: () => Uint8Array;
+  /** True if this process has read or written a list: it is not begun again. */
+  private wasListed = false;
 
   /** `newSeed` makes the seeds of new keys. @default random */
   constructor(directory: string, newSeed: () => Uint8Array = newKeySeed) {
+    this.pinned = new PinnedDirectory(directory);
     this.directory = directory;
     this.newSeed = newSeed;
   }
 
   /** Returns the public keys: the content of `keys.json`. */
   async list(): Promise<KeysDocument> {
+    await this.pinned.check();
     const bytes = await readOwnFile(this.listPath, MAX_LIST_BYTES);
+    // guard: removed-key-list-refused
+    if (bytes === undefined && this.wasListed) throw unusable(`${this.listPath} was removed. Restore it`);
+    this.wasListed = bytes !== undefined;
     return bytes === undefined ? { keys: [] } : parseList(bytes, this.listPath);
   }
 
@@ -117,7 +127,7 @@ export class KeyDirectory {
   private async change<T>(
     edit: (keys: readonly TrustedKey[]) => Promise<{ readonly keys: readonly TrustedKey[]; readonly result: T }>,
   ): Promise<T> {
-    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    await this.pinned.create();
     return withKeyLock(join(this.directory, 'keys.lock'), async () => {
       const before = await this.list();
       const { keys, result } = await edit(before.keys);
@@ -126,6 +136,7 @@ export class KeyDirectory {
         // What cannot be read back is not written.
         TrustedKeys.parse(JSON.parse(document));
         await writeWholeFile(this.listPath, `${document}\n`, 0o644);
+        this.wasListed = true;
       }
       return result;
     });

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
 import {
   chmodSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -17,7 +19,7 @@ import { afterEach, beforeEach, expect } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { isSignatureValid, publicKeyOf } from '../../base/ed25519.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
-import { KeyDirectory, signerFromEnv } from './index.js';
+import { CheckpointFile, KeyDirectory, StreamLengths, signerFromEnv } from './index.js';
 
 let directory = '';
 beforeEach(() => {
@@ -117,6 +119,38 @@ verifies('receipt.key-files', 'a revoked key signs nothing more, and a revocatio
   expect((await keys.signer('receipt')).kid).not.toBe(kid);
   await expect(keys.revoke('unknown', true)).rejects.toMatchObject({ code: 'KEYS_UNUSABLE' });
 });
+
+verifies(
+  'receipt.key-files',
+  'keys that are moved away or replaced while a process runs are not made anew',
+  async () => {
+    const path = join(directory, 'keys');
+    const keys = new KeyDirectory(path);
+    const { kid } = await keys.signer('receipt');
+    const lengths = new StreamLengths(join(path, 'journal.db.lengths'), keys.pinned);
+    const checkpoint = new CheckpointFile(join(path, 'journal.db.checkpoint'), keys.pinned);
+    const refused = async (): Promise<void> => {
+      for (const use of [
+        () => keys.signer('receipt'),
+        () => keys.rotate('receipt', 7),
+        () => lengths.write('log', 1),
+        () => checkpoint.write('rondo/x\n1\nroot\n'),
+      ])
+        await expect(use()).rejects.toMatchObject({ code: 'KEYS_UNUSABLE' });
+    };
+    const kept = `${path}.kept`;
+    renameSync(path, kept);
+    await refused();
+    expect(existsSync(path), 'the directory of another store was written').toBe(false);
+    await new KeyDirectory(path).signer('receipt');
+    await refused();
+    rmSync(path, { recursive: true });
+    renameSync(kept, path);
+    expect((await keys.signer('receipt')).kid).toBe(kid);
+    rmSync(join(path, 'keys.json'));
+    await expect(keys.signer('receipt')).rejects.toThrow('was removed');
+  },
+);
 
 verifies('receipt.key-files', 'a lock of a process that has ended is taken over', async () => {
   const ended = execFile(process.execPath, ['-e', '']);

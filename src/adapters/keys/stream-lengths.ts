@@ -4,25 +4,29 @@
  * file is small and not synced: after a power failure it may be older, or empty, and then shows less.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { sha256 } from '../../base/sha256.js';
 import { readOwnFile } from './own-file.js';
+import { PinnedDirectory } from './pinned-directory.js';
 
 const MAX_FILE_BYTES = 64;
 
 /** The lengths of the shared streams of one store. */
 export class StreamLengths {
   private readonly directory: string;
+  private readonly keys: PinnedDirectory;
   /** The last write: writes of one process do not overlap. */
   private writing: Promise<void> = Promise.resolve();
 
   /** `directory` is in the directory of the keys. */
-  constructor(directory: string) {
+  constructor(directory: string, keys: PinnedDirectory = new PinnedDirectory(dirname(directory))) {
     this.directory = directory;
+    this.keys = keys;
   }
 
   /** Returns the length that is kept of a stream; 0 if none is. Throws a Fault with KEYS_UNUSABLE. */
   async read(stream: string): Promise<number> {
+    await this.keys.check();
     const length = Number((await readOwnFile(this.fileOf(stream), MAX_FILE_BYTES))?.toString());
     return Number.isSafeInteger(length) ? length : 0;
   }
@@ -42,7 +46,10 @@ export class StreamLengths {
     if ((await this.read(stream)) >= length) return;
     const file = this.fileOf(stream);
     const temporary = `${file}.${process.pid}.tmp`;
-    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    await this.keys.create();
+    await mkdir(this.directory, { mode: 0o700 }).catch((thrown: NodeJS.ErrnoException) => {
+      if (thrown.code !== 'EEXIST') throw thrown;
+    });
     await writeFile(temporary, `${length}\n`, { mode: 0o600 });
     await rename(temporary, file);
   }

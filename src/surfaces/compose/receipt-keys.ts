@@ -1,7 +1,7 @@
 /** The keys of receipts: those in the data directory, or the signer that the environment of runx describes. */
 import { readFile, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import type { RunxSigner } from '../../adapters/keys/index.js';
+import type { PinnedDirectory, RunxSigner } from '../../adapters/keys/index.js';
 import { encodeBase64 } from '../../base/base64.js';
 import { Fault } from '../../base/errors.js';
 import { sha256 } from '../../base/sha256.js';
@@ -26,15 +26,18 @@ const VERIFY_VARIABLES = ['RUNX_RECEIPT_VERIFY_KID', 'RUNX_RECEIPT_VERIFY_ED2551
 export interface StoredKeys extends ReceiptKeys, RotatedKeys {
   /** The signer that the environment describes; undefined if it describes none. */
   readonly environmentSigner: RunxSigner | undefined;
+  /** The directory of the keys. */
+  readonly directory: PinnedDirectory;
 }
 
 /** Opens the keys of a data directory. Throws a Fault if the environment describes a signer only in part. */
 export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Promise<StoredKeys> {
   const { KeyDirectory, signerFromEnv } = await import('../../adapters/keys/index.js');
   const environmentSigner = signerFromEnv(env);
-  const directory = new KeyDirectory(keysDirectoryOf(dataDirectory));
+  const directory = new KeyDirectory(join(dataDirectory, 'keys'));
   return {
     environmentSigner,
+    directory: directory.pinned,
     // The signer of the environment signs everything, so that its public key is all that a verifier needs.
     signer: (role) => (environmentSigner !== undefined ? Promise.resolve(environmentSigner) : directory.signer(role)),
     list: async () => withEnvironmentKey(await directory.list(), environmentSigner),
@@ -50,23 +53,22 @@ type Witnesses = Pick<HostOptions, 'logWitness' | 'lengthWitness'>;
 /**
  * Returns where the newest checkpoint of the log of the store and the lengths of its log and its ledgers are kept: beside the keys,
  * which several stores may share. They are named after the place of the store in the data directory, so that both can be
- * moved together.
+ * moved together. Call it when the store is open: from then on the directory of the keys must stay the same.
  */
-export async function openWitnesses({ dataDirectory, store }: Settings): Promise<Witnesses> {
+export async function openWitnesses(
+  { dataDirectory, store }: Settings,
+  { directory }: Pick<StoredKeys, 'directory'>,
+): Promise<Witnesses> {
   if (store.kind === 'memory') return {};
+  await directory.check();
   const { CheckpointFile, StreamLengths } = await import('../../adapters/keys/index.js');
   const place = relative(dataDirectory, store.path).split(sep).join('/');
   const name = place === DEFAULT_STORE ? DEFAULT_STORE : sha256(place).toString('hex').slice(0, 16);
-  const path = join(keysDirectoryOf(dataDirectory), name);
+  const path = join(directory.path, name);
   return {
-    logWitness: new CheckpointFile(`${path}.checkpoint`),
-    lengthWitness: new StreamLengths(`${path}.lengths`),
+    logWitness: new CheckpointFile(`${path}.checkpoint`, directory),
+    lengthWitness: new StreamLengths(`${path}.lengths`, directory),
   };
-}
-
-/** Returns the directory of the keys in a data directory. */
-function keysDirectoryOf(dataDirectory: string): string {
-  return join(dataDirectory, 'keys');
 }
 
 function withEnvironmentKey(document: KeysDocument, signer: RunxSigner | undefined): KeysDocument {

@@ -37,7 +37,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   const { build = settings.build, approvalMs, errorStacks, context } = options;
   const registry = new Registry(new Map(), { providerIds: [...providers.keys()] });
   const receiptKeys = store.isDurable ? await openReceiptKeys(settings) : undefined;
-  const witnesses = store.isDurable ? await openWitnesses(settings) : {};
+  const witnesses = receiptKeys === undefined ? {} : await openWitnesses(settings, receiptKeys);
   const ids = options.ids ?? (await createIds(settings, store.store));
   const host = new Host({
     store: store.store,

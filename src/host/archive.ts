@@ -21,6 +21,7 @@ import { isoTime } from '../views/iso-time.js';
 import { traceOf } from '../views/trace.js';
 import { recordedStopOf, type TurnSummary, Turns, turnStatusOf } from '../views/turns.js';
 import type { EntryTail } from './follow-entries.js';
+import { withReceipt } from './receipts/sealing.js';
 import { sessionIdOf, type TurnIdentity, turnResultOf } from './turn-result.js';
 
 /** A stored turn and all entries of its session. */
@@ -179,7 +180,7 @@ export class Archive {
       endedEntry.error === undefined
         ? { status: 'ok', output: endedEntry.value }
         : { status: 'error', error: endedEntry.error };
-    return turnResultOf(identity, outcome, entries, endedEntry.at);
+    return recordedResult(identity, outcome, entries, endedEntry.at);
   }
 
   /**
@@ -191,15 +192,12 @@ export class Archive {
     if (ended !== undefined) return ended;
     const { identity, turn, entries } = await this.get(turnId);
     const { stoppedEntry } = turn;
-    if (stoppedEntry !== undefined)
-      return turnResultOf(
-        identity,
-        { status: 'stopped', stop: recordedStopOf(stoppedEntry) },
-        entries,
-        stoppedEntry.at,
-      );
+    if (stoppedEntry !== undefined) {
+      const outcome: RunOutcome = { status: 'stopped', stop: recordedStopOf(stoppedEntry) };
+      return recordedResult(identity, outcome, entries, stoppedEntry.at);
+    }
     if (turn.pending.length === 0) return undefined;
-    const paused = turnResultOf(identity, { status: 'paused', pending: [] }, entries, entries.at(-1)?.at ?? 0);
+    const paused = recordedResult(identity, { status: 'paused', pending: [] }, entries, entries.at(-1)?.at ?? 0);
     return Object.defineProperty(paused, 'pending', { value: turn.pending, enumerable: true });
   }
 
@@ -349,6 +347,16 @@ export class Archive {
       }
     }
   }
+}
+
+/** Returns the result of a turn from its entries, with the id of its last receipt, as a run of the turn returns it. */
+function recordedResult(
+  identity: TurnIdentity,
+  outcome: RunOutcome,
+  entries: readonly Entry[],
+  endedAt: number,
+): TurnResult {
+  return withReceipt(turnResultOf(identity, outcome, entries, endedAt), { turnId: identity.turnId, entries });
 }
 
 /** True if an error says that the store is damaged where it was read. */

@@ -133,8 +133,16 @@ function refreshing(clock: Clock, load: () => Promise<ReceiptSigner>): () => Pro
   };
 }
 
+/** A turn with its entries. */
+interface SealedTurn {
+  readonly turnId: string;
+  readonly entries: readonly Entry[];
+  /** Its last receipt, if that may not be among the entries. */
+  readonly receipt?: SealedReceipt | undefined;
+}
+
 /** Sets the id of its last receipt on the result of a turn. */
-export function withReceipt(result: TurnResult, { turnId, entries, receipt }: RunningTurn): TurnResult {
+export function withReceipt(result: TurnResult, { turnId, entries, receipt }: SealedTurn): TurnResult {
   const last = receipt ?? receiptsIn(entries).findLast(({ turn }) => turn === turnId);
   return last === undefined ? result : Object.assign(result, { receipt: receiptId(last) });
 }

@@ -1,6 +1,7 @@
-// Checks of the running time under a grant, and of what a turn that failed leaves behind.
+// Checks of the running time under a grant, of timeouts, and of what a turn that failed leaves behind.
 
 import { strictEqual } from 'node:assert/strict';
+import type { Effect } from '../../src/protocol/body.js';
 import type { LibraryParts } from './library.js';
 
 export const wallTimeParts: LibraryParts = [
@@ -9,6 +10,7 @@ export const wallTimeParts: LibraryParts = [
   'host/budget/governed-turn.js',
   'host/budget/ledger.js',
   'host/budget/wall-time.js',
+  'layers/timeout.js',
   'policy/grant.js',
 ];
 
@@ -17,6 +19,7 @@ type WallTimeLibrary = typeof import('../../src/adapters/memory/index.js') &
   typeof import('../../src/host/budget/governed-turn.js') &
   typeof import('../../src/host/budget/ledger.js') &
   typeof import('../../src/host/budget/wall-time.js') &
+  typeof import('../../src/layers/timeout.js') &
   typeof import('../../src/policy/grant.js');
 
 type WallTimeCheck = (library: WallTimeLibrary) => Promise<void>;
@@ -86,5 +89,13 @@ export const wallTimeChecks = {
     await settled();
     strictEqual(ledger.nextSettlement(), undefined);
     strictEqual(ledger.budget.usedOf('', 'outputTokens'), 0);
+  },
+  'an effect under a timeout stays confined': async ({ timeoutLayer, ManualClock }) => {
+    const confinement = { roots: ['/data'] };
+    const context = { idempotencyKey: 'k', signal: new AbortController().signal, confinement };
+    const perform: Effect['perform'] = (_, given) => given.confinement;
+    const effect: Effect = { kind: 'tool', name: 'a', input: null, safety: 'once', perform };
+    const next = async (timed = effect): Promise<unknown> => timed.perform(null, context);
+    strictEqual(await timeoutLayer(10, new ManualClock(1))(effect, undefined as never, next), confinement);
   },
 } satisfies { readonly [promise: string]: WallTimeCheck };

@@ -1,4 +1,4 @@
-// Guards of the running time under a grant, and of the end of a turn that failed.
+// Guards of the running time under a grant, of timeouts, and of the end of a turn that failed.
 
 import { guardsOf, proveGuards } from './prove.js';
 import { wallTimeChecks, wallTimeParts } from './wall-time-checks.js';
@@ -19,4 +19,7 @@ proveGuards(wallTimeParts, [
     'calls-of-failed-turn-released',
     'drop',
   ),
+  guard('grant.confined', 'an effect under a timeout stays confined', 'signal-replaced-alone', {
+    rewrite: [/, confinement, outputMeter/, ''],
+  }),
 ]);

@@ -40,3 +40,12 @@ export function withContext(
 ): EffectContext {
   return Object.assign(Object.create(context) as EffectContext, members);
 }
+
+/** Returns a context with another signal. Its type names every member, so that none is lost. */
+export function withSignal(
+  { idempotencyKey, confinement, outputMeter }: EffectContext,
+  signal: AbortSignal,
+): EffectContext & Record<keyof EffectContext, unknown> {
+  // guard: signal-replaced-alone
+  return { idempotencyKey, signal, sharedSignal: signal, confinement, outputMeter };
+}

@@ -11,9 +11,9 @@ import {
 } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import type { Session } from '../kernel/session.js';
-import type { Effect } from '../protocol/body.js';
+import type { Effect, EffectContext, OutputMeter } from '../protocol/body.js';
 import type { RunOutcome } from '../protocol/session.js';
-import { timeoutLayer } from './timeout.js';
+import { deadlineLayer, timeoutLayer } from './timeout.js';
 
 const MS = 500;
 
@@ -112,5 +112,22 @@ verifies('policy.timeout', 'an invalid timeout is DEFINITION_INVALID and never m
     const [, running] = await begin(k, () => 'done', ms);
     expect(await running).toMatchObject({ status: 'error', error: { code: 'DEFINITION_INVALID' } });
     expect(k.performed).toEqual([]);
+  }
+});
+
+verifies('grant.confined', 'an effect under a timeout stays confined, and its output stays limited', async () => {
+  const { clock, effect } = kernelFixture();
+  const confinement = { roots: ['/data'] };
+  const outputMeter = { maxTokens: 5 } as OutputMeter;
+  const context = { idempotencyKey: 'k', signal: new AbortController().signal, confinement, outputMeter };
+  for (const layer of [timeoutLayer(MS, clock), deadlineLayer(MS, clock)]) {
+    let received: EffectContext | undefined;
+    const perform: Effect['perform'] = (_, given) => {
+      received = given;
+      return null;
+    };
+    await layer(effect('act', 'once', perform), undefined as never, async (timed) => timed?.perform(null, context));
+    expect(received, 'a tool with a timeout left its directories').toMatchObject({ idempotencyKey: 'k', confinement });
+    expect(received?.outputMeter, 'a model with a timeout has no limit of its output').toBe(outputMeter);
   }
 });

@@ -4,6 +4,7 @@
  * wait again.
  */
 
+import { withSignal } from '../base/effect-context.js';
 import { LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
 import type { Effect, EffectContext } from '../protocol/body.js';
@@ -42,8 +43,9 @@ async function performWithin(
   clock: Clock,
   effect: Effect,
   input: Json,
-  { idempotencyKey, signal: outer }: EffectContext,
+  context: EffectContext,
 ): Promise<unknown> {
+  const { signal: outer } = context;
   const inner = new AbortController();
   const done = new AbortController();
   const forwardAbort = (): void => inner.abort(outer.reason);
@@ -57,7 +59,7 @@ async function performWithin(
   });
   try {
     // Inside the try: an effect that throws synchronously must stop the timer too.
-    return await Promise.race([effect.perform(input, { idempotencyKey, signal: inner.signal }), late]);
+    return await Promise.race([effect.perform(input, withSignal(context, inner.signal)), late]);
   } finally {
     outer.removeEventListener('abort', forwardAbort);
     late.catch(() => {});

@@ -62,7 +62,7 @@ export function proofParts(seed) {
         campaign('hosted-kills.mjs --kills 200'),
         campaign('hosted-kills.mjs --mode writes --every 3'),
         campaign('hosted-signals.mjs --deliveries 2000'),
-        campaign('hosted-fleet.mjs --loops 300'),
+        program('spec/campaigns/hosted-fleet.mjs --loops 300'),
         program('spec/campaigns/hosted-real-clock.mjs --seconds 60'),
       ],
     },

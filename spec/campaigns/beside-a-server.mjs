@@ -235,10 +235,10 @@ const commandsByVerb = {
     // No signal comes, so the worker of the server runs no turn of it.
     writeFileSync(file, JSON.stringify({ ...document, signals: { order: { schema: { type: 'object' } } } }));
     return [
-      { args: ['host', 'start', file], code: 0, prints: 'waiting' },
+      { args: ['host', 'start', file, '--trust', folder], code: 0, prints: 'waiting' },
       { args: ['host', 'status', 'watch', '--json'], code: 0, prints: '"turns":0' },
       { args: ['host', 'pause', 'watch'], code: 0, prints: 'paused' },
-      { args: ['host', 'stop', 'watch', '--reason', 'done'], code: 0, prints: 'stopped_by' },
+      { args: ['host', 'stop', 'watch', '--reason', 'done'], code: 0, prints: /Stopped by .*: done/ },
     ];
   },
   harness: async () => {

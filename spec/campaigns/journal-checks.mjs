@@ -47,8 +47,8 @@ async function inspect(file, { turns, commands, sink }, violations) {
   else if (report.damage.length > 0) violations.push(`the store is damaged: ${JSON.stringify(report.damage)}`);
   const host = new Host({ store, clock: systemClock, ids: systemIds, registry: new Registry() });
   const names = new Set([...turns, ...commands].map(({ name }) => name));
+  // The command line seals its turns, and keeps what was refused: both have a stream of the runtime.
   for (const { session } of await store.journal.list())
-    // The command line seals its turns, and keeps what was refused: both have a stream of the runtime.
     if (!names.has(session) && session !== 'rondo:refusals' && session !== 'rondo:receipts')
       violations.push(`the store has an unknown session "${session}"`);
   for (const turn of turns) {

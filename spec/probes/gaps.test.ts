@@ -46,7 +46,7 @@ for (const [name, step] of Object.entries(steps))
         const performed = fixture.performed.length;
         const cancelled = session.cancel('t1', 'stop');
         const isKnown = await cancelled;
-        const outcome = await within(60, running, 'the cancel has no effect').catch((e) => ({
+        const outcome = await within(5000, running, 'the cancel has no effect').catch((e) => ({
           status: String(e.message),
         }));
         const finalStatus =
@@ -82,7 +82,7 @@ for (const [name, step] of Object.entries(steps))
           ]);
           return s.wait('end');
         };
-        const outcome = await within(100, run(session, body, 't1', 'hold'), 'held').catch((e) => ({
+        const outcome = await within(5000, run(session, body, 't1', 'hold'), 'held').catch((e) => ({
           status: String(e.message),
           pending: [],
         }));
@@ -124,7 +124,9 @@ verifies('kernel.cancel', 'a cancel at any microtask ends a run with an effect i
     const running = run(session, body, 't1', 'hold');
     await micro(offset);
     await session.cancel('t1', 'stop');
-    const outcome = await within(60, running, 'the cancel has no effect').catch((e) => ({ status: String(e.message) }));
+    const outcome = await within(5000, running, 'the cancel has no effect').catch((e) => ({
+      status: String(e.message),
+    }));
     if (outcome.status !== 'error') failures.push(`${offset}: ${outcome.status}`);
   }
   expect(failures).toEqual([]);
@@ -153,7 +155,7 @@ verifies('kernel.doubt', 'a resolution at any microtask of a running turn takes 
     await micro(offset);
     const code = await codeOf(session.resolveEffect('t1/0/0/0', 'supply', 'me', { value: 'resolved' }));
     if (code !== 'nothing') failures.push(`${offset}: ${code}`);
-    const outcome = await within(60, running, 'the resolution has no effect').catch((e) => ({
+    const outcome = await within(5000, running, 'the resolution has no effect').catch((e) => ({
       status: String(e.message),
     }));
     if (outcome.status !== 'ok') failures.push(`${offset}: ${outcome.status}`);
@@ -231,7 +233,7 @@ verifies('kernel.close', 'nothing is performed or written after a close() at any
       await ticks(4);
       if (fixture.performed.length !== performed) failures.push(`${offset}: performed after close`);
       if ((await fixture.entries()).length !== written) failures.push(`${offset}: written after close`);
-      const code = await within(100, running, 'run never ends').catch(String);
+      const code = await within(5000, running, 'run never ends').catch(String);
       if (code !== 'SESSION_CLOSED' && code !== 'nothing') failures.push(`${offset}: ${code}`);
     }
   expect(failures).toEqual([]);
@@ -267,7 +269,7 @@ verifies(
       );
       await micro(offset);
       await fixture.open();
-      const code = await within(200, running, 'run never ends').catch(String);
+      const code = await within(5000, running, 'run never ends').catch(String);
       const intents = (await fixture.entries()).filter((e) => e.type === 'effect.requested').length;
       if (fixture.performed.length > intents)
         failures.push(`${offset}: ${fixture.performed} with ${intents} intents, ${code}`);

@@ -31,7 +31,7 @@ verifies('time.monotonic', 'a sleep keeps its duration when the wall clock is se
     await ticks();
     expect(over, `after ${by} ms`).toBe(false);
     await fixture.clock.advance(1);
-    expect(await within(500, running)).toMatchObject({ status: 'ok' });
+    expect(await within(5000, running)).toMatchObject({ status: 'ok' });
   }
 });
 
@@ -60,7 +60,7 @@ async function sleepAfterRestart(by: number): Promise<number> {
   await ticks();
   const remainingMs = clock.nextWakeAt === undefined ? 0 : clock.nextWakeAt - clock.now();
   await clock.advance(remainingMs);
-  expect(await within(500, running)).toMatchObject({ status: 'ok' });
+  expect(await within(5000, running)).toMatchObject({ status: 'ok' });
   return remainingMs;
 }
 
@@ -90,7 +90,7 @@ verifies('time.monotonic', 'a timeout keeps its duration when the wall clock is 
     await ticks();
     expect(over, `after ${by} ms`).toBe(false);
     await fixture.clock.advance(1);
-    expect(await within(500, running)).toMatchObject({ status: 'error', error: { code: 'TIMEOUT' } });
+    expect(await within(5000, running)).toMatchObject({ status: 'error', error: { code: 'TIMEOUT' } });
   }
 });
 
@@ -109,7 +109,7 @@ verifies('time.monotonic', 'a retry keeps its delay when the wall clock is set',
     await ticks();
     expect(fixture.performed, `after ${by} ms`).toHaveLength(1);
     await fixture.clock.advance(1);
-    expect(await within(500, running)).toEqual({ status: 'ok', output: 'done' });
+    expect(await within(5000, running)).toEqual({ status: 'ok', output: 'done' });
   }
 });
 
@@ -149,7 +149,7 @@ verifies(
       const running = run(session, body, 't1', 'hold');
       await ticks();
       await clock.advance(1000);
-      expect(await within(500, running)).toMatchObject({ status: 'ok' });
+      expect(await within(5000, running)).toMatchObject({ status: 'ok' });
       fixture.performed.splice(0, 1);
       await run(session, body, 't2');
       expect(fixture.performed, `after ${by} ms`).toHaveLength(expectedCount);
@@ -169,7 +169,7 @@ verifies('time.stamps', 'entry times never decrease, and their differences are e
   await ticks();
   jump(fixture, -HOUR);
   await fixture.clock.advance(10_000);
-  await within(500, running);
+  await within(5000, running);
   const times = (await fixture.entries()).filter(({ key }) => key.startsWith('t1')).map(({ at }) => at);
   expect(times).toEqual([1000, 1000, 11_000, 11_000]);
 });

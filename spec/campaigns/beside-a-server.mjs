@@ -150,7 +150,7 @@ const commandsByVerb = {
   },
   fork: async ({ scripted }) => {
     // The fork waits for a signal that never comes, so it performs nothing.
-    const { turnId } = await readJson(['fork', scripted, '--at', '1']);
+    const { turnId } = await readJson(['fork', scripted, '--at', '2']);
     return [
       { args: ['fork', scripted, '--at', '9999'], code: 1, prints: 'FORK_REFUSED' },
       { args: ['cancel', turnId], code: 0 },

@@ -352,30 +352,25 @@ verifies(
   'a harness in a directory that is not trusted runs no definitions outside of it that need trust, however it names them',
   async () => {
     const { directory: cwd, write } = harnessProject({ cases: [PAID_CASE] });
-    write('loops/program.json', PROGRAM);
+    const [loops, clone] = [join(cwd, 'loops'), join(cwd, 'clone')];
+    const run = (directory: string, trust = [loops]) => runHarnessIn(library, directory, { cwd, flags: { trust } });
+    const program = write('loops/program.json', PROGRAM);
     for (const harness of [{ cases: [PAID_CASE] }, { cases: [PAID_CASE], loops: '../loops' }]) {
       write('clone/harness.json', harness);
-      const clone = join(cwd, 'clone');
-      const refused = runHarnessIn(library, clone, { cwd, flags: { trust: [join(cwd, 'loops')] } });
       const message = expect.stringContaining(`run: rondo trust ${clone}`);
-      await expect(refused).rejects.toMatchObject({ code: 'CONFIG_INVALID', message });
+      await expect(run(clone)).rejects.toMatchObject({ code: 'CONFIG_INVALID', message });
       // Nothing of the definitions is trusted; or the operator trusts the directory, or one above it.
-      for (const trust of [[], [join(cwd, 'loops'), clone], [cwd]])
-        expect((await runHarnessIn(library, clone, { cwd, flags: { trust } })).ok, `trusted: ${trust}`).toBe(true);
+      for (const trust of [[], [loops, clone], [cwd]])
+        expect((await run(clone, trust)).ok, `trusted: ${trust}`).toBe(true);
     }
-    symlinkSync(join(cwd, 'loops'), join(cwd, 'clone', 'loops'));
+    symlinkSync(loops, join(clone, 'loops'));
     write('clone/harness.json', { cases: [PAID_CASE] });
-    const linked = runHarnessIn(library, join(cwd, 'clone'), { cwd, flags: { trust: [join(cwd, 'loops')] } });
-    await expect(linked).rejects.toThrow('rondo trust');
-    // Definitions that need no trust are data.
-    rmSync(join(cwd, 'loops/program.json'));
-    expect((await runHarnessIn(library, join(cwd, 'clone'), { cwd, flags: { trust: [join(cwd, 'loops')] } })).ok).toBe(
-      true,
-    );
-    write('loops/program.json', PROGRAM);
+    await expect(run(clone)).rejects.toThrow('rondo trust');
     // Definitions inside of the directory are trusted by themselves.
-    const own = { cwd, flags: { trust: [join(cwd, 'loops')] } };
-    expect((await runHarnessIn(library, cwd, own)).ok).toBe(true);
+    expect((await run(cwd)).ok).toBe(true);
+    // Without the program, none of the definitions needs trust.
+    rmSync(program);
+    expect((await run(clone)).ok).toBe(true);
   },
   60_000,
 );

@@ -7,6 +7,10 @@ export const grantRequirements = {
   'grant.derive': 'A derived grant never permits more than the grant that it is derived from.',
   'grant.budget':
     'A budget is reserved before each effect and never exceeded; reaching it stops the turn, which no loop can catch.',
+  'grant.reported':
+    'A provider that reports fewer tokens than it wrote or read passes no limit: at least what was counted is charged.',
+  'grant.interrupt':
+    'A model that is silent does not hold a turn beyond its running time or the expiry of its grant, nor beyond a default timeout.',
   'grant.shared': 'Processes that share a budget never spend more than it together.',
   'grant.review': 'A review of a grant asks a person or blocks a tool, in addition to all other policies.',
   'grant.confined': 'Under roots and destinations a tool reaches nothing else, and what nothing confines does not run.',

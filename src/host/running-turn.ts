@@ -5,8 +5,8 @@
  */
 import type { Clock } from '../journal/clock.js';
 import type { Session } from '../kernel/session.js';
-import { Watchdog } from '../loops/agent/watchdog.js';
 import type { AdmittedBody, ModelRef, TurnContext } from '../loops/services.js';
+import { Watchdog } from '../loops/watchdog.js';
 import { assertBodyAdmitted, needsGate } from '../policy/grant-admission.js';
 import { type RestrictionFlag, RestrictionTable } from '../policy/restrictions.js';
 import type { Entry } from '../protocol/entry.js';
@@ -59,6 +59,7 @@ export class RunningTurn implements TurnContext {
   /** Created when a provider first asks for a count: few do. */
   private modelAnswers: ModelAnswerCounter | undefined;
   private createdAgentState: AgentTurnState | undefined;
+  private createdWatchdog: Watchdog | undefined;
   private callResults: CallResults | undefined;
   private publisher: EnvelopePublisher | undefined;
   /** Listeners that send entries to other processes. */
@@ -174,13 +175,15 @@ export class RunningTurn implements TurnContext {
     return this.agentState.restrictions;
   }
 
-  /** Enforces the timeouts of tool calls. Reading it creates the state for agents. */
+  /** Enforces the timeouts of tool and model calls. Created on first use. */
   get watchdog(): Watchdog {
-    return this.agentState.watchdog;
+    this.createdWatchdog ??= new Watchdog(this.deps.clock);
+    return this.createdWatchdog;
   }
 
-  /** Closes the state for agents and approvals, if there is one. Call it when the turn has ended or paused. */
+  /** Stops the timers, and closes the state for agents and approvals. Call it when the turn has ended or paused. */
   close(): void {
+    this.createdWatchdog?.close();
     this.createdAgentState?.close();
     this.governed?.close();
   }
@@ -190,7 +193,6 @@ export class RunningTurn implements TurnContext {
 class AgentTurnState {
   readonly restrictions: RestrictionTable;
   readonly inbox = new MessageInbox();
-  readonly watchdog: Watchdog;
   principals: TurnPrincipals = ANONYMOUS;
   readonly publishDelta: (delta: LiveDelta) => void;
   private readonly deps: RunningTurnDeps;
@@ -201,7 +203,6 @@ class AgentTurnState {
     this.deps = deps;
     this.entries = entries;
     this.restrictions = new RestrictionTable(deps.restrictionFlag);
-    this.watchdog = new Watchdog(deps.clock);
     this.publishDelta = (delta) => this.feed?.publishDelta(delta);
     for (const entry of entries) {
       if (entry.type === 'call.started')
@@ -211,12 +212,8 @@ class AgentTurnState {
     }
   }
 
-  /**
-   * Stops the watchdog and drops the reference to the entries: V8 pretenures per-turn objects, which would otherwise
-   * keep finished turns alive.
-   */
+  /** Drops the reference to the entries: V8 pretenures per-turn objects, which would otherwise keep finished turns alive. */
   close(): void {
-    this.watchdog.close();
     this.entries = [];
   }
 

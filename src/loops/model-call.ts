@@ -6,14 +6,17 @@
  */
 
 import { abortListenersOf } from '../base/abort-listeners.js';
+import { LoopError } from '../base/errors.js';
 import { withLazyProperty } from '../base/lazy-property.js';
 import { asNonNegativeInteger, ownProperty } from '../base/own-property.js';
 import type { Clock } from '../journal/clock.js';
+import type { OutputMeter } from '../protocol/body.js';
 import type { Model, ModelCallOptions, ModelMessage } from '../protocol/model.js';
 import { userMessage } from '../views/messages.js';
 import type { ModelConversation, ModelReply, ModelRequest } from './model.js';
 import { backendError, type SentRequest, toBackendError } from './model-call/backend-error.js';
 import { type ModelDelta, ModelReplyBuilder } from './model-call/reply-builder.js';
+import type { Watchdog } from './watchdog.js';
 
 export type { ModelDelta } from './model-call/reply-builder.js';
 
@@ -27,12 +30,14 @@ export interface CallModelOptions {
   /** Cancels the call. It may be shared: all listeners are removed when the call ends. */
   readonly signal: AbortSignal;
   /**
-   * Creates the signal for the model, when the model first reads it.
-   * @default returns `signal`
+   * Ends the call with TIMEOUT after `ms` milliseconds, even if the model ignores its signal.
+   * @default no timeout
    */
-  readonly signalForModel?: () => AbortSignal;
+  readonly timeout?: { readonly ms: number; readonly watchdog: Watchdog } | undefined;
   /** Receives each piece of the reply as it arrives. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+  /** Counts each piece of a streamed reply before it is passed on. */
+  readonly outputMeter?: OutputMeter | undefined;
   /**
    * True to stream the reply even without a subscriber, so that the reply does not depend on subscribers.
    * @default false
@@ -55,9 +60,19 @@ export interface CallModelOptions {
 
 type PartReader = ReadableStreamDefaultReader<unknown>;
 
-/** The stream of a call, once the model has opened it. */
-interface OpenStream {
+/** The state of a call that ends it early. */
+interface OpenCall {
+  /** The stream, once the model has opened it. */
   reader?: PartReader;
+  /** Aborts the signal that the model gets. Created when the model first reads it: few calls need one. */
+  controller?: AbortController;
+  /** Why the call was ended early. */
+  ended?: { readonly reason: unknown };
+}
+
+/** Throws the reason if the call was ended early. */
+function assertNotEnded({ ended }: OpenCall): void {
+  if (ended !== undefined) throw ended.reason;
 }
 
 /**
@@ -65,31 +80,44 @@ interface OpenStream {
  * provider threw, or with the reason of an abort.
  */
 export function callModel(model: Model, request: ModelRequest, options: CallModelOptions): Promise<ModelReply> {
-  const { signal, conversation, contextMessage, onDelta, alwaysStreams, annotateReply = unannotated } = options;
+  const { signal, conversation, contextMessage, onDelta, alwaysStreams, timeout } = options;
+  const { annotateReply = unannotated } = options;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const sent: SentRequest = { request, conversation, contextMessage };
     assertV3(model, sent);
-    const open: OpenStream = {};
+    const open: OpenCall = {};
     // The model may ignore the signal, so an abort rejects at once.
-    const onAbort = (): void => {
-      reject(signal.reason);
+    const end = (reason: unknown): void => {
+      reject(reason);
+      open.ended = { reason };
+      open.controller?.abort(reason);
       if (open.reader !== undefined) cancelReader(open.reader);
     };
+    const onAbort = (): void => end(signal.reason);
     const listeners = abortListenersOf(signal).add(onAbort);
+    const finish = timeout?.watchdog.watch(timeout.ms, () => end(modelTimeoutError(request, timeout.ms)));
     const canGenerate = conversation !== undefined && onDelta === undefined && alwaysStreams !== true;
-    const result = canGenerate ? generateReply(model, sent, options) : streamReply(model, sent, options, open);
+    const result = canGenerate ? generateReply(model, sent, options, open) : streamReply(model, sent, options, open);
     result.then(
       (reply) => {
         listeners.delete(onAbort);
+        finish?.();
         resolve(annotateReply(reply));
       },
       (thrown) => {
         listeners.delete(onAbort);
+        finish?.();
         reject(thrown);
       },
     );
   });
+}
+
+/** Returns the error of a model call that took longer than its timeout. */
+export function modelTimeoutError({ backendId }: ModelRequest, ms: number): LoopError {
+  const message = `"${backendId}" did not end within ${ms} ms. Set policy.timeoutMs if it needs longer.`;
+  return new LoopError('TIMEOUT', message, { retryable: true, timeoutMs: ms });
 }
 
 const unannotated = (reply: ModelReply): ModelReply => reply;
@@ -113,11 +141,16 @@ function assertV3(model: Model, sent: SentRequest): void {
 }
 
 /** Calls `doGenerate`. It uses `then` instead of `await`, whose overhead would double the cost of the call. */
-function generateReply(model: Model, sent: SentRequest, options: CallModelOptions): Promise<ModelReply> {
+function generateReply(
+  model: Model,
+  sent: SentRequest,
+  options: CallModelOptions,
+  open: OpenCall,
+): Promise<ModelReply> {
   const fail = (thrown: unknown): Promise<never> => Promise.reject(toBackendError(sent, thrown));
   let generated: PromiseLike<unknown>;
   try {
-    generated = model.doGenerate(modelCallOptionsOf(sent, options));
+    generated = model.doGenerate(modelCallOptionsOf(sent, options, open));
   } catch (thrown) {
     return fail(thrown);
   }
@@ -162,28 +195,27 @@ async function streamReply(
   model: Model,
   sent: SentRequest,
   options: CallModelOptions,
-  open: OpenStream,
+  open: OpenCall,
 ): Promise<ModelReply> {
-  const { signal } = options;
   let reader: PartReader;
   try {
-    const { stream } = await model.doStream(modelCallOptionsOf(sent, options));
+    const { stream } = await model.doStream(modelCallOptionsOf(sent, options, open));
     reader = stream.getReader();
   } catch (thrown) {
     throw toBackendError(sent, thrown);
   }
   open.reader = reader;
   try {
-    signal.throwIfAborted();
     const builder = new ModelReplyBuilder(sent, options);
     for (let partCount = 1; ; partCount++) {
+      assertNotEnded(open);
       let read: unknown;
       try {
         read = await reader.read();
       } catch (thrown) {
         throw toBackendError(sent, thrown);
       }
-      signal.throwIfAborted();
+      assertNotEnded(open);
       if (builder.addStreamPart(streamPartOf(read, sent))) return builder.build();
       if (partCount % PARTS_PER_YIELD === 0) await yieldToEventLoop();
     }
@@ -217,7 +249,8 @@ function yieldToEventLoop(): Promise<void> {
 
 function modelCallOptionsOf(
   { request, conversation, contextMessage }: SentRequest,
-  { signal, signalForModel }: CallModelOptions,
+  { signal }: CallModelOptions,
+  open: OpenCall,
 ): ModelCallOptions {
   const { system = conversation?.system, prompt = '', maxTokens, temperature } = request;
   const messages = conversation?.messages.slice() ?? [userMessage(prompt)];
@@ -234,5 +267,12 @@ function modelCallOptionsOf(
   const schema = conversation === undefined ? request.schema : conversation.schema;
   if (schema !== undefined)
     call.responseFormat = typeof schema === 'object' && schema !== null ? { type: 'json', schema } : { type: 'json' };
-  return signalForModel === undefined ? call : withLazyProperty(call, 'abortSignal', signalForModel);
+  return withLazyProperty(call, 'abortSignal', () => modelSignalOf(open));
+}
+
+/** Returns a signal of the call itself: a model may leave listeners on it. */
+function modelSignalOf(open: OpenCall): AbortSignal {
+  open.controller ??= new AbortController();
+  if (open.ended !== undefined) open.controller.abort(open.ended.reason);
+  return open.controller.signal;
 }

@@ -69,7 +69,7 @@ export interface ModelReply {
   readonly finish: string;
   readonly inputTokens?: number;
   readonly outputTokens?: number;
-  /** An estimate, recorded if the provider does not report the count and the agent has a limit of it. */
+  /** A count, recorded if the agent has a limit of it and the provider does not report it, or reports less output. */
   readonly estimatedInputTokens?: number;
   readonly estimatedOutputTokens?: number;
   readonly reasoning?: string;

@@ -13,11 +13,11 @@ import type { LiveDelta } from '../protocol/live.js';
 import type { BackendRef } from '../protocol/loop.js';
 import type { ModelMessage } from '../protocol/model.js';
 import type { CallTimes } from '../views/call-results.js';
-import type { Watchdog } from './agent/watchdog.js';
 import type { ContextSources } from './context/context-source.js';
 import type { DefinedLoop } from './defined-loop.js';
 import type { ModelProvider } from './model.js';
 import type { ToolImplementation } from './tool-implementation.js';
+import type { Watchdog } from './watchdog.js';
 
 /** The call of a body, for its admission. */
 export type AdmittedBody = Pick<BodyCall, 'name' | 'input' | 'isCode'> & { readonly key: string };
@@ -45,7 +45,7 @@ export interface TurnContext {
   readonly restrictions: RestrictionTable;
   /** The restrictions if they have been created; undefined otherwise. Reading this property does not create them. */
   readonly activeRestrictions: RestrictionTable | undefined;
-  /** Enforces the timeouts of tool calls. */
+  /** Enforces the timeouts of tool calls, and the default timeout of model calls. Created on first access. */
   readonly watchdog: Watchdog | undefined;
 }
 

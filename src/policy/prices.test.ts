@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { verifies } from '../../spec/verifies.js';
 import { affordableOutput, costMicros, currentPrice } from './prices.js';
-import { outputTokenBound, tokensOf } from './token-count.js';
+import { MinTokenCounter, minTokensOf, outputTokensOf, tokensOf } from './token-count.js';
 
 const amount = fc.nat(5_000_000);
 
@@ -41,9 +41,38 @@ verifies('grant.budget', 'tokens that a provider does not report count as the by
     fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, name) => {
       const reply = { text, reasoning: text, toolCalls: [{ name, input: text }] };
       const bytes = 3 * Buffer.byteLength(text) + Buffer.byteLength(name);
-      expect(outputTokenBound(reply)).toBe(bytes);
-      expect(tokensOf(reply, 9)).toEqual({ inputTokens: 9, outputTokens: bytes });
-      expect(tokensOf({ ...reply, inputTokens: 0, outputTokens: 1 }, 9)).toEqual({ inputTokens: 0, outputTokens: 1 });
+      expect(outputTokensOf(reply)).toBe(bytes);
+      expect(tokensOf(reply, 9, 2)).toEqual({ inputTokens: 9, outputTokens: bytes });
+      const reported = { ...reply, inputTokens: 3, outputTokens: bytes };
+      expect(tokensOf(reported, 9, 2)).toEqual({ inputTokens: 3, outputTokens: bytes });
+    }),
+  );
+});
+
+verifies('grant.reported', 'a text has at least one token for each word, and more for long ones', () => {
+  const counts = new Map([
+    ['', 0],
+    [' Hello', 1],
+    ['The quick brown fox jumps over the lazy dog.', 9],
+    ['Bundesverfassungsgericht', 1],
+    ['abcdefgh'.repeat(4), 2],
+    [`${'-'.repeat(128)}\n${' '.repeat(128)}x`, 2],
+    ['x'.repeat(100_000), 780],
+    ['これは長い文章です。'.repeat(100), 123],
+  ]);
+  for (const [text, count] of counts) expect(minTokensOf([text]), text.slice(0, 50)).toBe(count);
+  expect(minTokensOf(['one two', 'three'])).toBe(3);
+});
+
+verifies('grant.reported', 'the minimum of a text is the same in pieces, and never more than its bytes', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\n', 'é') });
+  fc.assert(
+    fc.property(text, text, (before, after) => {
+      const counter = new MinTokenCounter();
+      counter.add(before);
+      counter.add(after);
+      expect(counter.tokens).toBe(minTokensOf([before + after]));
+      expect(counter.tokens).toBeLessThanOrEqual(Buffer.byteLength(before + after));
     }),
   );
 });

@@ -95,13 +95,15 @@ export interface OutputMeter {
   /** The maximum number of tokens to request. */
   readonly maxTokens: number;
   /** Counts a piece of the reply. Throws once the reply has more tokens than were requested. */
-  addPiece(): void;
+  addPiece(piece: string): void;
 }
 
 /** What a model call can use at most. */
 export interface TokenBound {
   /** The size of the request in bytes of UTF-8, including the tools: no model reads more tokens than that. */
   readonly inputBytes: number;
+  /** The minimum number of tokens of its texts: a provider that reports fewer is not believed. */
+  readonly minInputTokens: number;
   /** The maximum number of output tokens of the request; absent if it has none. */
   readonly maxOutputTokens?: number | undefined;
 }

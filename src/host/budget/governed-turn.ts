@@ -17,6 +17,7 @@ import type { Json } from '../../protocol/json.js';
 import type { RunStop } from '../../protocol/session.js';
 import { type Account, type ExceededLimit, GRANT_ACCOUNT } from '../../views/budget.js';
 import { CallNesting } from '../../views/call-nesting.js';
+import { Interruption, whenExpired } from './interruption.js';
 import type { ChargedEffect, Ledger, Reservation } from './ledger.js';
 import { ModelBudget, type ReservedModelCall } from './model-budget.js';
 import { WallTime } from './wall-time.js';
@@ -51,6 +52,9 @@ export class GovernedTurn {
   private readonly modelBudget: ModelBudget;
   /** The model calls that are reserved and that have not begun. */
   private readonly unperformed = new Set<ReservedModelCall>();
+  private readonly interruption = new Interruption();
+  /** Stops waiting for the expiry of the grant. */
+  private readonly ended = new AbortController();
   private wallTime: WallTime | undefined;
   /** Set when no running time is left: nothing starts any more. */
   private usedUpTime: ExceededLimit | undefined;
@@ -89,19 +93,31 @@ export class GovernedTurn {
     return effect.kind === 'model' ? this.admitModel(effect, key) : this.admitTool(effect, key);
   }
 
-  /** Counts the running time, and stops the turn when it is used up. Call it before the turn starts to run. */
+  /**
+   * Counts the running time, and stops the turn when it is used up or when the grant expires. Model calls in flight are
+   * then interrupted; other effects end. Call it before the turn starts to run.
+   */
   startTimer(): void {
     const { turnId, ledger, clock } = this.deps;
-    if (this.grant.limits.wallMs === undefined) return;
+    const { expiresAt, limits } = this.grant;
+    const stop = (reason: RunStop): void => {
+      // Stopped first: what the interrupted effects return must reach no body.
+      this.deps.stop(reason);
+      this.interruption.interrupt();
+    };
+    if (expiresAt !== undefined)
+      void whenExpired(clock, expiresAt, this.ended.signal, () => stop(expiredStop(expiresAt)));
+    if (limits.wallMs === undefined) return;
     const onExceeded = (exceeded: ExceededLimit): void => {
       this.usedUpTime = exceeded;
-      this.deps.stop(stopOf(exceeded));
+      stop(stopOf(exceeded));
     };
     this.wallTime = WallTime.start({ turnId, ledger, accounts: this.accounts, clock, onExceeded });
   }
 
   /** Ends the running time. Call it when the turn does not run any more, before its receipt states what was used. */
   endTimer(): void {
+    this.ended.abort();
     this.wallTime?.end();
   }
 
@@ -160,7 +176,10 @@ export class GovernedTurn {
     return { ...effect, perform };
   }
 
-  private admitModel(effect: Effect, key: string): Effect {
+  private admitModel(admitted: Effect, key: string): Effect {
+    const { expiresAt, limits } = this.grant;
+    const isTimed = expiresAt !== undefined || limits.wallMs !== undefined;
+    const effect = isTimed ? this.interruption.interruptible(admitted) : admitted;
     const reserved = this.modelBudget.reserve(effect, effect.input as Json, this.chargedEffect(key, true));
     // A reservation that only other calls in flight prevent is made when they have ended, before the call starts.
     if ('counter' in reserved) {
@@ -181,7 +200,7 @@ export class GovernedTurn {
   /** Waits until other model calls have released enough. Stops the turn if they do not. */
   private async waitForReservation(effect: Effect, input: Json, key: string): Promise<ReservedModelCall> {
     for (;;) {
-      await this.ledger.nextSettlement();
+      await this.interruption.until(this.ledger.nextSettlement());
       const reserved = this.modelBudget.reserve(effect, input, this.chargedEffect(key, true));
       if (!('counter' in reserved)) return reserved;
       if (this.ledger.nextSettlement() !== undefined) continue;
@@ -221,7 +240,7 @@ export class GovernedTurn {
     const { expiresAt } = this.grant;
     // guard: expired-grant-stops-turn
     if (expiresAt === undefined || this.deps.clock.now() < expiresAt) return undefined;
-    return { reason: 'expired', message: `The grant expired at ${new Date(expiresAt).toISOString()}.` };
+    return expiredStop(expiresAt);
   }
 
   private timeStop(): RunStop | undefined {
@@ -245,6 +264,10 @@ export class GovernedTurn {
 /** True if an effect does nothing outside of the runtime: it asks a person, or reads the context of a call. */
 function isInternal({ kind, boundary }: Effect): boolean {
   return kind === 'gate' || kind === 'context' || boundary === 'gate';
+}
+
+function expiredStop(expiresAt: number): RunStop {
+  return { reason: 'expired', message: `The grant expired at ${new Date(expiresAt).toISOString()}.` };
 }
 
 const LIMIT_ADVICE = ' It continues under another grant.';

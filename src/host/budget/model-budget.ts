@@ -1,13 +1,13 @@
 /**
  * The budget of model calls: reserves the tokens and the money that a call can use at most, limits its output to what
- * was reserved, and settles what it used. A call that fails counts with its input, and with all of its reserved output
- * once it has written anything.
+ * was reserved, and settles what it used: what the provider reports, but at least what was counted here. A call that
+ * fails counts with its input, and with all of its reserved output once it has written anything.
  */
 
 import { withContext } from '../../base/effect-context.js';
 import { LoopError, NotPerformed } from '../../base/errors.js';
 import { affordableOutput, costMicros, type ModelPrice, type PriceOf } from '../../policy/prices.js';
-import { tokensOf } from '../../policy/token-count.js';
+import { MinTokenCounter, tokensOf } from '../../policy/token-count.js';
 import type { Effect, EffectContext, OutputMeter } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { Account, Amounts, ExceededLimit } from '../../views/budget.js';
@@ -17,6 +17,7 @@ import type { ChargedEffect, Ledger, Reservation } from './ledger.js';
 export interface ReservedModelCall {
   readonly reservation: Reservation;
   readonly inputBytes: number;
+  readonly minInputTokens: number;
   /** The maximum number of output tokens; undefined if nothing limits them. */
   readonly maxTokens: number | undefined;
   readonly price: ModelPrice | undefined;
@@ -49,6 +50,7 @@ export class ModelBudget {
     const bound = effect.tokenBound?.(input);
     const { maxOutputTokens } = bound ?? {};
     const inputBytes = this.limitsInput ? (bound?.inputBytes ?? 0) : 0;
+    const minInputTokens = this.limitsInput ? (bound?.minInputTokens ?? 0) : 0;
     const price = this.requiredPrice(effect, input);
     const maxTokens = this.outputLimit(price, inputBytes, maxOutputTokens);
     const outputTokens = maxTokens ?? 0;
@@ -57,7 +59,7 @@ export class ModelBudget {
     const perAttempt: { [counter: string]: number } = { inputTokens: inputBytes, outputTokens: reserved };
     if (price !== undefined) perAttempt.costMicros = costMicros(price, inputBytes, reserved);
     const reservation = this.ledger.reserve(charged, { perEffect: { modelRounds: 1 }, perAttempt });
-    return 'counter' in reservation ? reservation : { reservation, inputBytes, maxTokens, price };
+    return 'counter' in reservation ? reservation : { reservation, inputBytes, minInputTokens, maxTokens, price };
   }
 
   /** Performs a call within its reservation and settles it. */
@@ -68,15 +70,17 @@ export class ModelBudget {
     call: ReservedModelCall,
     onOverdrawn: (exceeded: ExceededLimit) => void,
   ): Promise<unknown> {
-    const meter = call.maxTokens === undefined ? undefined : new PieceCounter(call.maxTokens);
+    const meter = call.maxTokens === undefined ? undefined : new OutputCounter(call.maxTokens);
     let used = amountsOf(call.price, call.inputBytes, 0);
     try {
       const reply = await effect.perform(input, withContext(context, { outputMeter: meter }));
-      const { inputTokens, outputTokens } = tokensOf(reply as Reply, call.inputBytes);
-      used = amountsOf(call.price, inputTokens, outputTokens);
+      const { inputTokens, outputTokens } = tokensOf(reply as Reply, call.inputBytes, call.minInputTokens);
+      // guard: counted-pieces-charged
+      used = amountsOf(call.price, inputTokens, Math.max(outputTokens, meter?.tokens ?? 0));
       return reply;
     } catch (thrown) {
-      if (meter === undefined || meter.pieces > 0) used = amountsOf(call.price, call.inputBytes, call.maxTokens ?? 0);
+      const { tokens = 1 } = meter ?? {};
+      if (tokens > 0) used = amountsOf(call.price, call.inputBytes, Math.max(call.maxTokens ?? 0, meter?.tokens ?? 0));
       if (meter?.isExceeded !== true) throw thrown;
       // guard: stream-aborted-at-limit
       throw new NotPerformed();
@@ -138,7 +142,7 @@ export class ModelBudget {
 /** Returns what a recorded reply used. `reserved` counts for the input if the reply does not report it. */
 export function usedBy(reply: Reply, price: ModelPrice | undefined, reserved: Amounts): Amounts {
   // guard: unreported-input-stays-charged
-  const { inputTokens, outputTokens } = tokensOf(reply, reserved.inputTokens ?? 0);
+  const { inputTokens, outputTokens } = tokensOf(reply, reserved.inputTokens ?? 0, 0);
   return amountsOf(price, inputTokens, outputTokens);
 }
 
@@ -148,19 +152,25 @@ function amountsOf(price: ModelPrice | undefined, inputTokens: number, outputTok
   return { ...tokens, costMicros: costMicros(price, inputTokens, outputTokens) };
 }
 
-/** Counts the pieces of a streamed reply. Each has at least one token. */
-class PieceCounter implements OutputMeter {
+/** Counts the tokens of a streamed reply: the minimum of its text, but at least one for each piece. */
+class OutputCounter implements OutputMeter {
   readonly maxTokens: number;
-  pieces = 0;
   isExceeded = false;
+  private pieces = 0;
+  private readonly counter = new MinTokenCounter();
 
   constructor(maxTokens: number) {
     this.maxTokens = maxTokens;
   }
 
-  addPiece(): void {
+  get tokens(): number {
+    return Math.max(this.pieces, this.counter.tokens);
+  }
+
+  addPiece(piece: string): void {
     this.pieces += 1;
-    if (this.pieces <= this.maxTokens) return;
+    this.counter.add(piece);
+    if (this.tokens <= this.maxTokens) return;
     this.isExceeded = true;
     throw new LoopError('BUDGET_EXHAUSTED', `The model wrote more than the ${this.maxTokens} tokens that it may.`);
   }

@@ -7,7 +7,7 @@
 
 import { Period } from '../../journal/period.js';
 import type { Validator } from '../../json/schema.js';
-import { outputTokenBound } from '../../policy/token-count.js';
+import { outputTokensOf } from '../../policy/token-count.js';
 import type { Effect, Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { AgentSpec, PolicySpec } from '../../protocol/loop.js';
@@ -234,15 +234,15 @@ export class AgentRun {
     });
   }
 
-  /** Adds the bound of each token count that a limit needs and the model does not report. */
+  /** Adds each token count that a limit needs and the model does not report, or reports too low. */
   private withTokenBounds(reply: ModelReply, request: ModelRequest): ModelReply {
     const { stop } = this.options.spec;
     if (stop === undefined) return reply;
     const bounds: { estimatedInputTokens?: number; estimatedOutputTokens?: number } = {};
     if (stop.inputTokens !== undefined && reply.inputTokens === undefined)
       bounds.estimatedInputTokens = requestBound(request, this.conversation).inputBytes;
-    if (stop.outputTokens !== undefined && reply.outputTokens === undefined)
-      bounds.estimatedOutputTokens = outputTokenBound(reply);
+    const outputTokens = stop.outputTokens === undefined ? reply.outputTokens : outputTokensOf(reply);
+    if (outputTokens !== undefined && outputTokens !== reply.outputTokens) bounds.estimatedOutputTokens = outputTokens;
     return { ...reply, ...bounds };
   }
 

@@ -29,7 +29,7 @@ export class UsageTotal {
   }
 
   private addTokens(name: TokenCount, reported: number | undefined, estimate: number | undefined): void {
-    this[name] += reported ?? estimate ?? 0;
+    this[name] += Math.max(reported ?? 0, estimate ?? 0);
     if (reported !== undefined) return;
     if (estimate === undefined) this.unreported.add(name);
     else this.estimated.add(name);

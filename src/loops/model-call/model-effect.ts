@@ -5,12 +5,15 @@ import type { PolicySpec } from '../../protocol/loop.js';
 import type { Model, ModelMessage } from '../../protocol/model.js';
 import { isThenable } from '../../protocol/thenable.js';
 import type { ModelConversation, ModelReply, ModelRequest } from '../model.js';
-import { callModel, type ModelDelta } from '../model-call.js';
+import { type CallModelOptions, callModel, type ModelDelta, modelTimeoutError } from '../model-call.js';
 import { findModelObject, type ModelObject } from '../model-ref.js';
 import type { DefinitionOrigin } from '../origin.js';
 import { type LoopServices, turnIdOf } from '../services.js';
 import { toOpenError } from './backend-error.js';
 import { requestBound } from './request-bound.js';
+
+/** The timeout of a model call whose policy has none. */
+const DEFAULT_TIMEOUT_MS = 600_000;
 
 interface ModelEffectOptions {
   readonly services: LoopServices;
@@ -47,21 +50,20 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   const perform: Effect['perform'] = (input, context) => {
     const { outputMeter } = context;
     const current = withOutputLimit(input as unknown as ModelRequest, outputMeter);
-    const { conversation, contextMessage, services, annotateReply } = options;
-    const onDelta = withMeter(options.onDelta, outputMeter);
+    const { conversation, contextMessage, services, annotateReply, onDelta } = options;
     attempts += 1;
-    if (attempts > 1) options.onDelta?.({ kind: 'text', text: '', isRestart: true });
-    // Creating a signal dominates the cost here. The shared one is safe, because callModel removes its listener. A
-    // model might not, so it gets a signal of its own if it reads one.
+    if (attempts > 1) onDelta?.({ kind: 'text', text: '', isRestart: true });
+    // Creating a signal dominates the cost here. The shared one is safe, because callModel removes its listener.
     const signal = context.sharedSignal ?? context.signal;
-    const signalForModel = (): AbortSignal => context.signal;
+    const timeout = defaultTimeout(options);
     const call = (model: Model): Promise<ModelReply> =>
       callModel(model, current, {
         signal,
-        signalForModel,
         conversation,
         contextMessage,
         onDelta,
+        outputMeter,
+        timeout,
         alwaysStreams:
           options.hasTokenLimit === true || outputMeter !== undefined || !canSkipStreaming(current, options),
         clock: services.clock,
@@ -75,8 +77,10 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
     // guard: backend-open-error-caught
     try {
       model = openModel(current, options);
-      if (isThenable(model))
-        return Promise.resolve(model as PromiseLike<Model>).then(call, /* guard: backend-open-rejection-caught */ fail);
+      if (isThenable(model)) {
+        const opening = Promise.resolve(model as PromiseLike<Model>);
+        return withTimeout(opening, timeout, current).then(call, /* guard: backend-open-rejection-caught */ fail);
+      }
     } catch (thrown) {
       return fail(thrown);
     }
@@ -98,22 +102,23 @@ export function modelEffect(request: ModelRequest, options: ModelEffectOptions):
   });
 }
 
+/** Returns the timeout of a model call without a policy that has one; undefined for a turn that the host does not run. */
+function defaultTimeout({ policy, services, scope }: ModelEffectOptions): CallModelOptions['timeout'] {
+  if (policy?.timeoutMs !== undefined) return undefined;
+  const { watchdog } = services.turnContext(turnIdOf(scope));
+  // guard: silent-model-times-out
+  return watchdog && { ms: DEFAULT_TIMEOUT_MS, watchdog };
+}
+
+function withTimeout<T>(work: Promise<T>, timeout: CallModelOptions['timeout'], request: ModelRequest): Promise<T> {
+  if (timeout === undefined) return work;
+  return timeout.watchdog.withTimeout(timeout.ms, work, () => modelTimeoutError(request, timeout.ms));
+}
+
 function withOutputLimit(request: ModelRequest, meter: OutputMeter | undefined): ModelRequest {
   if (meter === undefined) return request;
   // guard: output-limited-to-reservation
   return { ...request, maxTokens: Math.min(meter.maxTokens, request.maxTokens ?? Number.POSITIVE_INFINITY) };
-}
-
-/** Returns a listener that counts each piece before it is passed on. */
-function withMeter(
-  onDelta: ModelEffectOptions['onDelta'],
-  meter: OutputMeter | undefined,
-): ModelEffectOptions['onDelta'] {
-  if (meter === undefined) return onDelta;
-  return (delta) => {
-    meter.addPiece();
-    onDelta?.(delta);
-  };
 }
 
 /** Returns true if a reply without a subscriber may be requested without streaming. */

@@ -3,6 +3,7 @@
  */
 import { asNonEmptyText, asNonNegativeInteger, ownProperty } from '../../base/own-property.js';
 import type { Clock } from '../../journal/clock.js';
+import type { OutputMeter } from '../../protocol/body.js';
 import type { ModelReply } from '../model.js';
 import { backendError, MAX_MESSAGE_CHARS, type SentRequest, toBackendError } from './backend-error.js';
 
@@ -24,6 +25,8 @@ export interface ModelDelta {
 
 interface ReplyBuilderOptions {
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
+  /** Counts each streamed piece before it is passed on. */
+  readonly outputMeter?: OutputMeter | undefined;
   readonly clock?: Pick<Clock, 'elapsed'> | undefined;
   readonly maxBytes?: number;
 }
@@ -32,6 +35,7 @@ interface ReplyBuilderOptions {
 export class ModelReplyBuilder {
   private readonly sent: SentRequest;
   private readonly onDelta: ((delta: ModelDelta) => void) | undefined;
+  private readonly outputMeter: OutputMeter | undefined;
   private readonly maxBytes: number;
   private text = '';
   private reasoning = '';
@@ -52,8 +56,10 @@ export class ModelReplyBuilder {
   /** The part with the finish reason and the token usage: the last one of a stream, or a whole generated result. */
   finishPart: unknown;
 
-  constructor(sent: SentRequest, { onDelta, clock, maxBytes = DEFAULT_MAX_REPLY_BYTES }: ReplyBuilderOptions) {
+  constructor(sent: SentRequest, options: ReplyBuilderOptions) {
+    const { onDelta, outputMeter, clock, maxBytes = DEFAULT_MAX_REPLY_BYTES } = options;
     this.sent = sent;
+    this.outputMeter = outputMeter;
     this.clock = clock;
     this.model = sent.request.model;
     this.onDelta = onDelta;
@@ -141,6 +147,7 @@ export class ModelReplyBuilder {
 
   private addText(piece: unknown): false {
     if (!this.countKept(piece)) return false;
+    this.outputMeter?.addPiece(piece);
     this.text += piece;
     this.onDelta?.({ kind: 'text', text: piece });
     return false;
@@ -148,6 +155,7 @@ export class ModelReplyBuilder {
 
   private addReasoning(piece: unknown): false {
     if (!this.countKept(piece)) return false;
+    this.outputMeter?.addPiece(piece);
     this.reasoning += piece;
     this.measureReasoning();
     this.onDelta?.({ kind: 'reasoning', text: piece });
@@ -200,9 +208,10 @@ export class ModelReplyBuilder {
   private addToolInput(part: unknown, delta: unknown): false {
     const id = asNonEmptyText(ownProperty(part, 'id'));
     const toolName = id === undefined ? undefined : this.streamingToolNames?.get(id);
+    this.countSkipped(asNonEmptyText(delta) ?? '');
     if (id !== undefined && toolName !== undefined && typeof delta === 'string')
       this.onDelta?.({ kind: 'tool-input', text: delta, toolCallId: id, toolName });
-    return this.countSkipped(asNonEmptyText(delta) ?? '');
+    return false;
   }
 
   /** Counts text that becomes part of the reply. Returns false for an empty text and for a value that is not text. */
@@ -215,6 +224,8 @@ export class ModelReplyBuilder {
 
   /** Counts data that does not become part of the reply. */
   private countSkipped(piece: string): false {
+    // guard: unused-pieces-metered
+    if (piece !== '') this.outputMeter?.addPiece(piece);
     this.skippedBytes += Math.max(1, Buffer.byteLength(piece));
     if (this.skippedBytes > this.maxBytes) this.throwTooLong();
     return false;

@@ -1,8 +1,8 @@
 /**
- * Enforces timeouts of tool calls. All pending calls of a turn share one timer, which is started only if a call is
+ * Enforces timeouts of tool and model calls. All pending calls of a turn share one timer, which is started only if a call is
  * still pending in the next iteration of the event loop: most calls cost less than a timer.
  */
-import type { Clock } from '../../journal/clock.js';
+import type { Clock } from '../journal/clock.js';
 
 interface PendingWork {
   /** The time of the monotonic clock at which it times out. */
@@ -31,21 +31,26 @@ export class Watchdog {
    */
   withTimeout<T>(ms: number, work: PromiseLike<T>, timeoutError: () => unknown): Promise<T> {
     return new Promise((resolve, reject) => {
-      const until = this.clock.elapsed() + ms;
-      const item: PendingWork = { until, isDone: false, onTimeout: () => reject(timeoutError()) };
-      this.pending.push(item);
-      this.scheduledCheck ??= this.scheduleCheck();
+      const finish = this.watch(ms, () => reject(timeoutError()));
       work.then(
         (value) => {
-          this.finish(item);
+          finish();
           resolve(value);
         },
         (error) => {
-          this.finish(item);
+          finish();
           reject(error);
         },
       );
     });
+  }
+
+  /** Calls `onTimeout` after `ms` milliseconds, unless the function that it returns is called before. */
+  watch(ms: number, onTimeout: () => void): () => void {
+    const item: PendingWork = { until: this.clock.elapsed() + ms, isDone: false, onTimeout };
+    this.pending.push(item);
+    this.scheduledCheck ??= this.scheduleCheck();
+    return () => this.finish(item);
   }
 
   /** Stops the timer and drops all pending work, which then never times out. */

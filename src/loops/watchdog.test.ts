@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { verifies } from '../../../spec/verifies.js';
-import { ManualClock } from '../../testing/manual-clock.js';
+import { verifies } from '../../spec/verifies.js';
+import { ManualClock } from '../testing/manual-clock.js';
 import { Watchdog } from './watchdog.js';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -137,4 +137,25 @@ export const clockChecks = {
     }),
   'a backend whose open rejects is replaced by the fallback': (library: ClockLibrary): Promise<void> =>
     checkFallback(library, () => Promise.reject(new Error('no package'))),
+  'a worker notices that the clock was set back': async (library: ClockLibrary): Promise<void> => {
+    const clock = new library.ManualClock(10 * HOUR);
+    const run = (_: unknown, scope: Scope): Promise<void> => scope.sleep(3000);
+    const registry = new library.Registry();
+    registry.add(library.defineLoop({ id: 'nap', input: true, output: true, run }));
+    const store = library.memoryStore();
+    const host = new library.Host({ store, registry, clock, ids: library.seededIds(1) });
+    void host.work();
+    const { turnId } = await host.run({ loop: 'nap', input: null }, { timers: 'pause' });
+    const pass = async (ms: number): Promise<void> => {
+      for (let passedMs = 0; passedMs < ms; passedMs += 100) {
+        await clock.advance(100);
+        for (let n = 0; n < 10; n++) await nextImmediate();
+      }
+    };
+    await pass(500);
+    clock.setWallClock(9 * HOUR);
+    await pass(4000);
+    strictEqual((await host.archive.result(turnId))?.status, 'ok');
+    await host.close();
+  },
 } as const;

@@ -19,6 +19,10 @@ proveGuards(clockParts, [
     { take: 0 },
   ),
   guard('time.restart', 'a sleep never exceeds its length after a restart', 'remaining-period-bounded', { take: 1 }),
+  guard('time.restart', 'a worker notices that the clock was set back', 'set-back-clock-noticed', 'never'),
+  guard('time.restart', 'a worker notices that the clock was set back', 'due-time-follows-wall-clock', {
+    value: 'this.recordedEnd',
+  }),
   guard('policy.applies', 'a policy without effect is refused', 'ineffective-policy-refused', 'drop'),
   guard('policy.applies', 'a policy without effect is refused for a loop in code', 'form-of-code-loop-known', {
     value: "'prompt'",

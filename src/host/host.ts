@@ -17,6 +17,7 @@ import type { HostedLoops } from './hosted/hosted-loops.js';
 import { hostedLoopOf, leasedSessionOf } from './hosted/hosted-stream.js';
 import { PeerHosts } from './peers.js';
 import { type InFlightTurn, PinnedTurns } from './pinned-turns.js';
+import { lastWrittenAt } from './read-session.js';
 import { rebuildDueTurns } from './rebuild-due-turns.js';
 import { ReceiptArchive } from './receipts/receipt-archive.js';
 import { performPeerRequest } from './remote-turn.js';
@@ -214,6 +215,7 @@ export class Host {
         leases: store.leases,
         clock,
         rebuild: () => rebuildDueTurns(store),
+        lastWrittenAt: (sessionId) => lastWrittenAt(store, sessionId),
         isBusy: (sessionId) => this.sessionQueues.isBusy(sessionId),
         leasedSession: leasedSessionOf,
         continueTurn: (turnId, sessionId, onStop) => this.workOn(turnId, sessionId, onStop),

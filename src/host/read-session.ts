@@ -19,3 +19,10 @@ export async function readSession(
     }
   return entries;
 }
+
+/** Returns the time of the last stored entry of a session; 0 if there is none. */
+export async function lastWrittenAt({ journal }: Pick<Store, 'journal'>, sessionId: string): Promise<number> {
+  let at = 0;
+  for await (const batch of journal.read(sessionId, 0)) at = batch.at(-1)?.at ?? at;
+  return at;
+}

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
 import { hostOf } from '../../spec/support/host-fixture.js';
+import { ticks } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { memoryStore } from '../adapters/memory/index.js';
 import { openSqlite } from '../adapters/sqlite/index.js';
@@ -12,6 +13,7 @@ import type { DueTurn, DueTurns } from '../journal/due-turns.js';
 import type { Leases, Store } from '../journal/store.js';
 import { defineLoop } from '../loops/define.js';
 import { crashingStore } from '../testing/crashing-store.js';
+import { ManualClock } from '../testing/manual-clock.js';
 import type { Host } from './host.js';
 import { Worker, type WorkProblem } from './worker.js';
 
@@ -175,6 +177,7 @@ verifies('host.work', 'a worker forgets the turns that are not due any more', as
       leases: { list: async () => [] } as unknown as Leases,
       clock: systemClock,
       rebuild: async () => {},
+      lastWrittenAt: async () => 0,
       isBusy: () => false,
       leasedSession: (session) => session,
       continueTurn: async () => undefined,
@@ -205,4 +208,78 @@ verifies('host.work', 'a closed host stops its worker and leaves its turns to th
   await new Promise((resolve) => setTimeout(resolve, 50));
   await next.work({ once: true });
   expect(await next.archive.result(turnId)).toMatchObject({ status: 'ok', output: 'done' });
+});
+
+/** A loop that sleeps for two seconds. */
+const nap = defineLoop({ ...ANY, id: 'nap', run: (_, scope) => scope.sleep(2000).then(() => 'awake') });
+const HOUR_MS = 3_600_000;
+
+/** Lets time pass while workers run, and returns how long the turn took to end; undefined if it did not. */
+async function napEnd(host: Host, turnId: string, clock: ManualClock, maxMs: number): Promise<number | undefined> {
+  for (let passedMs = 0; passedMs < maxMs; passedMs += 50) {
+    await clock.advance(50);
+    await ticks(10);
+    if ((await host.archive.result(turnId)) !== undefined) return passedMs + 50;
+  }
+  return undefined;
+}
+
+verifies('time.restart', 'a worker wakes a short sleep in time although the clock is set back by an hour', async () => {
+  const clock = new ManualClock(10 * HOUR_MS);
+  const host = hostOf([nap], { clock });
+  const working = host.work();
+  const { turnId } = await host.run({ loop: 'nap', input: null }, { timers: 'pause' });
+  expect(await napEnd(host, turnId, clock, 500)).toBeUndefined();
+  clock.setWallClock(9 * HOUR_MS);
+  const endMs = await napEnd(host, turnId, clock, 10_000);
+  expect(endMs, 'the sleep lasts as long as the clock was set back').toBeLessThanOrEqual(2000);
+  expect(endMs).toBeGreaterThanOrEqual(1500);
+  await host.close();
+  await clock.advance(1000);
+  await working;
+});
+
+verifies(
+  'time.restart',
+  'a worker that starts after the clock was set back wakes a sleep after its whole length',
+  async () => {
+    for (const once of [false, true]) {
+      const store = memoryStore();
+      const first = hostOf([nap], { store, clock: new ManualClock(10 * HOUR_MS) });
+      const { turnId } = await first.run({ loop: 'nap', input: null }, { timers: 'pause' });
+      const clock = new ManualClock(9 * HOUR_MS);
+      const host = hostOf([nap], { store, seed: 2, clock });
+      const problems: WorkProblem[] = [];
+      const work = (): Promise<void> => host.work({ once, onProblem: (problem) => problems.push(problem) });
+      const working = work();
+      if (once) await working;
+      expect(await napEnd(host, turnId, clock, 1950), 'the sleep is too short').toBeUndefined();
+      if (once) {
+        await clock.advance(50);
+        await work();
+      }
+      expect(
+        await napEnd(host, turnId, clock, 1000),
+        'the sleep lasts as long as the clock was set back',
+      ).toBeDefined();
+      await host.close();
+      await clock.advance(1000);
+      await working;
+      expect(problems).toEqual([]);
+    }
+  },
+);
+
+verifies('time.restart', 'a sleep that is not too long is continued once, at its time', async () => {
+  const clock = new ManualClock(10 * HOUR_MS);
+  const store = memoryStore();
+  const host = hostOf([nap], { store, clock });
+  const { turnId, sessionId } = await host.run({ loop: 'nap', input: null }, { timers: 'pause' });
+  const claim = vi.spyOn(store.journal, 'claim');
+  const working = host.work();
+  expect(await napEnd(host, turnId, clock, 3000)).toBeLessThanOrEqual(2000);
+  expect(claim.mock.calls.filter(([session]) => session === sessionId)).toHaveLength(1);
+  await host.close();
+  await clock.advance(1000);
+  await working;
 });

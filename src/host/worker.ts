@@ -58,6 +58,8 @@ interface WorkerDeps {
   readonly dueTurns: DueTurns;
   readonly leases: Leases;
   readonly clock: Clock;
+  /** Returns the time of the last entry of a session, by the wall clock when it was written. */
+  lastWrittenAt(sessionId: string): Promise<number>;
   /** Rebuilds the index if it is incomplete. */
   rebuild(): Promise<void>;
   /** Returns the session whose lease decides who works on a session: another one for the turns of hosted loops. */
@@ -93,8 +95,12 @@ const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 60_000;
 /** The wait after a fault of the store, in milliseconds. */
 const STORE_RETRY_MS = 1000;
+/** A wall clock that falls behind by at most this much was not set back: it is then slewed, or read a moment later. */
+const MIN_SET_BACK_MS = 1000;
 /** The number of turns whose backoffs are kept. Beyond it, the oldest one is forgotten. */
 const MAX_BACKOFFS = 10_000;
+
+const SEARCH_START: DueTurn = { dueAt: 0, session: '', turn: '' };
 
 /** One worker of a host. */
 export class Worker {
@@ -103,6 +109,13 @@ export class Worker {
   /** The turns that this worker runs, by session. */
   private readonly active = new Map<string, Promise<void>>();
   private readonly backoffs = new Map<string, Backoff>();
+  /**
+   * The last turn that the search for turns which are due too late has looked at; undefined when the search has ended. A
+   * worker searches when it starts, and when it notices that the wall clock was set back.
+   */
+  private searched: DueTurn | undefined = SEARCH_START;
+  /** The last reading of both clocks. */
+  private reading: { readonly wallMs: number; readonly elapsedMs: number } | undefined;
   private isStopped = false;
   private wake = new AbortController();
 
@@ -127,7 +140,9 @@ export class Worker {
       await this.deps.rebuild();
       while (!this.isStopped) {
         this.wake = new AbortController();
-        const startedCount = await this.survivingFaults(() => this.startDueTurns());
+        const startedCount = await this.survivingFaults(
+          async () => (await this.startDueTurns()) + (await this.startLateTurns()),
+        );
         if (once && startedCount === 0 && this.active.size === 0) {
           for (const turnId of this.backoffs.keys()) this.report(turnId);
           break;
@@ -181,6 +196,41 @@ export class Worker {
       after = page.at(-1);
     }
     return startedCount;
+  }
+
+  /**
+   * Starts sleeping turns whose due time is wrong, because the wall clock was set back since it was recorded: each then
+   * sleeps for its whole length at most, and gets another due time. Returns how many it started.
+   */
+  private async startLateTurns(): Promise<number> {
+    const { dueTurns, clock } = this.deps;
+    const now = clock.now();
+    // guard: set-back-clock-noticed
+    if (this.isClockSetBack()) this.searched = SEARCH_START;
+    if (this.searched === undefined) return 0;
+    const after = this.searched.dueAt < now ? { ...SEARCH_START, dueAt: now } : this.searched;
+    const page = await dueTurns.list(Number.MAX_SAFE_INTEGER, PAGE_SIZE, after);
+    let startedCount = 0;
+    for (const due of page) {
+      if (this.active.size >= (this.options.concurrency ?? DEFAULT_CONCURRENCY) || this.isStopped) return startedCount;
+      this.searched = due;
+      // A turn that a process runs is not started twice: its lease decides.
+      if (!this.isReady(due) || (await this.deps.lastWrittenAt(due.session)) <= now + MIN_SET_BACK_MS) continue;
+      this.start(due);
+      startedCount += 1;
+    }
+    if (page.length < PAGE_SIZE) this.searched = undefined;
+    return startedCount;
+  }
+
+  /** True if the wall clock was set back since the last call, which the monotonic clock shows. */
+  private isClockSetBack(): boolean {
+    const { clock } = this.deps;
+    const { reading } = this;
+    const [wallMs, elapsedMs] = [clock.now(), clock.elapsed()];
+    this.reading = { wallMs, elapsedMs };
+    if (reading === undefined) return false;
+    return reading.wallMs + elapsedMs - reading.elapsedMs - wallMs > MIN_SET_BACK_MS;
   }
 
   private isReported(turnId: string): boolean {

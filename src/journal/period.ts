@@ -4,6 +4,7 @@
  * wall clock is available: the period ends at its recorded time, or after its full length from the restart on if that
  * is earlier.
  */
+import type { PendingStep } from '../protocol/session.js';
 import type { Clock } from './clock.js';
 
 interface RecordedPeriod {
@@ -14,6 +15,8 @@ interface RecordedPeriod {
   readonly durationMs: number;
 }
 
+/** A wall clock that is behind by at most this much was not set back. */
+const MIN_SET_BACK_MS = 50;
 /** The minimum number of remembered periods before those that have ended are removed. */
 const MIN_SWEEP_SIZE = 1000;
 
@@ -46,12 +49,14 @@ export class Period {
   /** The end, by the monotonic clock. */
   readonly endsAtElapsed: number;
   private readonly clock: Clock;
+  private readonly recordedEnd: number;
   private readonly periodKey: string;
   private readonly stopController = new AbortController();
 
   /** `isNew` is true if the period starts now, and false if it was recorded earlier. */
   constructor(clock: Clock, { id, until, durationMs }: RecordedPeriod, isNew: boolean) {
     this.clock = clock;
+    this.recordedEnd = until;
     this.periodKey = `${id} ${until}`;
     const ends = endsOf(clock);
     const now = clock.elapsed();
@@ -70,6 +75,28 @@ export class Period {
   /** Milliseconds until the end; 0 or less once the period is over. */
   get remainingMs(): number {
     return this.endsAtElapsed - this.clock.elapsed();
+  }
+
+  /**
+   * The end, by the wall clock as it is now: if that was set back, the recorded end is too far away. It is kept for a small
+   * difference, because the two clocks are not read at the same moment.
+   */
+  private get endsAt(): number {
+    const endsAt = this.clock.now() + this.remainingMs;
+    // guard: due-time-follows-wall-clock
+    return this.recordedEnd - endsAt > MIN_SET_BACK_MS ? endsAt : this.recordedEnd;
+  }
+
+  /** Returns the step of a run that waits for the end. Its time is computed when it is read: when the run pauses. */
+  pendingStep(key: string): PendingStep {
+    const endsAt = (): number => this.endsAt;
+    return {
+      kind: 'timer',
+      key,
+      get until() {
+        return endsAt();
+      },
+    };
   }
 
   /** Resolves when the period is over; rejects if it is stopped first. */

@@ -24,7 +24,7 @@ export async function waitForTimer(step: Step, ms: number): Promise<void> {
   await run.waitForDurability(lifetime);
   // guard: timer-waits-until-due
   if (period.remainingMs > 0) {
-    await run.attempt.park<void>({ kind: 'timer', key, until }, lifetime, (wake) => {
+    await run.attempt.park<void>(period.pendingStep(key), lifetime, (wake) => {
       period.sleep().then(wake, (error: unknown) => {
         if (!period.isStopped) run.attempt.fail(toStoreFault(error));
       });

@@ -3,7 +3,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, readlinkSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -110,6 +110,15 @@ export const ownershipChecks = {
         strictEqual(await appendAfterRemoval(library, path + suffix.length, suffix), 'STORE_MISSING');
       for (const suffix of ['.owner', '.lock'])
         strictEqual(await appendAfterRemoval(library, path + suffix.length, suffix), 'OWNERSHIP_LOST');
+    }),
+  'a write to a shortened file is not acknowledged': (library) =>
+    inFolder(async (path) => {
+      const store = await library.openSqlite(path);
+      const { fence } = await store.journal.claim('s');
+      await append(store, fence, 0);
+      truncateSync(`${path}-wal`, 0);
+      strictEqual(await codeOf(append(store, fence, 1)), 'STORE_MISSING');
+      await store.close();
     }),
   'a repeated append is accepted after a lost acknowledgement, and only with the same content': (library) =>
     inFolder(async (path) => {

@@ -10,6 +10,7 @@ proveGuards(kernelParts, [
   guard('sqlite.owner', 'a process that lost ownership cannot write', 'lone-write-checks-owner', { value: "'TRUE'" }),
   guard('sqlite.owner', 'a process that lost ownership cannot write a group', 'group-write-checks-owner', 'always'),
   guard('sqlite.files', 'a write to a removed file is not acknowledged', 'store-file-present', 'drop'),
+  guard('sqlite.files', 'a write to a shortened file is not acknowledged', 'shortened-file-refused', 'never'),
   guard(
     'sqlite.repeat',
     'a repeated append is accepted after a lost acknowledgement, and only with the same content',

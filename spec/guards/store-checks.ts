@@ -1,7 +1,7 @@
 // Checks of the stores: the journal cases, altered records, and failed syncs.
 
-import { strictEqual } from 'node:assert';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { deepStrictEqual, strictEqual } from 'node:assert';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Driver, SqliteStore } from '../../src/adapters/sqlite/index.js';
@@ -121,6 +121,31 @@ export const storeChecks = {
     }),
   'an append is acknowledged only after its sync, and a failed sync is not retried': (library) =>
     inFolder((path) => checkFailureAt(library, path, 'COMMIT', ['s', 't'])),
+  'a WAL that cannot be checkpointed stays open': (library) =>
+    inFolder(async (path) => {
+      const executed: string[] = [];
+      const open = (file: string): Driver => {
+        const { exec, ...driver } = library.openDriver(file);
+        const note = (sql: string): void => {
+          executed.push(sql);
+          if (sql === 'PRAGMA wal_checkpoint(PASSIVE)') throw Object.assign(new Error('full'), { errcode: 13 });
+          exec(sql);
+        };
+        return { ...driver, exec: note };
+      };
+      await (await library.openSqlite(path, { driver: open })).close();
+      strictEqual(executed.includes('PRAGMA journal_mode=DELETE'), false);
+    }),
+  'the shared memory of a store exists before SQLite maps it': (library) =>
+    inFolder(async (path) => {
+      const found: boolean[] = [];
+      const open = (file: string): Driver => {
+        found.push(existsSync(`${file}-shm`));
+        return library.openDriver(file);
+      };
+      await (await library.openSqlite(path, { driver: open })).close();
+      deepStrictEqual(found, [true]);
+    }),
   'a failed statement that commits by itself stops the store': (library) =>
     inFolder((path) => checkFailureAt(library, path, 'INSERT INTO records', ['s'])),
 } as const satisfies Record<string, GuardCheck>;

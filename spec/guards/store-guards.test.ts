@@ -32,6 +32,13 @@ proveGuards(kernelParts, [
     'lone-statement-counts-as-commit',
     { value: 'false' },
   ),
+  guard('sqlite.failure', 'a WAL that cannot be checkpointed stays open', 'full-wal-stays-open', 'drop'),
+  guard(
+    'sqlite.failure',
+    'the shared memory of a store exists before SQLite maps it',
+    'shared-memory-reserved',
+    'drop',
+  ),
   guard('sqlite.damage', 'a session whose last record was altered is refused', 'last-record-verified-on-claim', 'drop'),
   guard('kernel.fence', 'a writer whose claim was removed cannot append', 'append-needs-a-live-claim', {
     literal: ['fence = ?8', '?8 > 0'],

@@ -107,7 +107,7 @@ export const errorCodes = {
   VIEW_FAILED: faultCode(500, false, 'A view threw while folding an entry.'),
   STORE_OWNED: faultCode(423, true, 'Another process owns the store and does not answer.'),
   OWNERSHIP_LOST: faultCode(409, true, 'Another process has taken over the store; this process writes nothing more.'),
-  STORE_MISSING: faultCode(500, false, 'The files of the store were removed or replaced while it was open.'),
+  STORE_MISSING: faultCode(500, false, 'The files of the store were removed, replaced or shortened while it was open.'),
   STORE_FULL: faultCode(507, true, 'There is no space left on the disk.'),
   STORE_READ_ONLY: faultCode(500, false, 'The store cannot be written.'),
   STORE_DAMAGED: faultCode(500, false, 'Stored data differs from what was written.'),

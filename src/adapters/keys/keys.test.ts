@@ -11,11 +11,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, expect } from 'vitest';
+import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { isSignatureValid, publicKeyOf } from '../../base/ed25519.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
@@ -151,6 +152,24 @@ verifies(
     await expect(keys.signer('receipt')).rejects.toThrow('was removed');
   },
 );
+
+verifies('receipt.key-files', 'a key that the disk does not confirm is refused with a code', async () => {
+  const file = await open(join(directory, 'probe'), 'w');
+  const sync = vi.spyOn(Object.getPrototypeOf(file), 'sync');
+  await file.close();
+  sync.mockRejectedValue(Object.assign(new Error('EIO: i/o error, fsync'), { code: 'EIO' }));
+  const writes = [
+    () => new KeyDirectory(directory).signer('receipt'),
+    () => new CheckpointFile(join(directory, 'journal.db.checkpoint')).write('rondo/x\n1\nroot\n'),
+  ];
+  try {
+    for (const write of writes)
+      await expect(write()).rejects.toMatchObject({ code: 'KEYS_UNUSABLE', message: expect.stringContaining('EIO') });
+  } finally {
+    sync.mockRestore();
+  }
+  for (const write of writes) await write();
+});
 
 verifies('receipt.key-files', 'a lock of a process that has ended is taken over', async () => {
   const ended = execFile(process.execPath, ['-e', '']);

@@ -13,8 +13,19 @@ const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
 const MAX_FILE_BYTES = 100;
 
-/** Writes a file as a whole: readers see the content before or after, and it survives a crash. */
+/**
+ * Writes a file as a whole: readers see the content before or after, and it survives a crash. Throws a Fault with the code
+ * KEYS_UNUSABLE if the disk does not confirm that.
+ */
 export async function writeWholeFile(path: string, content: string, mode: number): Promise<void> {
+  try {
+    await replaceFile(path, content, mode);
+  } catch (cause) {
+    throw unusableFile(path, `cannot be written (${(cause as Error).message})`, cause);
+  }
+}
+
+async function replaceFile(path: string, content: string, mode: number): Promise<void> {
   const temporary = `${path}.${process.pid}.tmp`;
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', mode);

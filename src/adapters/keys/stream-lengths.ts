@@ -5,6 +5,7 @@
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { Fault } from '../../base/errors.js';
 import { sha256 } from '../../base/sha256.js';
 import { readOwnFile } from './own-file.js';
 import { PinnedDirectory } from './pinned-directory.js';
@@ -50,8 +51,12 @@ export class StreamLengths {
     await mkdir(this.directory, { mode: 0o700 }).catch((thrown: NodeJS.ErrnoException) => {
       if (thrown.code !== 'EEXIST') throw thrown;
     });
-    await writeFile(temporary, `${length}\n`, { mode: 0o600 });
-    await rename(temporary, file);
+    try {
+      await writeFile(temporary, `${length}\n`, { mode: 0o600 });
+      await rename(temporary, file);
+    } catch (cause) {
+      throw new Fault('KEYS_UNUSABLE', `The length of a stream cannot be kept in ${file}.`, { path: file }, cause);
+    }
   }
 
   private fileOf(stream: string): string {

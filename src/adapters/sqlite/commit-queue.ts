@@ -225,6 +225,7 @@ export class CommitQueue {
       const acks = queue.map((queued) => this.perform(queued));
       isCommitting = true;
       if (!isAutocommit) this.commitStatement.run();
+      this.fileGuard.noteCommit();
       this.counters.commits += 1;
       this.counters.operations += queue.length;
       return acks;
@@ -315,6 +316,7 @@ export class CommitQueue {
         this.walPages = 0;
         this.counters.checkpoints += 1;
         this.driver.exec(`PRAGMA wal_checkpoint(${mode ?? 'PASSIVE'})`);
+        this.fileGuard.noteCheckpoint();
       }
       if (this.anchor.needsCompaction) {
         this.counters.compactions += 1;

@@ -3,8 +3,10 @@
  * shared-memory file exists, and only then switches to exclusive locking. Transactions then take no file locks, and yet
  * a process that lost ownership sees the new owner's commits and its epoch.
  */
+import { closeSync } from 'node:fs';
 import { Fault } from '../../base/errors.js';
 import { type Driver, readText } from './driver.js';
+import { fillSharedMemory, reserveSharedMemory } from './shared-memory-file.js';
 import { sqliteResultCode, toFault } from './sqlite-faults.js';
 
 const SQLITE_BUSY = 5;
@@ -46,21 +48,34 @@ function keepExclusiveLocks(driver: Driver): void {
 /** Closes the connections to a file that this process abandoned earlier, then opens the file for its owner. */
 export function openConnection(path: string, durability: Durability, open: (path: string) => Driver): Driver {
   try {
-    for (const abandoned of abandonedConnections.get(path) ?? []) closeConnection(abandoned);
-    abandonedConnections.delete(path);
+    closeAbandonedConnections(path);
+    reserveSharedMemory(path);
     const driver = open(path);
     try {
       for (const sql of setupStatements(durability)) driver.exec(sql);
       keepExclusiveLocks(driver);
+      return withDescriptor(driver, fillSharedMemory(path));
     } catch (error) {
       tryToReleaseLocks(driver);
       driver.close();
       throw error;
     }
-    return driver;
   } catch (error) {
     throw toFault(error, 'Opening', path);
   }
+}
+
+/** Returns a connection that closes a descriptor after itself. */
+function withDescriptor(driver: Driver, descriptor: number | undefined): Driver {
+  if (descriptor === undefined) return driver;
+  const close = (): void => {
+    try {
+      driver.close();
+    } finally {
+      closeSync(descriptor);
+    }
+  };
+  return { exec: (sql) => driver.exec(sql), prepare: (sql) => driver.prepare(sql), close };
 }
 
 /**
@@ -89,6 +104,10 @@ function tryToReleaseLocks(driver: Driver): void {
 export function closeConnection(driver: Driver): void {
   try {
     releaseLocks(driver);
+    // If the disk is full, this fails and the WAL stays open. The next statement would fail too, and close the WAL; what
+    // follows would open it again, and make a new shared-memory file, with holes (shared-memory-file.ts).
+    // guard: full-wal-stays-open
+    driver.exec('PRAGMA wal_checkpoint(PASSIVE)');
     driver.exec('PRAGMA journal_mode=DELETE');
     driver.prepare('SELECT count(*) AS n FROM sqlite_master').all();
   } catch (error) {
@@ -110,6 +129,19 @@ const abandonedConnections = new Map<string, Driver[]>();
 export function abandonConnection(driver: Driver, path: string): void {
   abandonedConnections.set(path, [...(abandonedConnections.get(path) ?? []), driver]);
   tryToReleaseLocks(driver);
+}
+
+/** Closes what this process abandoned. Errors are ignored: the files were removed, replaced or shortened meanwhile. */
+function closeAbandonedConnections(path: string): void {
+  const abandoned = abandonedConnections.get(path) ?? [];
+  abandonedConnections.delete(path);
+  for (const driver of abandoned) {
+    try {
+      closeConnection(driver);
+    } catch {
+      // It is closed all the same.
+    }
+  }
 }
 
 /** Throws if SQLite could not enter WAL mode, for example on a network file system. */

@@ -1,6 +1,6 @@
 /**
  * The files of a store: their permissions, links and planted files in their place, and what happens when they are
- * removed or replaced.
+ * removed, replaced or shortened.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -28,6 +28,7 @@ import {
   appendEntry,
   builtStoreUrl,
   cleanUp,
+  copyStoreFiles,
   expectFault,
   freshFile,
   openInOtherProcess,
@@ -162,6 +163,23 @@ for (const suffix of ['-wal', '-shm', '.owner', '.lock', '.sock']) {
     const { code } = await expectFault(appendEntry(store, 'a', fence, 1));
     expect(code).toBe(suffix.startsWith('.') ? 'OWNERSHIP_LOST' : 'STORE_MISSING');
     await store.close();
+  });
+}
+
+for (const suffix of ['', '-wal']) {
+  verifies('sqlite.files', `no append is acknowledged after store.db${suffix} was shortened`, async () => {
+    const file = freshFile();
+    const store = await openSqlite(file);
+    const { fence } = await store.journal.claim('a');
+    await appendEntry(store, 'a', fence, 0);
+    await appendEntry(store, 'a', fence, 1);
+    truncateSync(file + suffix, statSync(file + suffix).size - 1);
+    expect(await expectFault(appendEntry(store, 'a', fence, 2))).toMatchObject({ code: 'STORE_MISSING' });
+    await store.close();
+    // This process may still have the files open, so what the next one finds is found in a copy.
+    const next = await openSqlite(copyStoreFiles(file));
+    expect(next.report.damage.length > 0, 'what was lost is reported').toBe(suffix === '-wal');
+    await next.close();
   });
 }
 

@@ -9,12 +9,12 @@ import type { LocalStore } from './local-store.js';
 import { openLocalStore, type SqliteOptions } from './open-local-store.js';
 import {
   isLivenessUncertain,
-  LOCK_HELD_REASON,
   type OwnershipCandidacy,
   readLivingOwner,
   tryToAcquireOwnership,
+  unjoinableStoreFault,
 } from './owner/acquire.js';
-import { lockHolderOf, type OwnerLock } from './owner/lock.js';
+import type { OwnerLock } from './owner/lock.js';
 import { type OwnerInfo, readOwnerFile, removeOwnerFile, writeOwnerFile } from './owner/owner-file.js';
 import { type ProcessId, type ProcessState, thisProcess } from './owner/process.js';
 import {
@@ -244,10 +244,10 @@ export class Membership implements LeaseRoute {
         else if (owner === undefined || isLivenessUncertain(owner)) reason = await this.tryTakeOver();
         if (reason === undefined) return;
         assertWanted();
-        if (listeningTime.elapsedMs > MAX_JOIN_MS) throw this.unreachableFault(owner, reason);
+        if (listeningTime.elapsedMs > MAX_JOIN_MS) throw unjoinableStoreFault(this.database, owner, reason);
         if (listeningTime.elapsedMs > REPORT_AFTER_MS && !isReported) {
           isReported = true;
-          this.notify(this.unreachableFault(owner, reason).message);
+          this.notify(unjoinableStoreFault(this.database, owner, reason).message);
         }
         await setTimeout(RETRY_DELAY_MS * (0.5 + Math.random()));
       }
@@ -263,13 +263,6 @@ export class Membership implements LeaseRoute {
   private defersToExistingClients(begun: number): boolean {
     const isNewcomer = this.lastSeen === undefined && performance.now() - begun < NEWCOMER_DELAY_MS;
     return isNewcomer && readOwnerFile(this.database) !== undefined;
-  }
-
-  private unreachableFault(owner: OwnerInfo | undefined, reason: string): Fault {
-    const { database } = this;
-    // For other reasons the holder of the lock is no evidence: every waiting process takes a free lock briefly.
-    const holder = reason === LOCK_HELD_REASON ? lockHolderOf(database) : undefined;
-    return unreachableOwnerFault(database, owner ?? readOwnerFile(database) ?? holder, reason);
   }
 
   /**

@@ -1,6 +1,6 @@
 /** The SQLite store: schema versions, group commits, full and failing disks, and removed sessions. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import {
@@ -19,8 +19,11 @@ import { digestOfText } from '../../journal/record.js';
 import { journalCases } from '../../testing/index.js';
 import { openDriver, openSqlite, type SqliteOptions } from './index.js';
 import { migrations } from './schema.js';
+import { SHARED_MEMORY_BYTES } from './shared-memory-file.js';
 
 afterAll(cleanUp);
+
+const hasBlocks = process.platform !== 'win32';
 
 const cases = journalCases(() => {
   const file = freshFile();
@@ -181,6 +184,50 @@ for (const [reason, code] of [
   });
 }
 
+verifies('sqlite.failure', 'closing a store on a full disk neither closes nor reopens its WAL', async () => {
+  const file = freshFile();
+  const injector = new FaultInjectingDriver(openDriver);
+  const executed: string[] = [];
+  const driver: typeof openDriver = (path) => {
+    const { exec, ...rest } = injector.open(path);
+    const note = (sql: string): void => {
+      executed.push(sql);
+      exec(sql);
+    };
+    return { ...rest, exec: note };
+  };
+  const store = await openSqlite(file, { driver });
+  const { fence } = await store.journal.claim('a');
+  await appendEntry(store, 'a', fence, 0, 'kept');
+  injector.fail = 'PRAGMA wal_checkpoint';
+  injector.code = 13;
+  await store.close();
+  expect(executed, 'SQLite makes a new shared-memory file, with holes').not.toContain('PRAGMA journal_mode=DELETE');
+  const again = await openSqlite(file);
+  expect([again.report.damage, await readValues(again, 'a')]).toEqual([[], ['kept']]);
+  await again.close();
+});
+
+verifies(
+  'sqlite.failure',
+  'the shared memory of a store has its space on the disk from the beginning',
+  async (context) => {
+    context.skip(!hasBlocks, 'needs blocks of files');
+    const file = freshFile();
+    const sizes: number[] = [];
+    const driver: typeof openDriver = (path) => {
+      sizes.push(statSync(`${path}-shm`, { throwIfNoEntry: false })?.size ?? 0);
+      return openDriver(path);
+    };
+    const store = await openSqlite(file, { driver });
+    const { size, blocks } = statSync(`${file}-shm`);
+    expect([...sizes, size], 'a full disk ends the process').toEqual([SHARED_MEMORY_BYTES, SHARED_MEMORY_BYTES]);
+    expect(blocks * 512).toBeGreaterThanOrEqual(SHARED_MEMORY_BYTES);
+    await store.close();
+    expect(existsSync(`${file}-shm`)).toBe(false);
+  },
+);
+
 verifies('sqlite.failure', 'a failed sync of a checkpoint stops the store', async () => {
   const injector = new FaultInjectingDriver(openDriver);
   const store = await openSqlite(freshFile(), { driver: injector.open });
@@ -189,6 +236,7 @@ verifies('sqlite.failure', 'a failed sync of a checkpoint stops the store', asyn
   for (let n = 0; n < 40 && store.stats().checkpoints === 0; n++)
     await appendEntry(store, 'a', fence, n, 'w'.repeat(200_000));
   expect((await expectFault(store.journal.claim('b'))).code).toBe('SYNC_FAILED');
+  injector.fail = undefined;
   await store.close();
 });
 

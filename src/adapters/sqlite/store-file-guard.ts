@@ -1,7 +1,7 @@
 /**
- * Detects before each commit that a file of the store was removed or replaced. A commit to such a file would be
- * unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check, a
- * check costs one system call.
+ * Detects before each commit that a file of the store was removed, replaced or shortened. A commit to such a file would
+ * be unreadable, or would write at the same time as a new owner. If the directory has not changed since the last check,
+ * a check costs three system calls.
  */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -10,6 +10,7 @@ import { identityAt } from './files.js';
 
 /** Suffixes of the files with data. They stay the same files for as long as a process owns the store. */
 const DATA_SUFFIXES = ['', '-wal', '-shm'];
+const WAL_SUFFIX = '-wal';
 /** Suffixes of the files that show who owns the store. */
 const OWNERSHIP_SUFFIXES = ['.owner', '.lock'];
 const SOCKET_SUFFIX = '.sock';
@@ -31,14 +32,19 @@ const IGNORE_MISSING = { throwIfNoEntry: false } as const;
 type DirectoryStatus = Pick<Stats, 'dev' | 'ino' | 'ctimeMs'>;
 
 /**
- * Opens a directory; undefined if that fails, for example without free descriptors. The slower path is used instead.
+ * Opens a file or a directory; undefined if that fails, for example without free descriptors. The slower path is used instead.
  */
-function openDirectory(path: string): number | undefined {
+function openToRead(path: string, flags = 0): number | undefined {
   try {
-    return openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+    return openSync(path, constants.O_RDONLY | flags);
   } catch {
     return undefined;
   }
+}
+
+/** Returns the size of a file without opening it; 0 if it is absent. */
+function sizeOf(path: string): number {
+  return statSync(path, IGNORE_MISSING)?.size ?? 0;
 }
 
 /** Checks that the files of an open store are still those that were there when the guard was created. */
@@ -50,6 +56,11 @@ export class StoreFileGuard {
   /** The status of the directory at the last check that found every file unchanged and the directory settled. */
   private settledStatus: DirectoryStatus | undefined;
   private descriptor: number | undefined;
+  /** Of the WAL, which unlike the database has no locks that closing a descriptor would drop. */
+  private walDescriptor: number | undefined;
+  /** The sizes of the database and of its WAL after the last write of this process. */
+  private databaseBytes = 0;
+  private walBytes = 0;
   /** When the directory was last checked through its path. */
   private pathCheckedAt = 0;
 
@@ -59,7 +70,22 @@ export class StoreFileGuard {
     this.directory = dirname(path);
     for (const suffix of [...DATA_SUFFIXES, ...OWNERSHIP_SUFFIXES])
       this.identities.set(suffix, identityAt(path + suffix));
-    this.descriptor = process.platform === 'win32' ? undefined : openDirectory(this.directory);
+    if (process.platform !== 'win32') {
+      this.descriptor = openToRead(this.directory, constants.O_DIRECTORY);
+      this.walDescriptor = openToRead(path + WAL_SUFFIX);
+    }
+    this.noteCheckpoint();
+  }
+
+  /** Notes the size of the WAL, which only this process may reduce. Call it after each commit. */
+  noteCommit(): void {
+    this.walBytes = this.readWalBytes();
+  }
+
+  /** Notes the sizes of the WAL and of the database. Call it after each checkpoint. */
+  noteCheckpoint(): void {
+    this.noteCommit();
+    this.databaseBytes = sizeOf(this.path);
   }
 
   /** Includes the socket file in the checks while the owner listens. */
@@ -69,13 +95,20 @@ export class StoreFileGuard {
   }
 
   /**
-   * Throws STORE_MISSING if a data file was removed or replaced, and OWNERSHIP_LOST if the owner file, the lock file or
+   * Throws STORE_MISSING if a data file was removed, replaced or shortened, and OWNERSHIP_LOST if the owner file, the lock file or
    * the socket was. Does not look at the files if their directory is known to be unchanged.
    */
   assertUnchanged(): void {
     // The system clock, because it is also the clock of file timestamps.
     const now = Date.now();
-    if (this.isUnchanged(now)) return;
+    if (!this.isUnchanged(now)) this.assertSameFiles(now);
+    const isDatabaseShort = sizeOf(this.path) < this.databaseBytes;
+    // guard: shortened-file-refused
+    if (isDatabaseShort || this.readWalBytes() < this.walBytes)
+      throw this.changedFileFault(isDatabaseShort ? '' : WAL_SUFFIX, 'shortened');
+  }
+
+  private assertSameFiles(now: number): void {
     this.settledStatus = undefined;
     const status = statSync(this.directory, IGNORE_MISSING);
     for (const [suffix, expected] of this.identities) {
@@ -85,10 +118,11 @@ export class StoreFileGuard {
     if (status !== undefined && now - status.ctimeMs > DIRECTORY_SETTLE_MS) this.settledStatus = status;
   }
 
-  /** Closes the descriptor of the directory. */
+  /** Closes the descriptors. */
   close(): void {
-    if (this.descriptor !== undefined) closeSync(this.descriptor);
+    for (const descriptor of [this.descriptor, this.walDescriptor]) if (descriptor !== undefined) closeSync(descriptor);
     this.descriptor = undefined;
+    this.walDescriptor = undefined;
   }
 
   /**
@@ -109,7 +143,11 @@ export class StoreFileGuard {
     return statSync(this.directory, IGNORE_MISSING);
   }
 
-  private changedFileFault(suffix: string, change: 'removed' | 'replaced'): Fault {
+  private readWalBytes(): number {
+    return this.walDescriptor === undefined ? sizeOf(this.path + WAL_SUFFIX) : fstatSync(this.walDescriptor).size;
+  }
+
+  private changedFileFault(suffix: string, change: 'removed' | 'replaced' | 'shortened'): Fault {
     const path = this.path + suffix;
     const message = `${path} was ${change} while the store was open. Nothing of this commit was written`;
     if (!DATA_SUFFIXES.includes(suffix)) {

@@ -7,10 +7,12 @@ import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { type OwnerLock, tryToLock } from './lock.js';
+import type { Fault } from '../../../base/errors.js';
+import { areLocksRefused, lockHolderOf, type OwnerLock, refusedLocksFault, tryToLock } from './lock.js';
 import { type OwnerInfo, readOwnerFile } from './owner-file.js';
 import { processStateOf, thisProcess } from './process.js';
 import { socketAddressFor } from './socket-address.js';
+import { unreachableOwnerFault } from './unresponsive-messages.js';
 
 /** The right to open the database: the lock, and the content of the owner file that is to be written. */
 export interface OwnershipCandidacy {
@@ -47,7 +49,7 @@ export function readLivingOwner(database: string): OwnerInfo | undefined {
 }
 
 /** The reason that `tryToAcquireOwnership` returns if another process holds the lock. */
-export const LOCK_HELD_REASON = 'it has the lock, and is not listening';
+const LOCK_HELD_REASON = 'it has the lock, and is not listening';
 
 /** Tries to acquire ownership. Returns the reason as text if another process is the owner or about to be. */
 export async function tryToAcquireOwnership(database: string): Promise<OwnershipCandidacy | string> {
@@ -72,6 +74,19 @@ export async function tryToAcquireOwnership(database: string): Promise<Ownership
     lock.release();
     throw error;
   }
+}
+
+/**
+ * Returns the Fault of a process that can for this reason neither reach the owner of a database nor become it. `owner` is
+ * the living owner, if there is one.
+ */
+export function unjoinableStoreFault(database: string, owner: OwnerInfo | undefined, reason: string): Fault {
+  // For other reasons the holder of the lock is no evidence: every waiting process takes a free lock briefly.
+  const isLocked = reason === LOCK_HELD_REASON;
+  const holder = isLocked ? lockHolderOf(database) : undefined;
+  if (isLocked && owner === undefined && holder === undefined && areLocksRefused(database))
+    return refusedLocksFault(database);
+  return unreachableOwnerFault(database, owner ?? readOwnerFile(database) ?? holder, reason);
 }
 
 /** True if the last owner did not close the database, which would have removed the WAL. */

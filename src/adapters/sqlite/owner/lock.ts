@@ -4,7 +4,8 @@
  * never makes a new owner. On Linux the owner also holds a name in the abstract socket namespace, which no file
  * operation can drop.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, rmSync, statSync } from 'node:fs';
 import { Fault } from '../../../base/errors.js';
 import { openDriver } from '../driver.js';
 import { ensureFile } from '../files.js';
@@ -54,6 +55,29 @@ export function lockHolderOf(database: string): ProcessId | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * True if nobody gets a lock beside this database, not even on a new file that no other process knows. SQLite does not tell
+ * that (ENOLCK) from a lock that is taken.
+ */
+export function areLocksRefused(database: string): boolean {
+  const path = `${database}.lock.${randomUUID()}`;
+  try {
+    const lock = tryToLockFile(path);
+    lock?.release();
+    return lock === undefined;
+  } catch {
+    return false;
+  } finally {
+    rmSync(path, { force: true });
+  }
+}
+
+/** Returns the Fault of a store whose file system refuses locks. */
+export function refusedLocksFault(database: string): Fault {
+  const message = `${database} cannot be locked, and has no other owner: the system refuses locks in its directory (ENOLCK). Choose a directory on a local disk, or raise the limit of locks.`;
+  return new Fault('STORE_FAILED', message, { path: database });
 }
 
 /** Takes the exclusive SQLite lock of a file; undefined if it is taken. Throws if the file is not empty. */

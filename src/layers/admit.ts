@@ -1,5 +1,5 @@
 /**
- * The admission layer, the outermost one: an effect that the grant of its turn does not permit is refused before anyone is
+ * The admission layer, directly inside of the input filters: an effect that the grant of its turn does not permit is refused before anyone is
  * asked, and an answer from a cache is not given either. Each attempt is admitted again when it starts.
  */
 

@@ -1,5 +1,5 @@
 /**
- * The approval layer, the outermost layer around an effect. It refuses blocked effects and makes effects with the
+ * The approval layer. Inside of the input filters and of the admission, and outside of all other layers, it refuses blocked effects and makes effects with the
  * policy `ask` wait for a person, across restarts. An approval is bound to one call: its arguments, definition, build
  * and target are compared again before the effect runs. If the definition or the build has changed, the approval is
  * requested again.
@@ -22,6 +22,7 @@ import {
   blockedError,
   codeChangeSince,
   definitionDigestOf,
+  fallbackOf,
   isRequestedAgain,
   notAdmittedError,
   outdatedApprovalError,
@@ -273,7 +274,10 @@ async function describeForModes(
     if (description === null) continue;
     texts.add(typeof description === 'string' && description.trim() !== '' ? description : `Run ${name}?`);
   }
-  return texts.size === 0 ? undefined : escapeForDisplay([...texts].join('\n'), MAX_DESCRIPTION_CHARS);
+  if (texts.size === 0) return undefined;
+  const models = fallbackOf(effect).map(({ id, model }) => (model === undefined ? id : `${id}:${model}`));
+  if (models.length > 0) texts.add(`If the model fails, these get the same request: ${models.join(', ')}.`);
+  return escapeForDisplay([...texts].join('\n'), MAX_DESCRIPTION_CHARS);
 }
 
 /** Returns the current target of the call; undefined if the tool resolves none. */

@@ -46,7 +46,7 @@ export function fallbackLayer(refs: readonly BackendRef[]): Layer {
  * Returns the effect for another backend. Options are specific to a backend, so those of the first are dropped. Throws
  * DEFINITION_INVALID if the reference names no model.
  */
-function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect {
+export function withBackend(effect: Effect, { id, model, options }: BackendRef): Effect {
   if (model === undefined)
     throw new LoopError('DEFINITION_INVALID', `The fallback "${id}" names no model; name one in the definition.`, {
       id,

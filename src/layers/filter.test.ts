@@ -7,7 +7,7 @@ import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { FilterSpec } from '../protocol/loop.js';
 import { ManualClock } from '../testing/manual-clock.js';
-import { filterLayer } from './filter.js';
+import { inputFilterLayer, outputFilterLayer } from './filter.js';
 
 const SECRET = 'sk-12345';
 const KEY: FilterSpec = { pattern: 'sk-[0-9]+' };
@@ -28,7 +28,8 @@ const request = (prompt: string, more: object = {}) => ({
 });
 
 /** Performs an effect with this input and this result under filters. Returns the inputs that were sent, and the outcome. */
-async function filtered(input: unknown, result: unknown, { kind = 'model', clock, ...filters }: FilterOptions) {
+async function filtered(input: unknown, result: unknown, options: FilterOptions) {
+  const { kind = 'model', clock = new ManualClock(), before = [], after = [] } = options;
   const k = kernelFixture();
   const sent: Json[] = [];
   const perform: Effect['perform'] = (received) => {
@@ -36,8 +37,7 @@ async function filtered(input: unknown, result: unknown, { kind = 'model', clock
     if (result instanceof Error) throw result;
     return result;
   };
-  const layers = [filterLayer(filters, clock ?? new ManualClock())];
-  const session = await k.open({ layers });
+  const session = await k.open({ layers: [inputFilterLayer(before, clock), outputFilterLayer(after, clock)] });
   const outcome = await run(session, (scope) => scope.effect({ ...k.effect('a', 'idempotent', perform, input), kind }));
   return { sent, outcome, error: outcome.status === 'error' ? outcome.error : undefined };
 }
@@ -112,7 +112,7 @@ verifies('policy.filter', 'the error of a tool is filtered like its output', asy
 
 verifies('policy.filter', 'a cancellation is not filtered', async () => {
   const k = kernelFixture();
-  const session = await k.open({ layers: [filterLayer({ after: [{ pattern: 'cancelled' }] }, k.clock)] });
+  const session = await k.open({ layers: [outputFilterLayer([{ pattern: 'cancelled' }], k.clock)] });
   const pending = deferred();
   const codes: unknown[] = [];
   const running = run(session, async (scope) => {

@@ -1,7 +1,8 @@
 /**
- * The filter layer: refuses or redacts content that a policy does not allow in the input or in the result of an effect.
- * It is outside of the cache layer and the retry layer, so an input is filtered once, and so is every result: cached or
- * new, value or error. The journal holds the original input and the original result too.
+ * The filter layers: they refuse or redact content that a policy does not allow. The input is filtered before anything else
+ * sees it, so that the filtered input is what is admitted, shown, approved and performed. The result is filtered outside of
+ * the cache layer and the retry layer, so every result is filtered once: cached or new, value or error. The journal holds
+ * the original input and the original result too.
  */
 
 import { LoopError, toLoopError } from '../base/errors.js';
@@ -11,7 +12,7 @@ import { type Re2Pattern, re2Pattern } from '../json/linear-pattern.js';
 import type { Effect } from '../protocol/body.js';
 import type { ErrorRecord } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
-import type { FilterSpec, PolicySpec } from '../protocol/loop.js';
+import type { FilterSpec } from '../protocol/loop.js';
 import type { Layer } from '../protocol/session.js';
 import { rewriteStrings, type SkippedMembers } from './rewrite-strings.js';
 
@@ -50,22 +51,36 @@ const MODEL_CONTROL_MEMBERS: SkippedMembers = {
 /** The compiled filters of each list in a policy. */
 const compiledFilters = new WeakMap<readonly FilterSpec[], readonly CompiledFilter[]>();
 
+/** The type of the entry that records an input that filters have changed. */
+const INPUT_FILTERED = 'rondo.input.filtered';
+
 /**
- * Creates a layer that filters the input and the result of an effect. If it refuses content, its error is
- * CONTENT_REFUSED and never contains the matched text. The layer throws DEFINITION_INVALID for a pattern that cannot be
- * used.
+ * Creates a layer that filters the input of an effect. If it refuses content, its error is CONTENT_REFUSED and never
+ * contains the matched text. The layer throws DEFINITION_INVALID for a pattern that cannot be used. A changed input is
+ * recorded once, so that a turn continues with what was approved.
  */
-export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec['filters']>, clock: Clock): Layer {
+export function inputFilterLayer(specs: readonly FilterSpec[], clock: Clock): Layer {
   return async (effect, scope, next) => {
-    const [outwards, inwards] = [compileFilters(before, 'before'), compileFilters(after, 'after')];
-    const sent =
-      outwards.length === 0 ? effect : filterInput(effect, new ContentFilter(outwards, 'before', effect.name, clock));
-    if (inwards.length === 0) return next(sent);
+    const filtered = (): Effect =>
+      filterInput(effect, new ContentFilter(compileFilters(specs, 'before'), 'before', effect.name, clock));
+    const recorded = scope.nextRecordedEntry;
+    const changed = recorded?.type === INPUT_FILTERED ? effect : filtered();
+    // An effect whose input was not changed when it began has no such entry.
+    const isRecorded = recorded === undefined ? changed !== effect : recorded.type === INPUT_FILTERED;
+    if (!isRecorded) return next(changed);
+    return next({ ...effect, input: await scope.record(INPUT_FILTERED, () => changed.input as Json) });
+  };
+}
+
+/** Creates a layer that filters the result of an effect; otherwise like `inputFilterLayer`. */
+export function outputFilterLayer(specs: readonly FilterSpec[], clock: Clock): Layer {
+  return async (effect, scope, next) => {
+    const filters = compileFilters(specs, 'after');
     const skipped = effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {};
-    const newFilter = (): ContentFilter => new ContentFilter(inwards, 'after', effect.name, clock);
+    const newFilter = (): ContentFilter => new ContentFilter(filters, 'after', effect.name, clock);
     let value: Json | undefined;
     try {
-      value = (await next(sent)) as Json | undefined;
+      value = (await next()) as Json | undefined;
     } catch (thrown) {
       // A cancellation is not a result of the effect, so it is not filtered.
       throw scope.isCancelled ? thrown : filterError(toLoopError(thrown), newFilter());
@@ -74,6 +89,7 @@ export function filterLayer({ before = [], after = [] }: NonNullable<PolicySpec[
   };
 }
 
+/** Returns the effect with its input filtered; the same object if no filter changes it. */
 function filterInput(effect: Effect, filter: ContentFilter): Effect {
   if (effect.input === undefined) return effect;
   const input = rewriteStrings(
@@ -81,6 +97,7 @@ function filterInput(effect: Effect, filter: ContentFilter): Effect {
     filter.filterText,
     effect.kind === 'model' ? MODEL_CONTROL_MEMBERS : {},
   );
+  if (!filter.hasChanged) return effect;
   // The journal has the length of the prompt, which changes with its text.
   const promptLength = ownProperty(input, 'promptLength');
   if (effect.kind !== 'model' || typeof promptLength !== 'number') return { ...effect, input };

@@ -10,12 +10,14 @@ import {
 } from '../../spec/support/kernel-probe.js';
 import { verifies } from '../../spec/verifies.js';
 import { LoopError } from '../base/errors.js';
+import { digestOfText } from '../journal/record.js';
 import type { SessionOptions } from '../journal/session-options.js';
+import { canonicalJson } from '../json/canonical.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Entry, Safety } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec } from '../protocol/loop.js';
-import type { RunOutcome } from '../protocol/session.js';
+import type { Layer, RunOutcome } from '../protocol/session.js';
 import { crashingStore } from '../testing/crashing-store.js';
 import type { ApprovalGate } from './approval.js';
 import type { ResultCache } from './cache.js';
@@ -31,8 +33,8 @@ const gate: ApprovalGate = {
   admissionAt: () => undefined,
 };
 
-/** A policy with every key. */
-const FULL: PolicySpec = {
+/** A policy with every key that becomes a layer; a new key does not compile until it is here. */
+const FULL: Required<Omit<PolicySpec, 'routing'>> = {
   filters: {
     before: [{ pattern: 'sk-[0-9]+', action: 'redact' }, { pattern: 'forbidden' }],
     after: [{ pattern: 'secret', action: 'redact' }],
@@ -57,6 +59,8 @@ const backends: { readonly [id: string]: () => Json | Promise<Json> } = {
   good: () => ({ text: 'the secret is 42', model: 'g', finish: 'stop' }),
 };
 
+const backendOf = (request: unknown): string => (request as { readonly backendId: string }).backendId;
+
 const depsOf = (k: KernelFixture, cache: ResultCache = memoryCache({ entries: 9, bytes: 9999 })): PolicyDeps => ({
   clock: k.clock,
   cache,
@@ -64,7 +68,7 @@ const depsOf = (k: KernelFixture, cache: ResultCache = memoryCache({ entries: 9,
 });
 
 function modelEffect(k: KernelFixture, prompt = 'use sk-123', policy: PolicySpec = FULL): Effect {
-  const perform: Effect['perform'] = (request) => backends[(request as { backendId: string }).backendId]?.();
+  const perform: Effect['perform'] = (request) => backends[backendOf(request)]?.();
   const input = { backendId: 'busy', model: 'b', promptLength: prompt.length, prompt };
   const effect = k.effect('busy', 'idempotent', perform, input);
   return { ...effect, kind: 'model', policy, perform: (request, context) => effect.perform(request, context) };
@@ -106,7 +110,7 @@ verifies('policy.order', 'layers apply in the documented order', async () => {
   const waiting = ['rondo.rate.waited', 'timer.set', 'timer.fired', 'effect.requested', 'effect.failed'];
   const backoff = ['number.drawn', 'rondo.retry', 'timer.set', 'timer.fired'];
   const steps = [
-    ...['session.opened', 'call.started', 'effect.opened', 'rondo.cache.read'],
+    ...['session.opened', 'call.started', 'effect.opened', 'rondo.input.filtered', 'rondo.cache.read'],
     ...[...attempt, ...backoff, ...waiting, 'rondo.backend.fallback'],
     ...[...attempt, ...backoff, ...waiting, 'rondo.backend.fallback'],
     ...['rondo.rate.waited', 'effect.requested', 'effect.returned', 'effect.settled', 'call.completed'],
@@ -163,9 +167,9 @@ verifies('policy.order', 'only layers that apply to the kind and the safety of a
   const layers = policyLayers(() => depsOf(k), gate);
   const count = (kind: string, safety: Safety, policy: PolicySpec): number =>
     layers({ ...k.effect('x', safety), kind, policy } as Effect, 't1/0').length;
-  expect(count('model', 'idempotent', FULL)).toBe(6);
-  expect(count('tool', 'idempotent', FULL)).toBe(5);
-  expect(count('tool', 'once', FULL)).toBe(3);
+  expect(count('model', 'idempotent', FULL)).toBe(9);
+  expect(count('tool', 'idempotent', FULL)).toBe(8);
+  expect(count('tool', 'once', FULL)).toBe(6);
   expect(count('tool', 'pure', {})).toBe(0);
   expect(count('model', 'pure', { routing: [], fallback: [] })).toBe(0);
 });
@@ -188,6 +192,89 @@ verifies(
     expect(await outcomeFor('always_allow')).toMatchObject([{ status: 'ok' }, 1]);
   },
 );
+
+/** Every subset of the keys of the full policy, with an approval. */
+function policies(): readonly PolicySpec[] {
+  const keys = Object.keys(FULL).filter((key) => key !== 'approval') as (keyof typeof FULL)[];
+  return Array.from({ length: 2 ** keys.length }, (_, bits) => {
+    const chosen = keys.filter((_key, index) => (bits >> index) % 2 === 1).map((key) => [key, FULL[key]]);
+    return { ...Object.fromEntries(chosen), approval: 'ask' };
+  });
+}
+
+/** A gate that records each input that is admitted, described to a person or compared with a standing grant. */
+function recordingGate(): { readonly gate: ApprovalGate; readonly shown: unknown[]; describe(input: Json): string } {
+  const shown: unknown[] = [];
+  const show = ({ input }: Effect): void => void shown.push(structuredClone(input));
+  const recording: ApprovalGate = {
+    ...gate,
+    admissionAt: () => show,
+    grantsFor: (effect) => void show(effect),
+  };
+  return { gate: recording, shown, describe: (input) => String(shown.push(structuredClone(input))) };
+}
+
+verifies(
+  'approval.bound',
+  'under every policy, what is admitted and shown is what every attempt performs',
+  async () => {
+    for (const kind of ['tool', 'model'] as const)
+      for (const policy of policies()) {
+        const k = kernelFixture();
+        const { gate: recording, shown, describe } = recordingGate();
+        const layers = policyLayers(() => depsOf(k), recording);
+        const performed: Json[] = [];
+        const base = modelEffect(k, 'use sk-123', policy);
+        const perform: Effect['perform'] = (input) => {
+          performed.push(structuredClone(input));
+          return kind === 'tool' || backendOf(input) === 'good' ? null : backends.busy?.();
+        };
+        const body = (scope: Scope) => scope.effect({ ...base, kind, describe, perform });
+        await finish(k, { layers }, body);
+        const request = (await k.entries()).find(({ type }) => type === 'rondo.approval.requested');
+        const { id, argumentsDigest } = (request?.value ?? {}) as { readonly [name: string]: string };
+        const session = await k.open({ layers });
+        const name = `approval ${id}`;
+        await session.signal({ id: name, name, value: { approved: true, by: 'ada', at: k.clock.now() } });
+        await session.close();
+        await finish(k, { layers }, body);
+        const label = `${kind} ${JSON.stringify(policy)}`;
+        const [first] = shown as [Json];
+        expect(shown.length, label).toBeGreaterThan(2);
+        for (const other of shown) expect(other, label).toEqual(first);
+        expect(argumentsDigest, label).toBe(digestOfText(canonicalJson(first)));
+        expect(performed.length, label).toBeGreaterThan(0);
+        const fallbacks = kind === 'tool' ? [] : (policy.fallback ?? []);
+        const permitted = [
+          first,
+          ...fallbacks.map(({ id: backendId, model }) => ({ ...(first as object), backendId, model })),
+        ];
+        for (const input of performed) expect(permitted, label).toContainEqual(input);
+      }
+  },
+);
+
+verifies('policy.replay', 'an effect that began before its filtered input was recorded continues', async () => {
+  for (let append = 2; ; append++) {
+    const k = kernelFixture();
+    const { before: _, ...after } = FULL.filters;
+    const inner = policyLayers(() => depsOf(k), gate);
+    const filtering: Layer = (effect, _scope, next) => {
+      const input = { ...(effect.input as object), prompt: 'use [redacted]', promptLength: 14 };
+      return next({ ...effect, input });
+    };
+    const layers = (effect: Effect, key: string) => [
+      filtering,
+      ...inner({ ...effect, policy: { ...FULL, filters: after } }, key),
+    ];
+    const store = crashingStore(k.store, { appendNumber: append, when: 'after' });
+    await codeOf(finish(k, { store, layers }, (scope) => scope.effect(modelEffect(k))));
+    if (!store.hasCrashed) return;
+    await tick();
+    const resumed = finish(k, { layers: policyLayers(() => depsOf(k), gate) }, (scope) => scope.effect(modelEffect(k)));
+    expect(await resumed, `after append ${append}`).toEqual({ status: 'ok', output: REPLY });
+  }
+});
 
 /** Calls a model and then a tool, both under every layer. */
 function bodyOf(k: KernelFixture): (scope: Scope) => Promise<unknown> {

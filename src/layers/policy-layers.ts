@@ -1,9 +1,9 @@
 /**
- * Maps the policy of an effect and the restrictions of its agents to layers, outermost first: admission, approval, deadline,
- * filters, cache, fallback, retry, rate limit, timeout. The budget is reserved for each attempt, inside of the rate limit.
- * The order is deliberate: a refusal performs nothing, a cache hit calls no backend, every backend gets its own
- * retries, every attempt counts against the rate limit and has its own timeout, and time spent waiting counts against
- * no timeout, only against the deadline of an agent.
+ * Maps the policy of an effect and the restrictions of its agents to layers, outermost first: input filter, admission,
+ * approval, deadline, output filter, cache, fallback, retry, rate limit, timeout. The budget is reserved for each attempt,
+ * inside of the rate limit. The order is deliberate: what is admitted and shown to a person is what runs, a refusal performs
+ * nothing, a cache hit calls no backend, every backend gets its own retries, every attempt counts against the rate limit
+ * and has its own timeout, and time spent waiting counts against no timeout, only against the deadline of an agent.
  */
 
 import type { Clock } from '../journal/clock.js';
@@ -14,7 +14,8 @@ import { admitLayer } from './admit.js';
 import { type ApprovalGate, approvalLayer } from './approval.js';
 import { cacheLayer, type ResultCache } from './cache.js';
 import { fallbackLayer } from './fallback.js';
-import { filterLayer } from './filter.js';
+import { inputFilterLayer, outputFilterLayer } from './filter.js';
+import { fixedInput } from './fixed-input.js';
 import { type RateLimiter, rateLimitLayer } from './rate-limit.js';
 import { retryLayer } from './retry.js';
 import { deadlineLayer, timeoutLayer } from './timeout.js';
@@ -50,11 +51,24 @@ export function policyLayers(
     if (assertAdmitted !== undefined) layers.push(admitLayer(assertAdmitted));
     if (rule !== undefined && rule.policy !== 'always_allow') layers.push(approvalLayer(rule, { gate, clock }));
     if (rule?.deadlineAt !== undefined) layers.push(deadlineLayer(rule.deadlineAt, clock));
-    return [...layers, ...layersForPolicy(policy ?? EMPTY_POLICY, effect, deps)];
+    layers.push(...layersForPolicy(policy ?? EMPTY_POLICY, effect, deps));
+    return withFixedInput(policy ?? EMPTY_POLICY, layers, clock);
   };
 }
 
-/** Returns the layers of a policy. An effect with the safety `once` is neither cached nor retried. */
+/** Returns the layers inside of the filters of the input, none of which changes it any more. */
+function withFixedInput(
+  { filters: { before } = {}, fallback = [] }: PolicySpec,
+  layers: readonly Layer[],
+  clock: Clock,
+): readonly Layer[] {
+  if (layers.length === 0 && before === undefined) return NO_LAYERS;
+  const [noteInput, checkInput] = fixedInput(fallback);
+  const fixed = [noteInput, ...layers, checkInput];
+  return before === undefined ? fixed : [inputFilterLayer(before, clock), ...fixed];
+}
+
+/** Returns the layers of a policy inside of its approval. An effect with the safety `once` is neither cached nor retried. */
 function layersForPolicy(
   policy: PolicySpec,
   { kind, safety }: Effect,
@@ -63,7 +77,7 @@ function layersForPolicy(
   const { filters, fallback = [], retry, rateLimit, timeoutMs } = policy;
   const isRepeatable = safety !== 'once';
   const layers: Layer[] = [];
-  if (filters !== undefined) layers.push(filterLayer(filters, clock));
+  if (filters?.after !== undefined) layers.push(outputFilterLayer(filters.after, clock));
   if (policy.cache !== undefined && isRepeatable) layers.push(cacheLayer(policy.cache, cache, clock, fallback));
   if (fallback.length > 0 && kind === 'model') layers.push(fallbackLayer(fallback));
   if (retry !== undefined && isRepeatable) layers.push(retryLayer(retry));

@@ -6,15 +6,23 @@
 import { runtimeEffect } from '../journal/runtime-effects.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
+import type { PolicySpec } from '../protocol/loop.js';
 import type { LayerScope } from '../protocol/session.js';
-import { LoopServices, type TurnContext, turnIdOf } from './services.js';
+import { withNamedFallbacks } from './model-call/model-effect.js';
+import { LoopServices, servicesOf, type TurnContext, turnIdOf } from './services.js';
 
 type LoopBody<I, O> = (input: I, scope: Scope) => Promise<O> | O;
 
-interface ApprovalGateOptions {
+/** A loop whose body has a gate. */
+interface GatedLoop {
   readonly name: string;
   /** A digest of the definition. An approval is valid for this digest only. */
   readonly definitionFingerprint: string;
+  /** The policy of a prompt or an agent: an approval names its fallback models. */
+  readonly policy?: PolicySpec | undefined;
+}
+
+interface ApprovalGateOptions extends GatedLoop {
   /** True for agents: only a policy for exactly this name applies, neither `*` nor the policy of an enclosing call. */
   readonly exactNameOnly: boolean;
   /** True for a body in code, which nothing confines. @default false */
@@ -25,10 +33,8 @@ interface ApprovalGateOptions {
  * Returns a body that waits for approval if an enclosing agent or the grant requires it, and then runs `body`. It fails without
  * running `body` if the approval is denied or the policy is `blocked`. Outside of a host, nothing requires an approval.
  */
-export function withApprovalGate<I, O>(
-  { name, definitionFingerprint, exactNameOnly, isCode = false }: ApprovalGateOptions,
-  body: LoopBody<I, O>,
-): LoopBody<I, O> {
+export function withApprovalGate<I, O>(options: ApprovalGateOptions, body: LoopBody<I, O>): LoopBody<I, O> {
+  const { name, exactNameOnly, isCode = false } = options;
   return (input, scope) => {
     const services = scope.context;
     if (!(services instanceof LoopServices) || !services.restrictionFlag.isSet) return body(input, scope);
@@ -41,7 +47,7 @@ export function withApprovalGate<I, O>(
       : restrictions?.approvalPolicy(scope.key, name);
     // guard: policy-applies-to-code
     if ((policy === undefined || policy === 'always_allow') && !isDemanded) return body(input, scope);
-    return passGate(scope, name, definitionFingerprint, input).then(() => body(input, scope));
+    return passGate(scope, options, input).then(() => body(input, scope));
   };
 }
 
@@ -49,10 +55,7 @@ export function withApprovalGate<I, O>(
  * Returns a body that runs only if the grant of its turn permits it, after the gate that the grant demands. For composites,
  * to which the policies of enclosing agents do not apply.
  */
-export function withAdmission<I, O>(
-  options: Pick<ApprovalGateOptions, 'name' | 'definitionFingerprint'>,
-  body: LoopBody<I, O>,
-): LoopBody<I, O> {
+export function withAdmission<I, O>(options: GatedLoop, body: LoopBody<I, O>): LoopBody<I, O> {
   // A short function: composites are nested thousands of levels deep, and each level is a frame on the stack.
   return (input, scope) => (isRestricted(scope) ? runAdmitted(options, body, input, scope) : body(input, scope));
 }
@@ -62,17 +65,12 @@ function isRestricted({ context }: Scope): boolean {
   return context instanceof LoopServices && context.restrictionFlag.isSet;
 }
 
-function runAdmitted<I, O>(
-  { name, definitionFingerprint }: Pick<ApprovalGateOptions, 'name' | 'definitionFingerprint'>,
-  body: LoopBody<I, O>,
-  input: I,
-  scope: Scope,
-): Promise<O> | O {
+function runAdmitted<I, O>(options: GatedLoop, body: LoopBody<I, O>, input: I, scope: Scope): Promise<O> | O {
   const turnContext = (scope.context as LoopServices).turnContext(turnIdOf(scope));
   // guard: chosen-composite-admitted
-  const isDemanded = isGateDemanded(name, { turnContext, input, scope, isCode: false });
+  const isDemanded = isGateDemanded(options.name, { turnContext, input, scope, isCode: false });
   if (!isDemanded) return body(input, scope);
-  return passGate(scope, name, definitionFingerprint, input).then(() => body(input, scope));
+  return passGate(scope, options, input).then(() => body(input, scope));
 }
 
 /**
@@ -95,10 +93,19 @@ function isGateDemanded(
 }
 
 /** Passes the gate of a body: an effect that does nothing, before which a person is asked and the call is counted. */
-function passGate(scope: Scope, name: string, definition: string, input: unknown): Promise<unknown> {
+function passGate(scope: Scope, { name, definitionFingerprint, policy }: GatedLoop, input: unknown): Promise<unknown> {
   const perform = (): Json => ({ output: null });
-  const effect: Effect = { kind: 'tool', name, input, safety: 'pure', boundary: GATE, definition, perform };
-  return scope.effect(runtimeEffect(effect));
+  const fallback = withNamedFallbacks(policy, servicesOf(scope))?.fallback;
+  const effect: Effect = {
+    kind: 'tool',
+    name,
+    input,
+    safety: 'pure',
+    boundary: GATE,
+    definition: definitionFingerprint,
+    perform,
+  };
+  return scope.effect(runtimeEffect(fallback === undefined ? effect : { ...effect, policy: { fallback } }));
 }
 
 const GATE = 'gate';

@@ -230,7 +230,7 @@ function createMembers(
   if (prompt !== undefined && backend !== undefined) {
     const options = { id, spec: prompt, output, backend, policy, origin: CODE_ORIGIN, modelObjects };
     const body = withApprovalGate(
-      { name: id, definitionFingerprint: fingerprint, exactNameOnly: false },
+      { name: id, definitionFingerprint: fingerprint, exactNameOnly: false, policy },
       promptBody({ ...options, definitionFingerprint: version }),
     );
     return { body };

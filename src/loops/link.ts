@@ -138,7 +138,7 @@ function createBody(
   if (prompt !== undefined) {
     const options = { id, spec: prompt, output, policy, origin, definitionFingerprint: digest };
     const body = promptBody({ ...options, backend: backend ?? RECORDED_DEFAULT_BACKEND });
-    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false }, body);
+    return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: false, policy }, body);
   }
   if (composite.plan !== undefined)
     return withAdmission(
@@ -163,7 +163,8 @@ function createBody(
     modelObjects: definedLoop?.modelObjects,
     includesLoop,
   };
-  return withApprovalGate({ name: id, definitionFingerprint: digest, exactNameOnly: true }, agentBody(options, tools));
+  const gate = { name: id, definitionFingerprint: digest, exactNameOnly: true, policy };
+  return withApprovalGate(gate, agentBody(options, tools));
 }
 
 /** Returns the origin that paths of context are relative to. A loop in code has no directory of its own. */

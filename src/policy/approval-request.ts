@@ -10,6 +10,7 @@ import { canonicalJson } from '../json/canonical.js';
 import type { ApprovalTarget } from '../protocol/approval.js';
 import type { Effect } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
+import type { BackendRef } from '../protocol/loop.js';
 
 /** The type of the entry that records an approval request. */
 export const APPROVAL_REQUESTED = 'rondo.approval.requested';
@@ -33,6 +34,8 @@ export interface ApprovalRequest extends ApprovalAuthority {
   /** The build of the host that requested it, if it has one. */
   readonly build?: string;
   readonly target?: ApprovalTarget;
+  /** The models that may answer in place of the first one. */
+  readonly fallback?: readonly BackendRef[];
   readonly description: string;
 }
 
@@ -63,12 +66,14 @@ export function approvalRequestOf(
   { description, target, build, earlierRequests }: RequestDetails,
   authority: ApprovalAuthority,
 ): ApprovalRequest {
+  const fallback = fallbackOf(effect);
   const bound = {
     tool: effect.name,
     argumentsDigest: argumentsDigestOf(effect),
     definition: definitionDigestOf(effect),
     ...(build !== undefined && { build }),
     ...withTarget(target),
+    ...(fallback.length > 0 && { fallback }),
     ...authority,
   };
   const [turn = ''] = key.split('/', 1);
@@ -83,9 +88,21 @@ function argumentsDigestOf({ input }: Effect): string {
   return digestOfText(canonicalJson(input as Json));
 }
 
-/** Returns the digest of the definition that an effect belongs to; of an empty text if it has none. */
-export function definitionDigestOf({ definition = '' }: Effect): string {
-  return digestOfText(definition);
+/** Returns the models that may answer in place of the first one. */
+export function fallbackOf(effect: Effect): readonly BackendRef[] {
+  // Own property only: a polluted prototype must not add models.
+  return (Object.hasOwn(effect, 'policy') ? effect.policy?.fallback : undefined) ?? [];
+}
+
+/**
+ * Returns the digest of the definition that an effect belongs to; of an empty text if it has none. Code can name other
+ * fallback models under one definition, so they are part of the digest.
+ */
+export function definitionDigestOf(effect: Effect): string {
+  const { definition = '' } = effect;
+  const fallback = fallbackOf(effect);
+  // guard: approval-bound-to-fallback
+  return digestOfText(fallback.length === 0 ? definition : canonicalJson([definition, fallback] as unknown as Json));
 }
 
 /**

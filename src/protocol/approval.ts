@@ -3,6 +3,7 @@
  * runtime keeps the requests; an answer refers to one by id.
  */
 import type { Json } from './json.js';
+import type { BackendRef } from './loop.js';
 
 /**
  * The file or directory that a call acts on, resolved when the approval is requested. The approval is valid for this
@@ -40,7 +41,7 @@ export interface Approval {
   readonly callId: string;
   /** The loop id of the tool. */
   readonly tool: string;
-  /** The arguments of the call. */
+  /** The arguments with which the call runs: those after the filters of its policy. */
   readonly arguments: Json;
   /** SHA-256 of the canonical JSON of `arguments`, in base64url. */
   readonly argumentsDigest: string;
@@ -50,6 +51,8 @@ export interface Approval {
   readonly build?: string;
   /** The target of the call. Absent for a tool that resolves none. */
   readonly target?: ApprovalTarget;
+  /** The models that get the same request if the first one fails. Absent for a call without fallback. */
+  readonly fallback?: readonly BackendRef[];
   /** The principal on whose behalf the turn runs. Absent if the turn names none. */
   readonly principal?: string;
   /**

@@ -20,8 +20,8 @@ import { withoutRetrySuffix } from './turns.js';
 /** The entry type of a body's log lines. */
 export const LOG_WRITTEN = 'log.written';
 
-/** Entry types of the runtime that are not traced. */
-const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn']);
+/** Entry types of the runtime that are not traced. A trace has no prompts. */
+const UNTRACED_TYPES: ReadonlySet<string> = new Set(['time.read', 'number.drawn', 'rondo.input.filtered']);
 
 /** The types of the further requests and responses of one call. */
 const REPEATED = {

@@ -48,6 +48,15 @@ verifies('approval.display', 'the card shows tool, path, principal, approvers, e
   expect(late.join('\n')).toContain('expired 2029');
 });
 
+verifies('approval.display', 'the card shows each fallback model with its options', () => {
+  const fallback = [{ id: 'spare', model: 's\u202e', options: { baseURL: 'https://far.example' } }, { id: 'mock' }];
+  const lines = cardLines({ fallback }, false, 200);
+  expect(lines).toContain('  fallback  spare, mock');
+  const models = lines.find((line) => line.includes('baseURL'));
+  expect(models).toContain('"https://far.example"');
+  expect(models, 'a direction mark reached the terminal').not.toContain('\u202e');
+});
+
 verifies('approval.display', 'a unified diff in the description is coloured', () => {
   const description = 'Write a.txt:\n--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-old\n+new\n same';
   const lines = cardLines({ description }, true);

@@ -5,6 +5,7 @@
  */
 import { type Excerpt, excerptOf, splitAtOmission } from '../../base/escape-text.js';
 import type { Approval } from '../../protocol/approval.js';
+import type { Json } from '../../protocol/json.js';
 import { breakIntoRows, type Colors, formatInteger, type TextStyle } from './terminal-text.js';
 import { escapeLine, escapeMultiline, isUnifiedDiff, renderBlock } from './untrusted-text.js';
 
@@ -56,6 +57,7 @@ export function renderApproval(approval: Approval, options: RenderApprovalOption
       : factLines('only by', approvers.map((who) => escapeLine(who, MAX_NAME_CHARS)).join(', '), options)),
     ...factLines('asked', `${requestedAt}, ${expired ? 'expired' : 'expires'} ${expiresAt}`, options),
     ...targetLines(approval, options),
+    ...fallbackLines(approval, options),
     ...argumentLines(approval, options),
     '  description',
     ...excerptLines(descriptionExcerpt(description, options), options, 'the arguments are complete', id),
@@ -63,9 +65,10 @@ export function renderApproval(approval: Approval, options: RenderApprovalOption
 }
 
 /** Returns true if the card of this approval is shortened. */
-export function isAbbreviated({ arguments: args, description }: Approval): boolean {
+export function isAbbreviated({ arguments: args, fallback = [], description }: Approval): boolean {
   const options = { full: false };
-  return argumentsExcerpt(args, options).hiddenChars > 0 || descriptionExcerpt(description, options).hiddenChars > 0;
+  const excerpts = [args, fallback as unknown as Json].map((value) => jsonExcerpt(value, options));
+  return [...excerpts, descriptionExcerpt(description, options)].some(({ hiddenChars }) => hiddenChars > 0);
 }
 
 const LABEL_COLUMNS = 12;
@@ -97,19 +100,27 @@ function targetLines({ target }: Approval, options: RenderApprovalOptions): stri
   ];
 }
 
+/** Returns the models that get the same request if the first one fails, with their options. */
+function fallbackLines({ id, fallback }: Approval, options: RenderApprovalOptions): string[] {
+  if (fallback === undefined) return [];
+  const models = fallback.map((ref) => escapeLine(ref.id, MAX_NAME_CHARS)).join(', ');
+  const excerpt = jsonExcerpt(fallback as unknown as Json, options);
+  return [...factLines('fallback', models, options, 'bold'), ...excerptLines(excerpt, options, 'show all', id)];
+}
+
 /** Returns the arguments with their size and digest. */
 function argumentLines({ id, arguments: args, argumentsDigest }: Approval, options: RenderApprovalOptions): string[] {
   const size = Buffer.byteLength(JSON.stringify(args) ?? 'null');
   const bytes = size === 1 ? 'one byte' : `${formatInteger(size)} bytes`;
   return [
     ...factLines('arguments', `${bytes}, digest ${escapeLine(argumentsDigest, MAX_NAME_CHARS)}`, options),
-    ...excerptLines(argumentsExcerpt(args, options), options, 'show all', id),
+    ...excerptLines(jsonExcerpt(args, options), options, 'show all', id),
   ];
 }
 
-function argumentsExcerpt(args: Approval['arguments'], { full }: Pick<RenderApprovalOptions, 'full'>): Excerpt {
+function jsonExcerpt(value: Json, { full }: Pick<RenderApprovalOptions, 'full'>): Excerpt {
   const { head, tail, ...sizes } = excerptOf(
-    JSON.stringify(args) ?? 'null',
+    JSON.stringify(value) ?? 'null',
     full === true ? Number.POSITIVE_INFINITY : MAX_ARGUMENTS_CHARS,
   );
   return { head: escapeLine(head), tail: escapeLine(tail), ...sizes };

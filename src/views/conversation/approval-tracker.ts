@@ -9,6 +9,7 @@ import { ownProperty, ownText } from '../../base/own-property.js';
 import type { Approval, RecordedAnswer } from '../../protocol/approval.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
+import type { BackendRef } from '../../protocol/loop.js';
 import { isoTime } from '../iso-time.js';
 import { compareByStep, isDescendantKey, type OpenCall, type OpenCalls, parentKeyOf } from './open-calls.js';
 
@@ -24,7 +25,8 @@ interface ApprovalListener {
 interface OpenEffect {
   /** The call that performs the effect. */
   readonly call: OpenCall;
-  readonly input: Json;
+  /** The input after its filters. */
+  input: Json;
   approval: Approval | undefined;
   /** The key of the wait for the answer; before the wait opens, the key of the request. */
   waitKey: string;
@@ -53,6 +55,7 @@ export class ApprovalTracker {
     if (type === 'effect.opened') this.openEffect(entry);
     else if (this.openEffects.size === 0) return;
     else if (type === 'effect.settled') this.closeEffect(key);
+    else if (type === 'rondo.input.filtered') this.applyFilteredInput(entry);
     else if (type === 'rondo.approval.requested') this.applyRequest(entry);
     else if (type === 'wait.opened') this.applyWait(entry);
     else if (type === 'signal.received') this.applySignal(entry);
@@ -83,6 +86,12 @@ export class ApprovalTracker {
     if (call === undefined) return;
     call.openEffects += 1;
     this.openEffects.set(key, { call, input: value, approval: undefined, waitKey: '' });
+  }
+
+  private applyFilteredInput({ key, value = null }: Entry): void {
+    const openEffect = this.openEffects.get(parentKeyOf(key));
+    // guard: filtered-input-shown
+    if (openEffect !== undefined) openEffect.input = value;
   }
 
   private applyRequest(entry: Entry): void {
@@ -187,6 +196,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, args: Json, { at, value }
   const approvers = ownProperty(value, 'approvers');
   const expiresAt = ownProperty(value, 'expiresAt');
   const target = parseTarget(ownProperty(value, 'target'));
+  const fallback = ownProperty(value, 'fallback');
   return {
     id: ownText(value, 'id'),
     sessionId,
@@ -198,6 +208,7 @@ function approvalOf(sessionId: string, leaf: OpenCall, args: Json, { at, value }
     definitionDigest: ownText(value, 'definition'),
     ...(build !== '' && { build }),
     ...(target !== undefined && { target }),
+    ...(Array.isArray(fallback) && { fallback: fallback as unknown as readonly BackendRef[] }),
     ...(typeof principal === 'string' && { principal }),
     ...(typeof grant === 'string' && { grant }),
     ...(Array.isArray(approvers) && { approvers: approvers.filter((one) => typeof one === 'string') }),

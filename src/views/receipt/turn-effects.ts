@@ -36,8 +36,10 @@ export interface TurnEffect {
   endSeq: number | undefined;
   /** The last intent; its value is the executed arguments. */
   intent: Entry | undefined;
-  /** `effect.opened` of an effect with layers; its value is the arguments that are approved. */
-  readonly opened: Entry | undefined;
+  /** Of an effect with layers: the entry whose value is the arguments that are shown: `effect.opened`, or the filtered input. */
+  shown: Entry | undefined;
+  /** True once a fallback model, which the approval names, gets the request. */
+  isFallback: boolean;
   approval: AnsweredApproval | undefined;
   /** The sequence number of the last entry that changed the effect. */
   changedSeq: number;
@@ -93,6 +95,8 @@ export class TurnEffects {
     else if (type === 'step.refused') this.refuse(entry);
     else if (this.layers === undefined || this.layers.open.size === 0) return;
     else if (type === 'effect.settled') this.settle(entry);
+    else if (type === 'rondo.input.filtered') this.filterInput(entry);
+    else if (type === 'rondo.backend.fallback') this.fallBack(entry);
     else if (type === 'rondo.approval.requested') this.request(entry);
     else if (type === 'wait.opened') this.openWait(entry);
     else if (type === 'wait.settled') this.answer(entry);
@@ -111,6 +115,7 @@ export class TurnEffects {
     const outer = this.layeredAbove(key);
     if (outer !== undefined && entry.kind === 'gate') {
       this.layers?.gates.set(key, outer);
+      outer.isFallback = false;
       return;
     }
     const effect = outer ?? this.effects.get(key) ?? newEffect(key, entry, undefined, name);
@@ -184,6 +189,16 @@ export class TurnEffects {
     }
   }
 
+  private filterInput(entry: Entry): void {
+    const effect = this.layers?.open.get(parentKeyOf(entry.key));
+    if (effect !== undefined) effect.shown = entry;
+  }
+
+  private fallBack({ key }: Entry): void {
+    const effect = this.layers?.open.get(parentKeyOf(key));
+    if (effect !== undefined) effect.isFallback = true;
+  }
+
   private request({ key, value }: Entry): void {
     const effect = this.layers?.open.get(parentKeyOf(key));
     const id = ownText(value, 'id');
@@ -218,7 +233,8 @@ function newEffect(
     kind,
     safety,
     boundary,
-    opened,
+    shown: opened,
+    isFallback: false,
     state: undefined,
     attempts: 0,
     intentSeq: undefined,

@@ -215,11 +215,11 @@ function outcomeOf(ended: Entry | undefined, stopped: Entry | undefined): TurnOu
   };
 }
 
-function approvalOf({ key, approval, opened }: TurnEffect, salt: Uint8Array): ReceiptApproval {
+function approvalOf({ key, approval, shown, intent, isFallback }: TurnEffect, salt: Uint8Array): ReceiptApproval {
   const { id = '', tool = '', by = '', approved = false } = approval ?? {};
   return {
     approved,
-    arguments: commitmentOf(salt, opened ?? {}),
+    arguments: commitmentOf(salt, (isFallback ? intent : shown) ?? {}),
     by: signableText(by),
     effect: signableText(key),
     id: signableText(id),

@@ -1,0 +1,14 @@
+// Guards of what an approved call performs.
+
+import { approvedCallChecks, approvedCallParts } from './approved-call-checks.js';
+import { guardsOf, proveGuards } from './prove.js';
+
+const guard = guardsOf(approvedCallChecks);
+
+proveGuards(approvedCallParts, [
+  guard('approval.bound', 'a layer cannot change what was admitted', 'admitted-input-performed', 'drop'),
+  guard('approval.bound', 'an approval shows the filtered arguments', 'filtered-input-shown', 'drop'),
+  guard('approval.bound', 'an approval covers only the fallback models that it names', 'approval-bound-to-fallback', {
+    value: 'digestOfText(definition)',
+  }),
+]);

@@ -23,7 +23,7 @@ const BOB = { to: 'bob' };
 const TURN = { loop: 'pay', sessionId: 's' } as const;
 
 /** Hosts on one store, with a tool that records its input and fails while `isDown`. */
-function payingHosts(library: ApprovedCallLibrary, policy: PolicyOption, safety: 'once' | 'idempotent' = 'once') {
+function payingHosts(library: ApprovedCallLibrary, policy: PolicyOption) {
   const store = library.memoryStore();
   const clock = new library.ManualClock(1_000_000);
   const state = { isDown: false, payments: [] as Json[] };
@@ -33,9 +33,7 @@ function payingHosts(library: ApprovedCallLibrary, policy: PolicyOption, safety:
     return null;
   };
   let hosts = 0;
-  const open = (
-    loop: unknown = library.defineLoop({ ...ANY, id: 'pay', policy, safety, tool: pay as never }),
-  ): Host => {
+  const open = (loop: unknown = library.defineLoop({ ...ANY, id: 'pay', policy, tool: pay as never })): Host => {
     hosts += 1;
     const providers = new Map(['first', 'spare'].map((id) => [id, replyProvider([{ text: 'paid' }], id)]));
     const registry = new library.Registry(new Map());
@@ -89,5 +87,31 @@ export const approvedCallChecks = {
       });
     const { turnId } = await open(askOf('a')).run({ ...TURN, input: null });
     strictEqual(await approve(open(askOf('b')), turnId), 'paused');
+  },
+  'a retry of a turn asks for another approval': async (library) => {
+    const { state, open } = payingHosts(library, { approval: 'ask' });
+    state.isDown = true;
+    const host = open();
+    const { turnId } = await host.run({ ...TURN, input: BOB });
+    strictEqual(await approve(host, turnId), 'error');
+    strictEqual((await host.retry(turnId)).status, 'paused');
+    deepStrictEqual(state.payments, [BOB]);
+  },
+  'a retry asks again for a body that was approved as a whole': async (library) => {
+    let runs = 0;
+    const pay = library.defineLoop({
+      ...{ ...ANY, id: 'pay' },
+      run: async () => {
+        runs += 1;
+        throw new Error('down');
+      },
+    });
+    const { open } = payingHosts(library, {});
+    const host = open(pay);
+    const grant = { allowedTools: ['*'], limits: {}, review: { pay: 'ask' } } as const;
+    const { turnId } = await host.run({ ...TURN, input: BOB, grant });
+    strictEqual(await approve(host, turnId), 'error');
+    strictEqual((await host.retry(turnId)).status, 'paused');
+    strictEqual(runs, 1);
   },
 } as const satisfies Record<string, ApprovedCallCheck>;

@@ -11,4 +11,11 @@ proveGuards(approvedCallParts, [
   guard('approval.bound', 'an approval covers only the fallback models that it names', 'approval-bound-to-fallback', {
     value: 'digestOfText(definition)',
   }),
+  guard('approval.once', 'a retry of a turn asks for another approval', 'retried-effect-admitted-by-layers', 'drop'),
+  guard(
+    'approval.once',
+    'a retry asks again for a body that was approved as a whole',
+    'gate-of-retried-call-reopened',
+    'drop',
+  ),
 ]);

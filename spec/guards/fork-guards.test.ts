@@ -18,12 +18,7 @@ proveGuards(forkParts, [
     'fork-leaves-no-unused-answer',
     'never',
   ),
-  guard(
-    'fork.approvals',
-    'a retry of a fork does not use an answer of the original',
-    'approval-of-origin-not-retried',
-    'never',
-  ),
+  guard('fork.approvals', 'a retry of a fork does not use an answer of the original', 'retry-asks-again', 'drop'),
   guard('fork.grant', 'a fork has the grant of its turn, also one that is named after the turn', 'fork-keeps-grant', {
     value: 'renamed',
   }),

@@ -1,14 +1,12 @@
 /** Which steps of a failed turn a retry performs again, and which turns can be retried. */
 import { LoopError } from '../base/errors.js';
-import { approvedInOrigin } from '../views/answered-effects.js';
 import { failurePathOf } from '../views/failure-path.js';
 import { stopReasonOf } from '../views/turns.js';
 import type { StoredTurn } from './archive.js';
 
 /**
  * Returns the keys of the failed steps of a turn, its root first. Throws RETRY_REFUSED if the turn has not failed: it
- * is open, succeeded, was cancelled, stopped at a limit of its agent, which it would reach again, or failed in an effect
- * that was approved before it was forked.
+ * is open, succeeded, was cancelled, or stopped at a limit of its agent, which it would reach again.
  */
 export function retryKeysOf({ identity, turn, entries }: StoredTurn): readonly string[] {
   const { turnId } = identity;
@@ -21,15 +19,7 @@ export function retryKeysOf({ identity, turn, entries }: StoredTurn): readonly s
   const stopReason = stopReasonOf(error);
   if (stopReason !== undefined)
     throw retryRefusal(turnId, `stopped at a limit (${stopReason}), which it would reach again. Start a new turn`);
-  const keys = failurePathOf(turnId, entries);
-  const approved = approvedInOrigin(entries);
-  // guard: approval-of-origin-not-retried
-  if (keys.some((key) => approved.has(key))) {
-    const problem =
-      'failed in an effect that was approved in the session it was forked from, and an answer counts once';
-    throw retryRefusal(turnId, `${problem}. Retry the original, or fork it before the approval`);
-  }
-  return keys;
+  return failurePathOf(turnId, entries);
 }
 
 function retryRefusal(turnId: string, problem: string): LoopError {

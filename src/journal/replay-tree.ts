@@ -6,6 +6,7 @@
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
 import { expandLeaf } from './leaf-entries.js';
+import { GATE_BOUNDARY } from './runtime-effects.js';
 
 const OPENING_TYPES = new Set([
   'call.started',
@@ -60,7 +61,7 @@ export class RecordedStep {
   closeEntry: Entry | undefined;
   /** Undefined for most steps: few turns are retried. */
   reopening: Reopening | undefined;
-  /** Resolutions of an effect in doubt, and the intents or refusals of its retries, by type and retry number. */
+  /** Resolutions of an effect in doubt, and the intents and refusals of its retries, by type and retry number. */
   private retryEntries: Map<string, Entry> | undefined;
   private children: Map<number, RecordedStep> | undefined;
 
@@ -88,12 +89,13 @@ export class RecordedStep {
   }
 
   /** Returns the entry of this type for a retry of an effect in doubt. The first retry has the number 1. */
-  retryEntry(type: 'effect.resolved' | 'effect.requested' | 'step.refused', number: number): Entry | undefined {
+  retryEntry(type: 'effect.resolved' | 'effect.requested', number: number): Entry | undefined {
     return this.retryEntries?.get(`${type} ${number}`);
   }
 
-  /** Adds an entry of a retry of this step. */
+  /** Adds an entry of a retry of this step. A retry that was refused ends the step. */
   addRetryEntry(entry: Entry, number: number): void {
+    if (entry.type === 'step.refused') this.closeWith(entry);
     this.retryEntries ??= new Map();
     this.retryEntries.set(`${entry.type} ${number}`, entry);
     if (this.reopening !== undefined && entry.type === 'effect.requested') this.reopening.endedEntry = undefined;
@@ -201,7 +203,8 @@ export class ReplayTree {
       const step = this.stepsByKey.get(key);
       if (step === undefined) continue;
       const parent = this.stepsByKey.get(parentOf(key));
-      parent?.makeOptionalAfter(indexOf(key));
+      // A gate has not failed: the steps after it are those of the same path.
+      if (step.openEntry?.boundary !== GATE_BOUNDARY) parent?.makeOptionalAfter(indexOf(key));
       if (step.closeEntry?.type === 'race.won') this.reopenRace(key, step, keys);
       step.updateReopening({ endedEntry: step.closeEntry });
       step.closeEntry = undefined;
@@ -223,7 +226,7 @@ export class ReplayTree {
     for (const [key, step] of this.stepsByKey) {
       if (!key.startsWith(`${race}/`) || key.startsWith(winner)) continue;
       if (step.closeEntry?.type === 'wait.settled') step.closeEntry = undefined;
-      if (step.closeEntry === undefined && step.openEntry?.safety === 'once')
+      if (step.closeEntry === undefined && (step.openEntry?.safety ?? 'pure') !== 'pure')
         step.updateReopening({ endedEntry: step.openEntry });
     }
   }

@@ -12,6 +12,9 @@ const MADE_BY_RUNTIME = Symbol('made by the runtime');
 /** The kinds that only the runtime uses. */
 const RESERVED_KINDS: ReadonlySet<string> = new Set(['gate', 'context']);
 
+/** The boundary of the gate of a body: an effect that does nothing, before which a person is asked. */
+export const GATE_BOUNDARY = 'gate';
+
 /** The kind of model calls. Code may use it for its own, unless a grant limits them in another way than other effects. */
 const MODEL_KIND = 'model';
 

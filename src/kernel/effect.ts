@@ -87,13 +87,13 @@ function startAttempt(step: Step, intentKey: string, effect: Effect, effectKey: 
 
 /** Returns the admitted effect; undefined if the run was stopped. A refusal is recorded, so that a replay repeats it. */
 function admitOrRecord(
-  { run, lifetime }: Step,
+  { run, lifetime, isRetry }: Step,
   effect: Effect,
   effectKey: string,
   refusalEntry: (refusal: LoopError) => NewEntry,
 ): Effect | undefined {
   try {
-    return run.admit(effect, effectKey);
+    return run.admit(effect, effectKey, isRetry);
   } catch (thrown) {
     // guard: refused-attempt-recorded
     run.deps.sessionState.apply(run.push(lifetime, refusalEntry(toLoopError(thrown))));
@@ -117,7 +117,7 @@ function attemptAgain(
   const isKnown = ended.type !== 'effect.requested' && ended.error?.code !== 'EFFECT_IN_DOUBT';
   // guard: retried-effect-in-doubt-not-repeated
   if (isKnown || recorded.openEntry?.safety !== 'once')
-    return startAttempt(step, `${key}~${attempt}`, effect, effectKey);
+    return startAttempt({ ...step, isRetry: true }, `${key}~${attempt}`, effect, effectKey);
   run.deps.sessionState.apply(run.propose(lifetime, newEffectEntry('effect.requested', `${key}~${attempt}`, effect)));
   return resolveInDoubt(step, recorded, effect, effectKey, attempt);
 }
@@ -144,8 +144,6 @@ async function resolveInDoubt(
       (await run.waitForEntry({ kind: 'doubt', key, name: effect.name, input }, lifetime, `resolution ${retryKey}`));
     if (resolved.resolution === 'supply') return recordSuppliedResult(step, resolved);
     if (resolved.resolution === 'fail') throw recordForcedFailure(step, resolved);
-    const refused = recorded.retryEntry('step.refused', retry);
-    if (refused !== undefined) return run.recordedOutcome(refused);
     if (recorded.retryEntry('effect.requested', retry) === undefined)
       return startAttempt(step, retryKey, effect, effectKey);
   }

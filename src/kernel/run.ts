@@ -58,6 +58,8 @@ export interface Step {
   readonly recorded: RecordedStep | undefined;
   /** The nesting depth of the scope that the step belongs to; 0 for the scope of a root call. */
   readonly depth: number;
+  /** True for an attempt that a retry of the root makes after the effect had ended. */
+  readonly isRetry?: true;
 }
 
 /** Thrown by a step that the body requests in place of an optional recorded one. Its scope then uses another key. */
@@ -113,10 +115,12 @@ export class Run {
 
   /**
    * Returns the effect as it may be performed; undefined if the run was stopped instead. Throws if it is refused. A
-   * replay performs nothing, so it admits everything.
+   * replay performs nothing, so it admits everything. `isRetry` is that of its step.
    */
-  admit(effect: Effect, effectKey: string): Effect | undefined {
+  admit(effect: Effect, effectKey: string, isRetry?: boolean): Effect | undefined {
     const { admit, replayOnly } = this.deps;
+    // guard: retried-effect-admitted-by-layers
+    if (isRetry === true && !replayOnly && !this.isOver) effect.admitRetry?.();
     // guard: every-attempt-admitted
     if (admit === undefined || replayOnly) return effect;
     // What is admitted is paid for, and a run that is over performs nothing more.

@@ -1,8 +1,8 @@
 /**
- * The approval layer. Inside of the input filters and of the admission, and outside of all other layers, it refuses blocked effects and makes effects with the
- * policy `ask` wait for a person, across restarts. An approval is bound to one call: its arguments, definition, build
- * and target are compared again before the effect runs. If the definition or the build has changed, the approval is
- * requested again.
+ * The approval layer, inside of the input filters and the admission and outside of all other layers. It refuses blocked
+ * effects and makes effects with the policy `ask` wait for a person, across restarts. An approval is bound to one call: its
+ * arguments, definition, build and target are compared again before the effect runs. It is requested again if the definition
+ * or the build has changed, and for each retry of the turn after the call had failed.
  */
 
 import { targetDifference } from '../base/approval-target.js';
@@ -26,6 +26,7 @@ import {
   isRequestedAgain,
   notAdmittedError,
   outdatedApprovalError,
+  usedApprovalError,
   withTarget,
 } from '../policy/approval-request.js';
 import type { ApprovalRule } from '../policy/approval-rule.js';
@@ -128,13 +129,21 @@ export function approvalLayer(rule: ApprovalRule, deps: ApprovalDeps): Layer {
       if (isWaived === true && change === undefined) return next();
       const admitted = change === undefined ? bindToTarget(effect, target) : refusing(effect, change);
       try {
-        return await next(/* guard: approved-target-handed-on */ admitted);
+        return await next(/* guard: approved-target-handed-on */ approvedOnce(admitted));
       } catch (thrown) {
         if (!isRequestedAgain(thrown)) throw thrown;
       }
     }
     throw notAdmittedError(effect.name, `its code or the authority of its turn changed ${MAX_REQUESTS} times`);
   };
+}
+
+/** Returns the effect so that a retry of the turn, which makes another attempt after the call had ended, asks again. */
+function approvedOnce(effect: Effect): Effect {
+  const admitRetry = (): never => {
+    throw usedApprovalError(effect.name);
+  };
+  return { ...effect, /* guard: retry-asks-again */ admitRetry };
 }
 
 /** Returns the code that the call would run now. */

@@ -3,7 +3,7 @@
  * code, a prompt or an agent is approved as a whole before it starts, because its actions cannot be inspected in advance.
  * A composite of steps has a gate only if a grant names it: it has no effects of its own, and the loops it calls are gated.
  */
-import { runtimeEffect } from '../journal/runtime-effects.js';
+import { GATE_BOUNDARY, runtimeEffect } from '../journal/runtime-effects.js';
 import type { Effect, Scope } from '../protocol/body.js';
 import type { Json } from '../protocol/json.js';
 import type { PolicySpec } from '../protocol/loop.js';
@@ -89,7 +89,7 @@ function isGateDemanded(
   const { turnContext, input, scope, isCode } = call;
   const isDemanded = turnContext.admitBody({ name, input, key: scope.key, isCode });
   const recorded = (scope as Partial<LayerScope>).nextRecordedEntry;
-  return recorded === undefined ? isDemanded : recorded.boundary === GATE && recorded.name === name;
+  return recorded === undefined ? isDemanded : recorded.boundary === GATE_BOUNDARY && recorded.name === name;
 }
 
 /** Passes the gate of a body: an effect that does nothing, before which a person is asked and the call is counted. */
@@ -101,11 +101,9 @@ function passGate(scope: Scope, { name, definitionFingerprint, policy }: GatedLo
     name,
     input,
     safety: 'pure',
-    boundary: GATE,
+    boundary: GATE_BOUNDARY,
     definition: definitionFingerprint,
     perform,
   };
   return scope.effect(runtimeEffect(fallback === undefined ? effect : { ...effect, policy: { fallback } }));
 }
-
-const GATE = 'gate';

@@ -167,7 +167,13 @@ export function outdatedApprovalError(name: string, change: string): LoopError {
   return new LoopError('TOOL_NOT_ADMITTED', message, { name, isRequestedAgain: true });
 }
 
-/** True if the approval of an attempt is requested again because the code has changed. */
+/** Returns the error of an attempt that a retry of the turn makes at an approved call, so that the approval is requested again. */
+export function usedApprovalError(name: string): LoopError {
+  const message = `"${name}" did not run again: its approval was for one run. The approval is requested again.`;
+  return new LoopError('TOOL_NOT_ADMITTED', message, { name, isRequestedAgain: true });
+}
+
+/** True if the approval of an attempt is requested again. */
 export function isRequestedAgain(thrown: unknown): boolean {
   return thrown instanceof LoopError && ownProperty(thrown.data, 'isRequestedAgain') === true;
 }

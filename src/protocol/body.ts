@@ -119,6 +119,10 @@ export interface Effect<O = unknown> extends EffectRules {
   readonly safety: Safety;
   /** Performs the effect with the input as it was journaled. */
   perform(input: Json, context: EffectContext): Promise<O> | O;
+  /**
+   * Set by a layer. Called before an attempt that a retry of the turn makes after the effect had ended; throws to refuse it.
+   */
+  admitRetry?: (() => void) | undefined;
 }
 
 /** Performs an effect that is written as a function. What it returns is recorded as JSON. */

@@ -3,7 +3,7 @@
  * whose predicate says what the runtime recorded. A bundle is a file of receipts, and a checkpoint a signed state of the
  * log of all receipts of a store. Types only.
  */
-import type { Safety } from './entry.js';
+import type { Resolution, Safety } from './entry.js';
 
 /** The media type of the payload of an envelope. */
 export type ReceiptPayloadType = 'application/vnd.in-toto+json';
@@ -51,6 +51,12 @@ export interface ReceiptApproval {
 /** `unknown`: there is an intent and no end. `denied`: the effect was refused and not started. */
 export type ReceiptEffectState = 'done' | 'failed' | 'unknown' | 'denied';
 
+/** How a person resolved an effect in doubt. `retry` is a decision of its own: it needs no approval besides. */
+export interface ReceiptResolution {
+  readonly by: string;
+  readonly resolution: Resolution;
+}
+
 /** An effect of which the receipt covers the intent, the end or the refusal. */
 export interface ReceiptEffect {
   readonly key: string;
@@ -68,6 +74,8 @@ export interface ReceiptEffect {
   readonly arguments?: string;
   /** How often it was started so far, also again after a crash, if more than once. Repetitions of a pure effect do not count. */
   readonly attempts?: number;
+  /** How people resolved the effect so far while it was in doubt, in order. Absent if nobody did, and in receipts of earlier versions. */
+  readonly resolutions?: readonly ReceiptResolution[];
 }
 
 /** The amounts of a budget by limit. */

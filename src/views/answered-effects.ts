@@ -1,13 +1,12 @@
 /**
  * The effects whose approval is answered. An answer counts once: a fork must not begin between an answer and the end of
- * its effect, and what was approved before a fork must not run again in it.
+ * its effect. A retry of a fork asks again, like every retry.
  */
-import { ownProperty, ownText } from '../base/own-property.js';
-import { expandLeaves } from '../journal/leaf-entries.js';
+import { ownText } from '../base/own-property.js';
 import { reopenedKeysOf } from '../journal/replay-tree.js';
 import type { Entry } from '../protocol/entry.js';
 import { isDescendantKey, parentKeyOf } from './conversation/open-calls.js';
-import { APPROVAL_SIGNAL_PREFIX, forkedEntryOf } from './turns.js';
+import { APPROVAL_SIGNAL_PREFIX } from './turns.js';
 
 /** Folds entries into the effects whose approval is answered, with what became of each. */
 export class AnsweredEffects {
@@ -22,11 +21,6 @@ export class AnsweredEffects {
   get hasUnused(): boolean {
     for (const state of this.answered.values()) if (state === 'unused') return true;
     return false;
-  }
-
-  /** The keys of all effects whose approval is answered, ended or not. */
-  get keys(): ReadonlySet<string> {
-    return new Set(this.answered.keys());
   }
 
   /** Applies the next entry; a leaf call is expanded. */
@@ -62,16 +56,4 @@ export class AnsweredEffects {
     for (const [effect, state] of this.answered)
       if (state === 'left' || keys.has(effect)) this.answered.set(effect, 'unused');
   }
-}
-
-/** Returns the keys of the effects of a fork whose approval was answered in the original; empty if it is no fork. */
-export function approvedInOrigin(entries: readonly Entry[]): ReadonlySet<string> {
-  const forked = forkedEntryOf(entries);
-  const copied = ownProperty(forked?.value, 'copied');
-  const effects = new AnsweredEffects();
-  if (forked === undefined) return effects.keys;
-  // A fork of an earlier version does not say how many entries it copied: all of them count.
-  const end = typeof copied === 'number' ? forked.seq + copied : Number.POSITIVE_INFINITY;
-  for (const entry of expandLeaves(entries.filter(({ seq }) => seq <= end))) effects.apply(entry);
-  return effects.keys;
 }

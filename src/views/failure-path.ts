@@ -5,8 +5,10 @@
  */
 import { expandLeaves } from '../journal/leaf-entries.js';
 import { isClosingType, isOpeningType, reopenedKeysOf } from '../journal/replay-tree.js';
+import { GATE_BOUNDARY } from '../journal/runtime-effects.js';
 import type { Entry, ErrorRecord } from '../protocol/entry.js';
 import { parentKeyOf } from './conversation/open-calls.js';
+import { withoutRetrySuffix } from './turns.js';
 
 /** A step with its first and last entry. A branch of a group has neither. */
 interface StepNode {
@@ -33,8 +35,21 @@ function addFailedStep(step: StepNode, error: ErrorRecord, keys: string[]): void
     return;
   }
   keys.push(step.key);
+  addGate(step, keys);
   const winner = openEntry?.type === 'group.opened' ? step.children.get(closeEntry?.winnerIndex ?? -1) : step;
   if (winner !== undefined) addFailureIn(winner, error, keys);
+}
+
+/** Adds the gate that a failed call passed by an approval, and the attempt in it: the approval was for one run. */
+function addGate(call: StepNode, keys: string[]): void {
+  const gate = call.children.get(0);
+  const { type, boundary, name } = gate?.openEntry ?? {};
+  // A question that a plan asks has another name.
+  const isGate = type === 'effect.opened' && boundary === GATE_BOUNDARY && name === call.openEntry?.name;
+  if (gate === undefined || !isGate || gate.closeEntry?.error !== undefined) return;
+  const attempt = childrenOf(gate).findLast(({ openEntry }) => openEntry?.boundary === GATE_BOUNDARY);
+  // guard: gate-of-retried-call-reopened
+  if (attempt !== undefined) keys.push(gate.key, attempt.key);
 }
 
 /**
@@ -129,7 +144,9 @@ function stepsOf(root: string, entries: readonly Entry[]): StepNode {
     if (type === 'call.reopened' && key === root)
       for (const reopened of reopenedKeysOf(entry.value)) endAgain(reopened);
     const isOpening = isOpeningType(type);
-    const step = key.includes('~') || !(isOpening || isClosingType(type)) ? undefined : stepAt(key);
+    // Of the entries of a retry, only its refusal ends a step: what was refused can be tried again.
+    const isOwn = !key.includes('~') || type === 'step.refused';
+    const step = isOwn && (isOpening || isClosingType(type)) ? stepAt(withoutRetrySuffix(key)) : undefined;
     if (step === undefined) continue;
     if (isOpening) step.openEntry = entry;
     else step.closeEntry = entry;

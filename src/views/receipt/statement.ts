@@ -50,6 +50,7 @@ const effect = members({
   end: optional(index),
   arguments: optional(hexDigest),
   attempts: optional(index),
+  resolutions: optional(listOf(members({ by: text(), resolution: oneOf('retry', 'supply', 'fail') }), MAX_ITEMS)),
 });
 
 const amounts = recordOf(finiteNumber, 100);

@@ -6,9 +6,10 @@
 import { ownProperty, ownText } from '../../base/own-property.js';
 import { leafEffectKey } from '../../journal/leaf-entries.js';
 import type { Entry, Safety } from '../../protocol/entry.js';
-import type { ReceiptEffectState } from '../../protocol/receipt.js';
+import type { ReceiptEffectState, ReceiptResolution } from '../../protocol/receipt.js';
 import { parentKeyOf } from '../conversation/open-calls.js';
 import { APPROVAL_SIGNAL_PREFIX, withoutRetrySuffix } from '../turns.js';
+import { signableText } from './signable-text.js';
 
 /** An approval that was given or denied. */
 export interface AnsweredApproval {
@@ -29,6 +30,8 @@ export interface TurnEffect {
   state: ReceiptEffectState | undefined;
   /** How often it was started, also after a crash. */
   attempts: number;
+  /** How often it had been started when a retry of the turn opened it again. */
+  earlierAttempts: number;
   /** The sequence number of the last intent. */
   intentSeq: number | undefined;
   /** The sequence number of the last start that repeats an interrupted one. */
@@ -41,6 +44,8 @@ export interface TurnEffect {
   /** True once a fallback model, which the approval names, gets the request. */
   isFallback: boolean;
   approval: AnsweredApproval | undefined;
+  /** How people resolved the effect while it was in doubt, in order. */
+  resolutions: ReceiptResolution[] | undefined;
   /** The sequence number of the last entry that changed the effect. */
   changedSeq: number;
   /** The sequence number at which the approval was answered. */
@@ -93,6 +98,7 @@ export class TurnEffects {
     else if (type === 'effect.repeated') this.repeat(entry);
     else if (type === 'effect.returned' || type === 'effect.failed') this.end(entry);
     else if (type === 'step.refused') this.refuse(entry);
+    else if (type === 'effect.resolved') this.resolve(entry);
     else if (this.layers === undefined || this.layers.open.size === 0) return;
     else if (type === 'effect.settled') this.settle(entry);
     else if (type === 'rondo.input.filtered') this.filterInput(entry);
@@ -112,7 +118,7 @@ export class TurnEffects {
 
   private start(entry: Entry, entryKey = entry.key, name = entry.name): void {
     const key = withoutRetrySuffix(entryKey);
-    const outer = this.layeredAbove(key);
+    const outer = this.layeredAbove(key) ?? (entry.kind === 'gate' ? this.reopenAbove(key) : undefined);
     if (outer !== undefined && entry.kind === 'gate') {
       this.layers?.gates.set(key, outer);
       outer.isFallback = false;
@@ -139,7 +145,8 @@ export class TurnEffects {
 
   /** An attempt that was not admitted: the effect did not start, unless an earlier attempt did. */
   private refuse(entry: Entry): void {
-    if (entry.name !== 'effect.requested') return;
+    // An approval that was requested again is no refusal.
+    if (entry.name !== 'effect.requested' || ownProperty(entry.error?.data, 'isRequestedAgain') === true) return;
     const key = withoutRetrySuffix(entry.key);
     const effect = this.layeredAbove(key) ?? this.effects.get(key) ?? newEffect(key, refusedEffect(entry), undefined);
     if (effect.attempts > 0) return;
@@ -147,6 +154,23 @@ export class TurnEffects {
     effect.state = 'denied';
     effect.endSeq = entry.seq;
     effect.changedSeq = entry.seq;
+  }
+
+  private resolve({ key: retryKey, by = '', resolution = 'fail' }: Entry): void {
+    const key = withoutRetrySuffix(retryKey);
+    const effect = this.layers?.attempts.get(key) ?? this.effects.get(key);
+    if (effect === undefined) return;
+    effect.resolutions ??= [];
+    effect.resolutions.push({ by: signableText(by), resolution });
+  }
+
+  /** Opens the effect with layers above a gate again: a retry of the turn evaluates its approval once more. */
+  private reopenAbove(gateKey: string): TurnEffect | undefined {
+    const effect = this.effects.get(parentKeyOf(gateKey));
+    if (effect?.shown === undefined) return undefined;
+    effect.earlierAttempts = effect.attempts;
+    this.layers?.open.set(effect.key, effect);
+    return effect;
   }
 
   /** Returns the open effect with layers that a key is below. */
@@ -181,8 +205,9 @@ export class TurnEffects {
     this.layers?.open.delete(entry.key);
     if (effect === undefined) return;
     // A result without an attempt comes from a cache: nothing happened. An error without one is a refusal.
-    if (effect.attempts > 0) endEffect(effect, entry);
-    else if (entry.error !== undefined) {
+    // A retry that is denied changes nothing of what happened before.
+    if (effect.attempts > effect.earlierAttempts) endEffect(effect, entry);
+    else if (effect.attempts === 0 && entry.error !== undefined) {
       effect.state = 'denied';
       effect.endSeq = entry.seq;
       effect.changedSeq = entry.seq;
@@ -237,11 +262,13 @@ function newEffect(
     isFallback: false,
     state: undefined,
     attempts: 0,
+    earlierAttempts: 0,
     intentSeq: undefined,
     repeatedSeq: undefined,
     endSeq: undefined,
     intent: undefined,
     approval: undefined,
+    resolutions: undefined,
     changedSeq: -1,
     answeredSeq: -1,
   };

@@ -244,6 +244,7 @@ function effectOf(
   listed.key = signableText(effect.key);
   listed.kind = signableText(effect.kind);
   listed.name = signableText(effect.name);
+  if (effect.resolutions !== undefined) listed.resolutions = [...effect.resolutions];
   listed.safety = effect.safety;
   listed.state = effect.state ?? 'unknown';
   return listed as ReceiptEffect;

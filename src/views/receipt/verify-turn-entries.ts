@@ -5,7 +5,7 @@
 import { jsonEquals } from '../../json/value.js';
 import type { Entry } from '../../protocol/entry.js';
 import type { Json } from '../../protocol/json.js';
-import type { ReceiptPredicate } from '../../protocol/receipt.js';
+import type { ReceiptEffect, ReceiptPredicate } from '../../protocol/receipt.js';
 import { foldTurn, isEntryOfTurn, type TurnFoldOptions } from './turn-fold.js';
 
 /** What differs between a receipt and the journal. */
@@ -44,8 +44,16 @@ export function verifyTurnEntries(
   if (hasOtherOutcome(part, predicate)) found.push('outcome_mismatch');
   if (differs(part.approvals, predicate.approvals)) found.push('approvals_mismatch');
   // guard: receipt-effects-compared
-  if (differs(part.effects, predicate.effects)) found.push('effects_mismatch');
+  if (differs(asStated(part.effects, predicate.effects), predicate.effects)) found.push('effects_mismatch');
   return found;
+}
+
+/** Returns the effects without the resolutions of those whose receipt names none: earlier versions did not. */
+function asStated(effects: readonly ReceiptEffect[], stated: readonly ReceiptEffect[]): readonly ReceiptEffect[] {
+  return effects.map((effect, index) => {
+    const { resolutions, ...rest } = effect;
+    return resolutions !== undefined && stated[index]?.resolutions === undefined ? rest : effect;
+  });
 }
 
 type Outcome = Pick<ReceiptPredicate, 'state' | 'final' | 'code' | 'reason'>;

@@ -22,5 +22,7 @@ export const receiptRequirements = {
   'receipt.disclosure': 'One entry can be disclosed and proved without revealing anything about the others.',
   'receipt.key-files':
     'A private key is created once, readable only by its owner, and refused if others can read it; the public list follows.',
+  'receipt.key-origin':
+    'Keys that were not created in their directory by this user are reported until the user accepts them.',
   'receipt.runx': 'A receipt of runx is verified by its own rules, and ours can be exported in that form.',
 } as const satisfies Record<string, string>;

@@ -1,6 +1,6 @@
 // Verdicts on the command line: what they are about, when they are complete, and what an edited store leads to.
 
-import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { openDriver } from '../../src/adapters/sqlite/index.js';
 import type { KeysDocument, ReceiptVerdict } from '../../src/protocol/receipt.js';
@@ -179,6 +179,25 @@ verifies(
     expect((await project.run(['keys', 'revoke', receiptKey, '--all'])).code).toBe(0);
     const after = await project.json<KeysDocument>(['keys']);
     expect(after.keys).toMatchObject([{ revoked: true }, { revoked: true }]);
+  },
+);
+
+verifies(
+  'receipt.key-origin',
+  'keys that came with a data directory are reported until they are accepted',
+  async () => {
+    const project = await projectWith('a');
+    const [env, notice] = [{ XDG_CONFIG_HOME: `${project.directory}-config` }, 'were not created there by you'];
+    const clone = new Project({ echo: tool('echo', 'echo') });
+    const run = async (...args: readonly string[]): Promise<string> => (await clone.run(args, { env })).stderr;
+    const turn = ['run', 'echo', '--input', '{}'];
+    expect(await run(...turn), 'keys of its own').not.toContain(notice);
+    rmSync(clone.path('.rondo'), { recursive: true });
+    cpSync(project.path('.rondo'), clone.path('.rondo'), { recursive: true });
+    expect(await run(...turn)).toContain(notice);
+    expect(await run('verify', '--all')).toContain(notice);
+    await run('keys', 'accept');
+    expect(await run(...turn)).not.toContain(notice);
   },
 );
 

@@ -2,7 +2,7 @@
 // when its guard is broken.
 
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert';
-import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LogWitness } from '../../src/host/host-options.js';
@@ -173,6 +173,22 @@ export const verdictChecks = {
       await keys.signer('receipt');
       rmSync(join(directory, 'keys.json'));
       await rejects(keys.signer('receipt'), { code: 'KEYS_UNUSABLE' });
+    }),
+  'a directory of keys that was copied has no valid mark': ({ KeyDirectory, KeyOrigin }) =>
+    inDirectory(async (directory) => {
+      const [keys, copy] = [join(directory, 'keys'), join(directory, 'copy')];
+      const originOf = (place: string) => new KeyOrigin(place, join(directory, 'secret'));
+      await new KeyDirectory(keys, undefined, originOf(keys)).signer('receipt');
+      cpSync(keys, copy, { recursive: true });
+      deepStrictEqual([await originOf(keys).isMarked(), await originOf(copy).isMarked()], [true, false]);
+    }),
+  'a new key does not vouch for the others': ({ KeyDirectory, KeyOrigin }) =>
+    inDirectory(async (directory) => {
+      const keys = new KeyDirectory(join(directory, 'keys'));
+      await keys.revoke((await keys.signer('receipt')).kid, 3);
+      const origin = new KeyOrigin(join(directory, 'keys'), join(directory, 'secret'));
+      await new KeyDirectory(join(directory, 'keys'), undefined, origin).signer('receipt');
+      strictEqual(await origin.isMarked(), false);
     }),
   'the kept checkpoint is not replaced by an older one': (library) =>
     inDirectory(async (directory) => {

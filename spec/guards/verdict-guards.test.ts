@@ -61,5 +61,14 @@ proveGuards(verdictParts, [
     'rewritten-log-not-signed',
     'never',
   ),
+  guard(
+    'receipt.key-origin',
+    'a directory of keys that was copied has no valid mark',
+    'mark-belongs-to-its-directory',
+    {
+      take: 0,
+    },
+  ),
+  guard('receipt.key-origin', 'a new key does not vouch for the others', 'only-new-keys-are-marked', 'always'),
   guard('receipt.witness', 'a log that was removed is not begun again', 'lost-log-not-begun-again', 'never'),
 ]);

@@ -98,6 +98,8 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
   const { store, isDurable, maintenance } = await openStore(settings, options, clock.now);
   try {
     if (isDurable) await markDataDirectory(settings.dataDirectory, settings.cwd);
+    const notice = isDurable ? await receiptKeys.foreignKeysNotice() : undefined;
+    if (notice !== undefined) options.notify?.(notice);
     const { registry, badFiles } = definitions;
     const ids = await createIds(settings, store);
     const trusts = recordedTrustPredicate(settings);

@@ -14,6 +14,7 @@ import { parseKeys, TrustedKeys } from '../../base/trusted-keys.js';
 import { parseStrictJson } from '../../json/strict-json.js';
 import type { KeyRole, KeysDocument, NoteSigner, TrustedKey } from '../../protocol/receipt.js';
 import { withKeyLock } from './key-lock.js';
+import type { KeyOrigin } from './key-origin.js';
 import { readOwnFile } from './own-file.js';
 import { PinnedDirectory } from './pinned-directory.js';
 import { readPrivateKey, writePrivateKey, writeWholeFile } from './private-key-file.js';
@@ -36,14 +37,19 @@ export class KeyDirectory {
   readonly pinned: PinnedDirectory;
   private readonly directory: string;
   private readonly newSeed: () => Uint8Array;
+  private readonly origin: KeyOrigin | undefined;
   /** True if this process has read or written a list: it is not begun again. */
   private wasListed = false;
 
-  /** `newSeed` makes the seeds of new keys. @default random */
-  constructor(directory: string, newSeed: () => Uint8Array = newKeySeed) {
+  /**
+   * `newSeed` makes the seeds of new keys. @default random
+   * `origin` is marked when the first keys are created. @default no mark is made
+   */
+  constructor(directory: string, newSeed: () => Uint8Array = newKeySeed, origin?: KeyOrigin) {
     this.pinned = new PinnedDirectory(directory);
     this.directory = directory;
     this.newSeed = newSeed;
+    this.origin = origin;
   }
 
   /** Returns the public keys: the content of `keys.json`. */
@@ -148,6 +154,8 @@ export class KeyDirectory {
   ): Promise<{ readonly keys: readonly TrustedKey[]; readonly result: TrustedKey }> {
     const existing = currentKey({ keys }, role);
     if (existing !== undefined) return { keys, result: existing };
+    // guard: only-new-keys-are-marked
+    if (keys.length === 0) await this.origin?.mark();
     const created = await this.create(role, undefined);
     // With the first key come those of the other roles, so that the list is whatever a verifier needs from the start.
     const others = keys.length > 0 ? [] : ROLES.filter((other) => other !== role);

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdtempSync,
   readdirSync,
@@ -20,7 +21,7 @@ import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { isSignatureValid, publicKeyOf } from '../../base/ed25519.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
-import { CheckpointFile, KeyDirectory, StreamLengths, signerFromEnv } from './index.js';
+import { CheckpointFile, KeyDirectory, KeyOrigin, StreamLengths, signerFromEnv } from './index.js';
 
 let directory = '';
 beforeEach(() => {
@@ -197,3 +198,32 @@ verifies('receipt.key-files', 'the variables of runx describe a signer together,
   ])
     expect(() => signerFromEnv(wrong)).toThrow('must');
 });
+
+verifies(
+  'receipt.key-origin',
+  'only keys that were created in their directory by this user have a valid mark',
+  async () => {
+    const [created, secret] = [join(directory, 'keys'), join(directory, 'config', 'key-origin')];
+    const origin = new KeyOrigin(created, secret);
+    await new KeyDirectory(created, undefined, origin).signer('receipt');
+    expect(await origin.isMarked()).toBe(true);
+    expect(statSync(secret).mode & 0o777).toBe(0o600);
+    await new KeyDirectory(created, undefined, origin).rotate('receipt', 1);
+    expect(await origin.isMarked()).toBe(true);
+    const moved = join(directory, 'moved');
+    cpSync(created, join(directory, 'copied'), { recursive: true });
+    renameSync(created, moved);
+    expect(await new KeyOrigin(moved, secret).isMarked(), 'the same directory under another name').toBe(true);
+    const copied = new KeyOrigin(join(directory, 'copied'), secret);
+    expect(await copied.isMarked(), 'a copy').toBe(false);
+    await new KeyDirectory(join(directory, 'copied'), undefined, copied).rotate('receipt', 2);
+    expect(await copied.isMarked(), 'a copy with a new key, which has the other keys too').toBe(false);
+    expect(await new KeyOrigin(moved, join(directory, 'other', 'key-origin')).isMarked(), 'another user').toBe(false);
+    await copied.mark();
+    expect(await copied.isMarked()).toBe(true);
+    for (const lost of ['', 'AAAA']) {
+      writeFileSync(secret, lost);
+      expect(await copied.isMarked(), 'another secret').toBe(false);
+    }
+  },
+);

@@ -1,6 +1,6 @@
 /** The keys of receipts: those in the data directory, or the signer that the environment of runx describes. */
 import { readFile, stat } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import type { PinnedDirectory, RunxSigner } from '../../adapters/keys/index.js';
 import { encodeBase64 } from '../../base/base64.js';
 import { Fault } from '../../base/errors.js';
@@ -10,6 +10,7 @@ import type { HostOptions, ReceiptKeys } from '../../host/host-options.js';
 import type { RotatedKeys } from '../../host/receipts/key-rotation.js';
 import { parseStrictJson } from '../../json/strict-json.js';
 import type { KeysDocument, TrustedKey } from '../../protocol/receipt.js';
+import { trustFilePath } from '../authority.js';
 import type { Settings } from '../settings.js';
 
 type Environment = { readonly [name: string]: string | undefined };
@@ -17,6 +18,8 @@ type Environment = { readonly [name: string]: string | undefined };
 /** The settings that determine the keys. */
 type KeySettings = Pick<Settings, 'dataDirectory' | 'env'>;
 
+/** The name of the file with the secret of the user that marks depend on, beside trust.toml. */
+const ORIGIN_SECRET = 'key-origin';
 const MAX_KEYS_BYTES = 1024 * 1024;
 /** The store that is used if none is chosen. */
 const DEFAULT_STORE = 'journal.db';
@@ -28,13 +31,20 @@ export interface StoredKeys extends ReceiptKeys, RotatedKeys {
   readonly environmentSigner: RunxSigner | undefined;
   /** The directory of the keys. */
   readonly directory: PinnedDirectory;
+  /** Returns what to tell the user if keys that sign were not created in this data directory; undefined otherwise. */
+  foreignKeysNotice(): Promise<string | undefined>;
+  /** Takes the keys as if they had been created here. */
+  accept(): Promise<void>;
 }
 
 /** Opens the keys of a data directory. Throws a Fault if the environment describes a signer only in part. */
 export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Promise<StoredKeys> {
-  const { KeyDirectory, signerFromEnv } = await import('../../adapters/keys/index.js');
+  const { KeyDirectory, KeyOrigin, signerFromEnv } = await import('../../adapters/keys/index.js');
   const environmentSigner = signerFromEnv(env);
-  const directory = new KeyDirectory(join(dataDirectory, 'keys'));
+  const path = join(dataDirectory, 'keys');
+  const trustFile = trustFilePath(env);
+  const origin = trustFile === undefined ? undefined : new KeyOrigin(path, join(dirname(trustFile), ORIGIN_SECRET));
+  const directory = new KeyDirectory(path, undefined, origin);
   return {
     environmentSigner,
     directory: directory.pinned,
@@ -44,7 +54,19 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
     rotate: (role, logIndex) => directory.rotate(role, logIndex),
     endOverlap: (role, logIndex) => directory.endOverlap(role, logIndex),
     revoke: (kid, at) => directory.revoke(kid, at),
+    foreignKeysNotice: async () => {
+      if (environmentSigner !== undefined || origin === undefined || (await origin.isMarked())) return undefined;
+      return (await directory.list()).keys.length === 0 ? undefined : foreignKeysNotice(path);
+    },
+    accept: async () => origin?.mark(),
   };
+}
+
+function foreignKeysNotice(path: string): string {
+  return (
+    `The signing keys in ${path} were not created there by you: whoever made them can sign receipts too. ` +
+    'Use another data directory (--data), or, if you moved or restored this one yourself: rondo keys accept'
+  );
 }
 
 /** What is kept of a store outside of it. */

@@ -37,6 +37,8 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   const { build = settings.build, approvalMs, errorStacks, context } = options;
   const registry = new Registry(new Map(), { providerIds: [...providers.keys()] });
   const receiptKeys = store.isDurable ? await openReceiptKeys(settings) : undefined;
+  const notice = await receiptKeys?.foreignKeysNotice();
+  if (notice !== undefined) process.emitWarning(notice, { type: 'RondoWarning', code: 'KEYS_FOREIGN' });
   const witnesses = receiptKeys === undefined ? {} : await openWitnesses(settings, receiptKeys);
   const ids = options.ids ?? (await createIds(settings, store.store));
   const host = new Host({

@@ -1,4 +1,4 @@
-/** `rondo keys`: shows, creates, rotates and revokes the keys of receipts. */
+/** `rondo keys`: shows, creates, accepts, rotates and revokes the keys of receipts. */
 import { setTimeout } from 'node:timers/promises';
 import type { RotationDeps } from '../../../host/receipts/key-rotation.js';
 import type { KeyRole, TrustedKey } from '../../../protocol/receipt.js';
@@ -18,13 +18,14 @@ export const keys: VerbHandler = async ({ args, options, settingsInput, terminal
   const settings = await loadSettings(settingsInput);
   const stored = await openReceiptKeys(settings);
   if (command === 'create') for (const role of ROLES) await stored.signer(role);
+  else if (command === 'accept') await stored.accept();
   else if (command === 'rotate') await rotate(stored, roleOf(textOption(options.role)), settings, terminal);
   else if (command === 'revoke') {
     if (kid === undefined) throw new UsageError('Name the key to revoke: rondo keys revoke KEY');
     if (options.all === true) await stored.revoke(kid, true);
     else await revoke(stored, kid, settings, terminal);
   } else if (command !== 'show')
-    throw new UsageError(`There is no command "keys ${command}"; there are show, create, rotate and revoke.`);
+    throw new UsageError(`There is no command "keys ${command}"; there are show, create, accept, rotate and revoke.`);
   const document = await stored.list();
   if (json) await terminal.printJson(document);
   else if (document.keys.length > 0) {

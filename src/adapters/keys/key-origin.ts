@@ -1,0 +1,57 @@
+/**
+ * Whether the keys of a directory were created there, by this user. A mark beside the keys depends on the number of the
+ * directory in its file system and on a secret of the user that lies outside of every project. A directory that was
+ * unpacked, cloned or copied has no valid mark, and nobody else can make one.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { encodeBase64 } from '../../base/base64.js';
+import { sha256 } from '../../base/sha256.js';
+import { writeWholeFile } from './private-key-file.js';
+
+const SECRET_BYTES = 32;
+const OWNER_ONLY = 0o600;
+
+/** The mark of one directory of keys. */
+export class KeyOrigin {
+  private readonly directory: string;
+  private readonly secretFile: string;
+
+  constructor(directory: string, secretFile: string) {
+    this.directory = directory;
+    this.secretFile = secretFile;
+  }
+
+  /** True if the directory has a valid mark. */
+  async isMarked(): Promise<boolean> {
+    const [mark, secret] = await Promise.all([this.markPath, this.secretFile].map((path) => readText(path)));
+    // guard: mark-belongs-to-its-directory
+    return secret !== undefined && mark === (await this.markOf(secret));
+  }
+
+  /** Marks the directory, which must exist. Without a place for the secret it has no mark. */
+  async mark(): Promise<void> {
+    const created = encodeBase64(randomBytes(SECRET_BYTES));
+    await mkdir(dirname(this.secretFile), { recursive: true, mode: 0o700 })
+      // Another process may have created it.
+      .then(() => writeFile(this.secretFile, created, { flag: 'wx', mode: OWNER_ONLY, flush: true }))
+      .catch(() => undefined);
+    const secret = await readText(this.secretFile);
+    if (secret !== undefined) await writeWholeFile(this.markPath, await this.markOf(secret), OWNER_ONLY);
+  }
+
+  private get markPath(): string {
+    return join(this.directory, 'origin');
+  }
+
+  private async markOf(secret: string): Promise<string> {
+    const { ino } = await stat(this.directory, { bigint: true });
+    return encodeBase64(sha256(`rondo.key-origin.v1\n${secret}\n${ino}`));
+  }
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  return text === '' ? undefined : text;
+}

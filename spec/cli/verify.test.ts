@@ -107,6 +107,49 @@ verifies('receipt.witness', 'a log that was made again is reported, and nothing 
   expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
 });
 
+verifies(
+  'receipt.whole',
+  'what was changed in a store or beside its keys is noticed, also where no receipt covers it',
+  async () => {
+    const sql = (text: string) => (project: Project) => {
+      const raw = openDriver(project.path(DB));
+      raw.exec(text);
+      raw.close();
+    };
+    const removal = `INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES ('x', 1, '', 1, 'eve', '')`;
+    const changes: readonly (readonly [string, (project: Project) => void])[] = [
+      ['store_damaged', sql('UPDATE records SET at = at + 1')],
+      ['store_damaged', sql('UPDATE records SET commit_no = commit_no + 1')],
+      ['store_damaged', sql(removal)],
+      ['store_damaged', sql('CREATE TRIGGER t AFTER INSERT ON records BEGIN SELECT 1; END')],
+      ['definition_missing', sql('DELETE FROM blobs')],
+      ['store_damaged', sql(`UPDATE blobs SET body = replace(body, 'echo', 'evil')`)],
+      ['witness_missing', (project) => rmSync(project.path(WITNESS))],
+      ['witness_missing', (project) => rmSync(project.path('.rondo/keys/journal.db.lengths'), { recursive: true })],
+    ];
+    const original = await projectWith('a');
+    await original.run(['close', 'a']);
+    expect(await verdictOf(original, '--all')).toMatchObject({ code: 0, complete: true, reasons: [] });
+    for (const [i, [reason, change]] of changes.entries()) {
+      const project = new Project({});
+      cpSync(original.path('.rondo'), project.path('.rondo'), { recursive: true });
+      change(project);
+      const { code, valid, reasons } = await verdictOf(project, '--all');
+      expect({ code, valid }, `change ${i}`).toEqual({ code: 3, valid: false });
+      expect(reasons, `change ${i}`).toContain(reason);
+    }
+  },
+);
+
+verifies('receipt.witness', 'a lost checkpoint is made again by an export', async () => {
+  const project = await projectWith('a');
+  await project.run(['export', '--out', 'e.json']);
+  rmSync(project.path(WITNESS));
+  expect(await verdictOf(project, '--all')).toMatchObject({ valid: false, reasons: ['witness_missing'] });
+  expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
+  expect(await verdictOf(project, '--all')).toMatchObject({ valid: true });
+});
+
 verifies('receipt.witness', 'a rotation keeps a checkpoint, and each store has its own', async () => {
   const project = await projectWith('a');
   const other = ['--store', 'sqlite:other.db'];

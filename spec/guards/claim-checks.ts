@@ -44,7 +44,15 @@ export const claimChecks = {
     await rejects(host.receipts?.export() ?? Promise.resolve(), { code: 'RECEIPT_INVALID' });
   },
   'a log that was cut off is not valid': async ({ verifyStore, TrustedKeys }) => {
-    const log = { storeId: 'store', leaves: [], removed: [], checkpoints: [], isCutOff: true, expected: 0 };
+    const log = {
+      storeId: 'store',
+      leaves: [],
+      removed: [],
+      checkpoints: [],
+      isCutOff: true,
+      isWitnessMissing: false,
+      expected: 0,
+    };
     const { reasons } = verifyStore([], log, new TrustedKeys([]), { trust: 'store', isWhole: true });
     deepStrictEqual(reasons.includes('log_rewritten'), true);
   },

@@ -149,6 +149,7 @@ export const hostedChecks = {
     const { HostedStreams, HOSTED_STARTED } = library;
     const witness = {
       read: async (name: string) => lengths.get(name),
+      has: async (name: string) => lengths.has(name),
       write: async (name: string, length: number) => void lengths.set(name, length),
     };
     const store = library.memoryStore();

@@ -43,7 +43,15 @@ async function sealedSession(isClosed = false): Promise<Fixture> {
     sequence,
     leaf: logLeafOf(envelopeHash(envelope)),
   }));
-  const log = { storeId: 'store', leaves, removed: [], checkpoints: [], isCutOff: false, expected: leaves.length };
+  const log = {
+    storeId: 'store',
+    leaves,
+    removed: [],
+    checkpoints: [],
+    isCutOff: false,
+    isWitnessMissing: false,
+    expected: leaves.length,
+  };
   return { entries, log, keys: new TrustedKeys((await testKeys().list()).keys) };
 }
 
@@ -157,6 +165,17 @@ export const receiptStoreChecks = {
     const rewritten = { leaves: [...log.leaves].reverse(), checkpoints: [] };
     strictEqual(reasonsOf(rewritten, note.replace(/— .*/su, '— other AAAA\n')).includes('log_rewritten'), true);
     strictEqual(reasonsOf({}, 'nonsense').includes('log_rewritten'), true);
+  },
+  'a witness that was removed is noticed': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await completeSession();
+    const { valid, reasons } = verifyStore([{ id: 's', entries }], { ...log, isWitnessMissing: true }, keys, WHOLE);
+    deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['witness_missing'] });
+  },
+  'definitions that were removed are noticed': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await completeSession();
+    const options = { ...WHOLE, turnsWithoutDefinitions: ['s.1'] };
+    const { valid, reasons } = verifyStore([{ id: 's', entries }], log, keys, options);
+    deepStrictEqual({ valid, reasons }, { valid: false, reasons: ['definition_missing'] });
   },
   'the log of another store is noticed': async ({ verifyStore }: StoreLibrary) => {
     const { entries, log, keys } = await completeSession();

@@ -14,6 +14,8 @@ proveGuards(receiptStoreParts, [
   guard('receipt.store', 'a log that was rewritten is noticed', 'log-compared-with-checkpoints', { value: 'true' }),
   guard('receipt.whole', 'the log of another store is noticed', 'log-origin-compared', { take: 0 }),
   guard('receipt.witness', 'a log that does not continue the witness is noticed', 'log-compared-with-witness', 'never'),
+  guard('receipt.witness', 'a witness that was removed is noticed', 'missing-witness-noticed', 'never'),
+  guard('receipt.whole', 'definitions that were removed are noticed', 'missing-definition-noticed', 'drop'),
   guard('receipt.whole', 'a damaged store is not valid', 'damaged-store-is-not-valid', 'drop'),
   guard('receipt.whole', 'a receipt that is stored as another is noticed', 'receipt-index-compared', 'never'),
   guard('receipt.store', 'a salt that is no salt is noticed', 'malformed-salt-noticed', 'always'),

@@ -50,6 +50,7 @@ async function spentLedger({ Ledger, ManualClock, memoryStore }: StoreKeyLibrary
   const kept = new Map<string, number>();
   const witness = {
     read: async (id: string) => kept.get(id) ?? 0,
+    has: async (id: string) => kept.has(id),
     write: async (id: string, length: number) => void kept.set(id, length),
   };
   const deps = { store: memoryStore(), clock: new ManualClock(1), witness };
@@ -85,6 +86,24 @@ export const storeKeyChecks = {
       const file = await createStore(library, directory);
       chmodSync(`${file}.key`, 0o644);
       await rejects(library.openSqlite(file, { keyFile: `${file}.key` }), { code: 'KEYS_UNUSABLE' });
+    }),
+  'a store with a trigger can only be read': (library) =>
+    inDirectory(async (directory) => {
+      const file = await createStore(library, directory);
+      editStore(file, (run) => run('CREATE TRIGGER t AFTER INSERT ON records BEGIN SELECT 1; END'));
+      const store = await library.openSqlite(file, { keyFile: `${file}.key` });
+      await rejects(store.journal.claim('a'), { code: 'STORE_DAMAGED' });
+      await store.close();
+    }),
+  'a removal that was added without the key is noticed': (library) =>
+    inDirectory(async (directory) => {
+      const file = await createStore(library, directory);
+      const columns = 'session, entries, head, removed_at, removed_by, reason';
+      editStore(file, (run) => run(`INSERT INTO tombstones (${columns}) VALUES ('x', 1, '', 1, 'eve', '')`));
+      const store = await library.openSqlite(file, { keyFile: `${file}.key` });
+      const kinds = store.report.damage.map(({ kind }) => kind);
+      await store.close();
+      deepStrictEqual(kinds, ['removal']);
     }),
   'a kept length is not lowered': ({ StreamLengths }) =>
     inDirectory(async (directory) => {

@@ -8,8 +8,10 @@ const guard = guardsOf(storeKeyChecks);
 proveGuards(storeKeyParts, [
   guard('store.key', 'a snapshot that was changed without the key is not used', 'snapshot-made-with-the-key', 'never'),
   guard('store.key', 'a store that had a key is not used as one without', 'removed-protection-refused', 'never'),
-  guard('store.key', 'the key of another store is refused', 'key-of-another-store-refused', 'always'),
+  guard('store.key', 'the key of another store is refused', 'key-of-another-store-refused', 'never'),
   guard('store.key', 'a key that others can read is refused', 'readable-store-key-refused', 'never'),
+  guard('store.key', 'a store with a trigger can only be read', 'trigger-refused', { value: '[]' }),
+  guard('store.key', 'a removal that was added without the key is noticed', 'forged-removal-noticed', { value: '[]' }),
   guard('grant.ledger-kept', 'a kept length is not lowered', 'kept-length-not-lowered', 'never'),
   guard('grant.ledger-kept', 'a ledger that is shorter than it was is refused', 'shortened-ledger-refused', 'never'),
   guard(

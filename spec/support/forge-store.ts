@@ -23,8 +23,9 @@ export function forgeEntries(file: string, session: string, change: (entries: En
     const entries = change(records.flatMap(({ body }) => JSON.parse(String(body)) as Entry[]));
     const body = JSON.stringify(entries.map((entry, seq) => ({ ...entry, seq })));
     const draft = { session, fence, firstSeq: 0, count: entries.length, body };
-    const { prevHash, hash } = createRecord(withoutKey, sid, genesisHash(session, sid), draft);
     const commitNumber = Number(records.at(-1)?.commit_no);
+    const commit = { committedAt: 1, commitNumber };
+    const { prevHash, hash } = createRecord(withoutKey, sid, genesisHash(session, sid), draft, commit);
     run('DELETE FROM records WHERE id >= ? AND id < ?', ...range);
     run(
       'INSERT INTO records (id, count, fence, at, commit_no, prev, hash, body) VALUES (?, ?, ?, 1, ?, ?, ?, ?)',

@@ -7,6 +7,7 @@ export function memoryWitness(): LengthWitness {
   const kept = new Map<string, number>();
   return {
     read: async (stream) => kept.get(stream) ?? 0,
+    has: async (stream) => kept.has(stream),
     write: async (stream, length) => void kept.set(stream, Math.max(length, kept.get(stream) ?? 0)),
   };
 }

@@ -320,6 +320,15 @@ export class Archive {
     return stored;
   }
 
+  /** True if the store has the definitions with this digest, of turns of a session, as they were. */
+  async hasDefinitions(sessionId: string, digest: string): Promise<boolean> {
+    const text = await this.store.blobs.get(sessionId, digest).catch((thrown: unknown) => {
+      if (!isStoreDamage(thrown)) throw thrown;
+      return undefined;
+    });
+    return text !== undefined;
+  }
+
   /** Returns the pin of a turn, the text of the definitions that it started with; undefined if it has none. */
   async pinnedText({ identity, turn }: StoredTurn): Promise<string | undefined> {
     const { definitionDigest } = turn.startedEntry;

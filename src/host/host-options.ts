@@ -139,6 +139,8 @@ export interface LogWitness {
 export interface LengthWitness {
   /** Returns the length that was kept; 0 if none was. */
   read(stream: string): Promise<number>;
+  /** True if a length, which may be 0, was kept. */
+  has(stream: string): Promise<boolean>;
   /** Keeps a length, unless a greater one is kept. */
   write(stream: string, length: number): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
  * Records: the stored form of one append to one session. The hash of a record covers its position, the fence of its
- * writer, its bytes and the hash of the previous record. It detects changed bytes, and records that were reordered,
+ * writer, its time and commit, its bytes and the hash of the previous record. It detects changed bytes, and records that were reordered,
  * moved to another session, or removed before the last one; with a key, also when the hashes are made anew. It does not
  * detect that the last records are missing; a store must check that by other means.
  */
@@ -16,6 +16,10 @@ export interface JournalRecord {
   readonly count: number;
   /** The fence of the writer: the number that it got when it opened the session. */
   readonly fence: number;
+  /** When it was committed, in milliseconds since the epoch. */
+  readonly committedAt: number;
+  /** The number of the commit that wrote it. */
+  readonly commitNumber: number;
   /** The hash of the previous record; for the first record, the genesis hash of the session. */
   readonly prevHash: string;
   readonly hash: string;
@@ -54,15 +58,28 @@ export class RecordHasher {
   }
 
   /** Returns the hash of a record of the session with the number `sid`. */
-  hashOfRecord(sid: number, { prevHash, firstSeq, count, fence, body }: Omit<JournalRecord, 'hash'>): string {
-    const text = `${prevHash}\n${firstSeq}\n${count}\n${fence}\n${body}`;
+  hashOfRecord(sid: number, record: Omit<JournalRecord, 'hash'>): string {
+    const { committedAt, commitNumber } = record;
+    return this.digestOf(sid, `v2\n${committedAt}\n${commitNumber}\n${textOf(record)}`);
+  }
+
+  /** Returns the hash that a record has if an earlier version wrote it. It does not cover the time and the commit. */
+  hashOfEarlierRecord(sid: number, record: Omit<JournalRecord, 'hash'>): string {
+    return this.digestOf(sid, textOf(record));
+  }
+
+  private digestOf(sid: number, text: string): string {
     return this.key === undefined ? digestOfText(text) : keyedDigest(this.key, `record ${sid}\n${text}`);
   }
 
   /** Returns the checksum of something else that the store keeps, or that of `plain` if there is no key. */
-  checksumOf(kind: 'row' | 'snapshot' | 'key', text: string, plain: (text: string) => string): string {
+  checksumOf(kind: 'row' | 'snapshot' | 'key' | 'removal', text: string, plain: (text: string) => string): string {
     return this.key === undefined ? plain(text) : keyedDigest(this.key, `${kind} ${text}`).slice(0, 22);
   }
+}
+
+function textOf({ prevHash, firstSeq, count, fence, body }: Omit<JournalRecord, 'hash'>): string {
+  return `${prevHash}\n${firstSeq}\n${count}\n${fence}\n${body}`;
 }
 
 /** The second digest prevents that a text is continued without the key. */
@@ -101,15 +118,19 @@ export function recordDraftOf({ session, fence, firstSeq, entries, due }: Batch)
   }
 }
 
-/** Creates the record that follows the record with this hash, in the session with the number `sid`. */
+/**
+ * Creates the record that follows the record with this hash, in the session with the number `sid` and with this commit.
+ */
 export function createRecord(
   hasher: RecordHasher,
   sid: number,
   prevHash: string,
   { firstSeq, count, fence, body }: RecordDraft,
+  { committedAt, commitNumber }: Pick<JournalRecord, 'committedAt' | 'commitNumber'>,
 ): JournalRecord {
-  const hash = hasher.hashOfRecord(sid, { firstSeq, count, fence, prevHash, body });
-  return { firstSeq, count, fence, prevHash, hash, body };
+  const record = { firstSeq, count, fence, committedAt, commitNumber, prevHash, hash: '', body };
+  record.hash = hasher.hashOfRecord(sid, record);
+  return record;
 }
 
 /** The place in which a record must fit. */
@@ -130,7 +151,9 @@ export function findRecordProblem(
   if (record.firstSeq !== firstSeq)
     return `expected entry ${firstSeq}, found a record that starts at ${record.firstSeq}`;
   if (record.prevHash !== prevHash) return 'it does not follow the record before it';
+  const isHashed =
+    hasher.hashOfRecord(sid, record) === record.hash || hasher.hashOfEarlierRecord(sid, record) === record.hash;
   // guard: record-hash-verified
-  if (hasher.hashOfRecord(sid, record) !== record.hash) return 'its bytes do not match its hash';
+  if (!isHashed) return 'its bytes do not match its hash';
   return undefined;
 }

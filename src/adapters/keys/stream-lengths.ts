@@ -32,6 +32,11 @@ export class StreamLengths {
     return Number.isSafeInteger(length) ? length : 0;
   }
 
+  /** True if a length is kept of a stream. Throws a Fault with KEYS_UNUSABLE. */
+  async has(stream: string): Promise<boolean> {
+    return (await readOwnFile(this.fileOf(stream), MAX_FILE_BYTES)) !== undefined;
+  }
+
   /** Keeps the length of a stream, unless a greater one is kept. */
   write(stream: string, length: number): Promise<void> {
     const write = (): Promise<void> => this.replace(stream, length);
@@ -44,7 +49,7 @@ export class StreamLengths {
 
   private async replace(stream: string, length: number): Promise<void> {
     // guard: kept-length-not-lowered
-    if ((await this.read(stream)) >= length) return;
+    if ((await this.read(stream)) >= length && (await this.has(stream))) return;
     const file = this.fileOf(stream);
     const temporary = `${file}.${process.pid}.tmp`;
     await this.keys.create();

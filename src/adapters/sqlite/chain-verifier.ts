@@ -1,6 +1,5 @@
 /** Verification of one session's hash chain, record by record. Each record contains the hash of the one before it. */
-import { findRecordProblem, genesisHash, type RecordHasher } from '../../journal/record.js';
-import type { StoredRecord } from './record-table.js';
+import { findRecordProblem, genesisHash, type JournalRecord, type RecordHasher } from '../../journal/record.js';
 import type { SessionHead } from './session-heads.js';
 
 /** Verifies a chain of records up to a head. */
@@ -11,7 +10,7 @@ export class ChainVerifier {
   private expectedSeq: number;
 
   /** Starts at the first record, or at one in the middle of the chain, whose `prevHash` is then trusted. */
-  constructor(hasher: RecordHasher, head: SessionHead, start?: Pick<StoredRecord, 'firstSeq' | 'prevHash'>) {
+  constructor(hasher: RecordHasher, head: SessionHead, start?: Pick<JournalRecord, 'firstSeq' | 'prevHash'>) {
     this.hasher = hasher;
     this.head = head;
     const first = start?.firstSeq ?? 0;
@@ -30,7 +29,7 @@ export class ChainVerifier {
   }
 
   /** Advances over the next record. If it does not match, stays where it is and returns the reason. */
-  advance(record: StoredRecord): string | undefined {
+  advance(record: JournalRecord): string | undefined {
     const place = { sid: this.head.sid, prevHash: this.tailHash, firstSeq: this.expectedSeq };
     const flaw = findRecordProblem(this.hasher, record, place);
     if (flaw !== undefined) return flaw;

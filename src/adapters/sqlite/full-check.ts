@@ -9,6 +9,7 @@ import { BlobTable } from './blob-table.js';
 import { ChainVerifier } from './chain-verifier.js';
 import { type Driver, readInteger, readText } from './driver.js';
 import { MAX_ENTRIES_PER_SESSION, RecordTable } from './record-table.js';
+import { readTriggerNames } from './schema.js';
 import type { SessionHead } from './session-heads.js';
 import { toReadFault } from './sqlite-faults.js';
 
@@ -21,9 +22,20 @@ interface ChainBreak {
   readonly note: string;
 }
 
-/** Runs SQLite's integrity check and returns up to eight findings, or why it failed; empty if the file is intact. */
+/** Returns why the schema of a file is not that of a store: it has triggers, which could change what is written. */
+export function readSchemaFlaws(driver: Driver): readonly string[] {
+  // guard: trigger-refused
+  return readTriggerNames(driver).map((name) => `it has the trigger "${name}"`);
+}
+
+/**
+ * Reads the schema, runs SQLite's integrity check and returns up to eight findings of it, or why it failed; empty if the
+ * file is intact.
+ */
 export function readFileFlaws(driver: Driver): readonly string[] {
   try {
+    const schemaFlaws = readSchemaFlaws(driver);
+    if (schemaFlaws.length > 0) return schemaFlaws;
     const sql = 'SELECT CAST(integrity_check AS BLOB) AS note FROM pragma_integrity_check LIMIT 8';
     const notes = driver
       .prepare(sql)

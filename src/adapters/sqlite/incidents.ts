@@ -4,6 +4,7 @@
  * forgotten when a new anchor is written. Invariants: a row is never deleted. An incident is closed once, except that
  * an abandoned one can be closed again, after its session was repaired or removed.
  */
+import type { RecordHasher } from '../../journal/record.js';
 import { type Driver, integerColumn, type Row, readInteger, readText, textColumn } from './driver.js';
 
 /** Damage of a store or of one session. */
@@ -12,9 +13,9 @@ export interface Damage {
    * "lost tail": the entries from `seq` on are missing. "missing": the whole session is. "damaged": entry `seq` is not
    * what was written. "resurrected": a removed session is present again. "orphan": there are records without a session.
    * "anchor": the anchor is missing or incomplete, so a loss could go undetected. "file": the structure of the file is
-   * broken, so it is read-only.
+   * broken, so it is read-only. "removal": a row of the log of removed sessions is not what was written.
    */
-  readonly kind: 'lost tail' | 'missing' | 'damaged' | 'resurrected' | 'orphan' | 'anchor' | 'file';
+  readonly kind: 'lost tail' | 'missing' | 'damaged' | 'resurrected' | 'orphan' | 'anchor' | 'file' | 'removal';
   /** The damaged session; absent if the damage concerns the whole store. */
   readonly session?: string;
   /** The first entry that is lost or damaged. */
@@ -125,9 +126,11 @@ const OUTSTANDING_CONDITION = "incidents.closed_as IN ('', 'abandoned')";
  */
 export class IncidentTable {
   private readonly driver: Driver;
+  private readonly hasher: RecordHasher;
 
-  constructor(driver: Driver) {
+  constructor(driver: Driver, hasher: RecordHasher) {
     this.driver = driver;
+    this.hasher = hasher;
   }
 
   /** Returns the incidents that are open or abandoned. */
@@ -181,6 +184,37 @@ export class IncidentTable {
     const sql =
       'INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES (?, ?, ?, ?, ?, ?)';
     this.driver.prepare(sql).run(session, entries, head, at, by, reason);
+    const [row] = this.removalRows('ORDER BY tombstones.id DESC LIMIT 1');
+    if (row !== undefined) this.signRemoval(row);
+  }
+
+  /** Writes the checksums of all removals: those that an earlier version logged have none. */
+  signRemovals(): void {
+    for (const row of this.removalRows('')) this.signRemoval(row);
+  }
+
+  /** Returns the damage of the log of removals: rows that were added or changed. */
+  findForgedRemovals(): readonly Damage[] {
+    // guard: forged-removal-noticed
+    const forged = this.removalRows('').filter((row) => readText(row.checksum) !== this.checksumOf(row));
+    return forged.map((row) => {
+      const note = `the removal ${readInteger(row.id)} in its log, of session "${readText(row.session)}", is not what was written`;
+      return { kind: 'removal', note };
+    });
+  }
+
+  private removalRows(rest: string): readonly Row[] {
+    const columns = `${integerColumn('id')}, ${REMOVED_SESSION_COLUMNS}, ${textColumn('checksum')}`;
+    return this.driver.prepare(`SELECT ${columns} FROM tombstones ${rest}`).all();
+  }
+
+  private signRemoval(row: Row): void {
+    const sql = 'UPDATE tombstones SET checksum = ? WHERE id = ?';
+    this.driver.prepare(sql).run(this.checksumOf(row), readInteger(row.id));
+  }
+
+  private checksumOf(row: Row): string {
+    return this.hasher.checksumOf('removal', JSON.stringify([readInteger(row.id), parseRemovedSession(row)]), () => '');
   }
 
   private select(where: string, ...params: readonly number[]): readonly IncidentRow[] {

@@ -49,7 +49,7 @@ export class LocalMaintenance implements Maintenance {
 
   constructor(deps: LocalMaintenanceDeps) {
     this.deps = deps;
-    this.incidentTable = new IncidentTable(deps.driver);
+    this.incidentTable = new IncidentTable(deps.driver, deps.hasher);
   }
 
   private get verifier(): StoreVerifier {

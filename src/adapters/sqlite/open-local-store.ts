@@ -215,7 +215,7 @@ export function openLocalStore(database: string, options: SqliteOptions): LocalS
     // Logged before the new anchor is written, which no longer shows the flaws of the previous one.
     const acceptLoss = options.accept === 'loss';
     // guard: findings-put-on-record
-    const health = recordIncidents(driver, findings, { path: database, acceptLoss, now: now() });
+    const health = recordIncidents(driver, findings, { path: database, acceptLoss, hasher, now: now() });
     const isWritable = health.writeFault === undefined;
     const anchor = new AnchorFile(`${database}.anchor`, health.anchorState, isWritable ? 'replace' : 'keep');
     if (isWritable) driver.exec('DELETE FROM removals');

@@ -5,9 +5,10 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';
+import type { JournalRecord } from '../../journal/record.js';
 import type { Entry } from '../../protocol/entry.js';
 import { ChainVerifier } from './chain-verifier.js';
-import { damagedSessionFault, type RecordTable, type StoredRecord } from './record-table.js';
+import { damagedSessionFault, type RecordTable } from './record-table.js';
 import type { SessionHead, SessionHeads } from './session-heads.js';
 import { toReadFault } from './sqlite-faults.js';
 
@@ -35,13 +36,13 @@ export async function yieldToEventLoop(context: Pick<ReadContext, 'yieldedAt'>):
 }
 
 /** Returns the entries of a record whose sequence number is at least `from`. */
-function entriesOf(record: StoredRecord, from: number): readonly Entry[] {
+function entriesOf(record: JournalRecord, from: number): readonly Entry[] {
   const entries = JSON.parse(record.body) as Entry[];
   return from > record.firstSeq ? entries.slice(from - record.firstSeq) : entries;
 }
 
 /** Reads the next page of records up to the head. Throws if there is none, because records or the session are gone. */
-function readRecordPage(context: ReadContext, head: SessionHead, first: number): readonly StoredRecord[] {
+function readRecordPage(context: ReadContext, head: SessionHead, first: number): readonly JournalRecord[] {
   const page = context.records.readPage(head.sid, first, head.next);
   if (page.length > 0) return page;
   if (context.heads.find(head.name)?.sid !== head.sid) {
@@ -67,7 +68,7 @@ function withReadFaults<T>(context: ReadContext, session: string, step: () => T)
 function verifiedEntriesOf(
   head: SessionHead,
   chain: ChainVerifier,
-  page: readonly StoredRecord[],
+  page: readonly JournalRecord[],
   from: number,
 ): readonly Entry[] {
   const entries: Entry[] = [];

@@ -4,6 +4,7 @@
  * is accepted.
  */
 import { Fault } from '../../base/errors.js';
+import type { RecordHasher } from '../../journal/record.js';
 import type { Driver } from './driver.js';
 import { type Damage, damageKeyOf, type IncidentRow, IncidentTable } from './incidents.js';
 import { toReadFault } from './sqlite-faults.js';
@@ -14,6 +15,7 @@ interface RecordIncidentsOptions {
   readonly path: string;
   /** True if every loss after which a session can continue is accepted. */
   readonly acceptLoss: boolean;
+  readonly hasher: RecordHasher;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -29,7 +31,7 @@ export function isOpenIncident({ incident }: IncidentRow): boolean {
  * True if a session with this damage can continue with its remaining entries, or if the damage is that of the anchor.
  */
 export function canContinueAfter({ kind }: Damage): boolean {
-  return kind !== 'damaged' && kind !== 'orphan' && kind !== 'file';
+  return kind !== 'damaged' && kind !== 'orphan' && kind !== 'file' && kind !== 'removal';
 }
 
 /**
@@ -55,9 +57,9 @@ export function recordIncidents(driver: Driver, findings: StoreHealth, options: 
 function recordAndMerge(
   driver: Driver,
   findings: StoreHealth,
-  { acceptLoss, now }: RecordIncidentsOptions,
+  { acceptLoss, now, hasher }: RecordIncidentsOptions,
 ): StoreHealth {
-  const table = new IncidentTable(driver);
+  const table = new IncidentTable(driver, hasher);
   const earlier = table.listOutstanding();
   const earlierKeys = new Set(earlier.map(({ incident }) => damageKeyOf(incident)));
   const newDamage = findings.report.damage.filter((damage) => !earlierKeys.has(damageKeyOf(damage)));

@@ -14,12 +14,6 @@ export const MAX_SID: number = 2 ** 27 - 1;
 /** Number of records that are read at a time. */
 const RECORDS_PER_PAGE = 64;
 
-/** A record with the time of its commit. */
-export interface StoredRecord extends JournalRecord {
-  /** Time of the commit, in milliseconds since the epoch. Not covered by the hash, and used in reports only. */
-  readonly committedAt: number;
-}
-
 /** The last record of a session without its body. */
 export interface LastRecord {
   /** The sequence number of its first entry. */
@@ -27,7 +21,7 @@ export interface LastRecord {
   /** Number of its entries. */
   readonly count: number;
   readonly hash: string;
-  /** Number of the commit that wrote the record. Not covered by the hash. */
+  /** Number of the commit that wrote the record. */
   readonly commitNumber: number;
 }
 
@@ -42,12 +36,13 @@ export function damagedSessionFault(session: string, seq: number, flaw: string):
   return new Fault('STORE_DAMAGED', message, { session, seq, flaw });
 }
 
-function parseRecord(row: Row): StoredRecord {
+function parseRecord(row: Row): JournalRecord {
   return {
     firstSeq: readInteger(row.id) % MAX_ENTRIES_PER_SESSION,
     count: readInteger(row.count),
     fence: readInteger(row.fence),
     committedAt: readInteger(row.at),
+    commitNumber: readInteger(row.commit_no),
     prevHash: readText(row.prev),
     hash: readText(row.hash),
     body: readText(row.body),
@@ -75,7 +70,7 @@ export class RecordTable {
 
   constructor(driver: Driver, hasher: RecordHasher) {
     this.hasher = hasher;
-    const integers = ['count', 'fence', 'at'].map(integerColumn).join(', ');
+    const integers = ['count', 'fence', 'at', 'commit_no'].map(integerColumn).join(', ');
     const columns = `id, ${integers}, ${textColumn('prev')}, ${textColumn('hash')}, ${textColumn('body')}`;
     this.selectPage = driver.prepare(
       `SELECT ${columns} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ${RECORDS_PER_PAGE}`,
@@ -104,7 +99,7 @@ export class RecordTable {
    * Returns the records of a session that start from entry `first` (inclusive) to entry `until` (exclusive), in order
    * and one page at most. They are not verified.
    */
-  readPage(sid: number, first: number, until: number): readonly StoredRecord[] {
+  readPage(sid: number, first: number, until: number): readonly JournalRecord[] {
     return this.selectPage.all(recordIdOf(sid, first), recordIdOf(sid, until)).map(parseRecord);
   }
 

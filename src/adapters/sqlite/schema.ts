@@ -30,6 +30,8 @@ interface Migration {
  * it, because its turns would be missing there.
  * - `unsealed turns` has that index rebuilt: earlier versions removed a turn from it before its receipt was stored.
  * - `protection` names the key of the store (store-key.ts). Without the key nothing can be read or written.
+ * - `tombstones.checksum` depends on that key. An earlier version must not write to a file with it: the hashes of its
+ * records would not cover their time and their commit.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -67,10 +69,17 @@ CREATE INDEX tombstones_session ON tombstones (session);`,
   { name: 'due turns', sql: CREATE_DUE_TURNS },
   { name: 'protection', sql: CREATE_PROTECTION },
   { name: 'unsealed turns', sql: MARK_INCOMPLETE },
+  { name: 'signed removals', sql: "ALTER TABLE tombstones ADD COLUMN checksum TEXT NOT NULL DEFAULT '';" },
 ];
 
 const CREATE_MIGRATIONS_TABLE = `CREATE TABLE migrations (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, at INTEGER NOT NULL);`;
+
+/** Returns the names of the triggers of a file. No version creates one; a trigger can change what is written. */
+export function readTriggerNames(driver: Driver): readonly string[] {
+  const rows = driver.prepare(`SELECT ${textColumn('name')} FROM sqlite_master WHERE type = 'trigger'`).all();
+  return rows.map((row) => readText(row.name));
+}
 
 function readTableNames(driver: Driver): ReadonlySet<string> {
   const rows = driver.prepare(`SELECT ${textColumn('name')} FROM sqlite_master WHERE type = 'table'`).all();

@@ -8,8 +8,8 @@ import { Fault } from '../../base/errors.js';
 import type { RecordHasher } from '../../journal/record.js';
 import { type AnchoredHead, type AnchorState, hashPrefixOf } from './anchor-file.js';
 import { type Driver, integerColumn, readInteger } from './driver.js';
-import { FullCheck, readFileFlaws } from './full-check.js';
-import type { Damage, IncidentRow } from './incidents.js';
+import { FullCheck, readFileFlaws, readSchemaFlaws } from './full-check.js';
+import { type Damage, type IncidentRow, IncidentTable } from './incidents.js';
 import { type LastRecord, MAX_SID, RecordTable } from './record-table.js';
 import { parseSessionRow, SESSION_COLUMNS, type SessionHead, type SessionRow, sessionHeadOf } from './session-heads.js';
 import { toReadFault } from './sqlite-faults.js';
@@ -358,7 +358,7 @@ export function inspectStore(
   options: InspectOptions,
 ): StoreHealth {
   const isFull = options.check === 'full';
-  const flaws = isFull ? readFileFlaws(driver) : [];
+  const flaws = isFull ? readFileFlaws(driver) : readSchemaFlaws(driver);
   const inspection = new StoreInspection(
     driver,
     path,
@@ -368,6 +368,7 @@ export function inspectStore(
   );
   const newAnchorState = inspection.run(options.now);
   const { damage, refusals } = inspection;
+  if (isFull) damage.push(...new IncidentTable(driver, options.hasher).findForgedRemovals());
   if (flaws.length > 0) damage.unshift({ kind: 'file', note: flaws.join('; ') });
   const message = `${path} has a broken structure and can only be read: ${flaws[0]}. Restore it from a backup, or copy its sessions to a new store.`;
   const writeFault = flaws.length === 0 ? undefined : new Fault('STORE_DAMAGED', message, { path });

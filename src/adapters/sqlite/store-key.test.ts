@@ -5,7 +5,7 @@ import { afterAll, expect } from 'vitest';
 import { editStore, forgeEntries } from '../../../spec/support/forge-store.js';
 import { appendEntry, cleanUp, expectFault, freshFile, readValues } from '../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
-import { RecordHasher } from '../../journal/record.js';
+import { genesisHash, RecordHasher } from '../../journal/record.js';
 import { storeKeyFileOf } from '../../journal/store-files.js';
 import { openSqlite, type SqliteStore } from './index.js';
 import { snapshotChecksum } from './snapshot-table.js';
@@ -64,6 +64,81 @@ verifies('store.key', 'entries that were changed, added or removed without the k
     });
     const unnoticed = await withStore(plain, async (store) => store.report.damage);
     expect(unnoticed, `the change "${name}" shows without a key`).toEqual([]);
+  }
+});
+
+verifies('store.key', 'the time and the commit of a record cannot be changed without the key', async () => {
+  for (const column of ['at', 'commit_no']) {
+    const file = await createStore();
+    editStore(file, (run) => run(`UPDATE records SET ${column} = ${column} + 1 WHERE body LIKE '%a0%'`));
+    await withStore(file, async (store) => {
+      expect(store.report.damage, column).toMatchObject([{ kind: 'damaged', session: 'a', seq: 0 }]);
+      expect(await readValues(store, 'b'), column).toEqual(['b0', 'b1', 'b2']);
+    });
+  }
+});
+
+verifies(
+  'store.key',
+  'records of an earlier version, whose hash does not cover their time and commit, are read',
+  async () => {
+    const file = await createStore(false);
+    const hasher = new RecordHasher();
+    editStore(file, (run, select) => {
+      const hashes = new Map<number, string>();
+      for (const row of select('SELECT id, count, fence, at, commit_no, body FROM records ORDER BY id')) {
+        const [sid, firstSeq] = [Math.floor(Number(row.id) / 2 ** 26), Number(row.id) % 2 ** 26];
+        const prevHash = hashes.get(sid) ?? genesisHash(sid === 1 ? 'a' : 'b', sid);
+        const [count, fence, body] = [Number(row.count), Number(row.fence), String(row.body)];
+        const commit = { committedAt: Number(row.at), commitNumber: Number(row.commit_no) };
+        const hash = hasher.hashOfEarlierRecord(sid, { firstSeq, count, fence, ...commit, prevHash, body });
+        hashes.set(sid, hash);
+        run('UPDATE records SET prev = ?, hash = ? WHERE id = ?', prevHash, hash, Number(row.id));
+      }
+    });
+    rmSync(`${file}.anchor`);
+    await withStore(file, async (store) => {
+      expect(store.report.damage).toMatchObject([{ kind: 'anchor' }]);
+      const { fence } = await store.journal.claim('a');
+      await appendEntry(store, 'a', fence, 3, 'a3');
+      expect(await readValues(store, 'a')).toEqual(['a0', 'a1', 'a2', 'a3']);
+    });
+  },
+);
+
+verifies('store.key', 'a removal cannot be added or changed in the log of removals without the key', async () => {
+  const insert = `INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES ('x', 1, '', 1, 'eve', '')`;
+  const changes = [insert, `UPDATE tombstones SET removed_by = 'eve'`, `UPDATE tombstones SET session = 'b'`];
+  for (const change of changes) {
+    const file = await createStore();
+    await withStore(file, (store) => store.maintenance.remove('a', { by: 'ada' }));
+    await withStore(file, async (store) => expect(store.report.damage, 'before the change').toEqual([]));
+    editStore(file, (run) => run(change));
+    await withStore(file, async (store) => expect(store.report.damage, change).toMatchObject([{ kind: 'removal' }]));
+  }
+});
+
+verifies('store.key', 'the removals of an earlier version are taken over once, and no others', async () => {
+  const file = await createStore();
+  await withStore(file, (store) => store.maintenance.remove('a', { by: 'ada' }));
+  const keyId = new RecordHasher(readFileSync(storeKeyFileOf(file), 'utf8').trim()).checksumOf('key', 'id', () => '');
+  editStore(file, (run) => {
+    run(`UPDATE tombstones SET checksum = ''`);
+    run('UPDATE protection SET key_id = ?', keyId);
+  });
+  await withStore(file, async (store) => expect(store.report.damage).toEqual([]));
+  editStore(file, (run) => run(`UPDATE tombstones SET checksum = ''`));
+  await withStore(file, async (store) => expect(store.report.damage).toMatchObject([{ kind: 'removal' }]));
+});
+
+verifies('store.key', 'a store with a trigger, which could change what is written, can only be read', async () => {
+  for (const check of ['full', 'heads'] as const) {
+    const file = await createStore();
+    editStore(file, (run) => run('CREATE TRIGGER t AFTER INSERT ON records BEGIN DELETE FROM blobs; END'));
+    const store = await openSqlite(file, { check });
+    expect(store.report.damage).toMatchObject([{ kind: 'file', note: expect.stringContaining('trigger "t"') }]);
+    expect((await expectFault(store.journal.claim('a'))).code).toBe('STORE_DAMAGED');
+    await store.close();
   }
 });
 

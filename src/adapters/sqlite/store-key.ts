@@ -12,6 +12,7 @@ import { RecordHasher } from '../../journal/record.js';
 import { storeKeyFileOf } from '../../journal/store-files.js';
 import { type Driver, readText, textColumn } from './driver.js';
 import { isOwnedByThisUser, makeDataDirectory, writeNewFile } from './files.js';
+import { IncidentTable } from './incidents.js';
 
 /** The SQL that creates the table. Its row says which key the store has. */
 export const CREATE_PROTECTION =
@@ -30,7 +31,7 @@ export function openRecordHasher(driver: Driver, database: string, keyFile: stri
   const file = keyFile ?? storeKeyFileOf(database);
   const keyId = readKeyId(driver);
   if (keyId === undefined) return existsSync(file) ? new RecordHasher(readKey(file)) : new RecordHasher();
-  if (keyId !== '') return existingHasher(database, file, keyId);
+  if (keyId !== '') return existingHasher(driver, database, file, keyId);
   const isNew = hasNoSessions(driver);
   if (!existsSync(file) && (keyFile === undefined || !isNew)) return new RecordHasher();
   // guard: removed-protection-refused
@@ -43,21 +44,40 @@ export function openRecordHasher(driver: Driver, database: string, keyFile: stri
   return hasher;
 }
 
-function existingHasher(database: string, file: string, keyId: string): RecordHasher {
+function existingHasher(driver: Driver, database: string, file: string, keyId: string): RecordHasher {
   if (!existsSync(file)) {
     const message = `${database} has a key, and ${file} is missing. Restore the file, or open the store with the option keyFile.`;
     throw new Fault('KEYS_UNUSABLE', message, { path: file });
   }
   const hasher = new RecordHasher(readKey(file));
+  const isEarlier = earlierKeyIdOf(hasher) === keyId;
   // guard: key-of-another-store-refused
-  if (keyIdOf(hasher) === keyId) return hasher;
-  throw new Fault('KEYS_UNUSABLE', `${file} is not the key of ${database}. Restore the one that it was created with.`, {
-    path: file,
-  });
+  if (!isEarlier && keyIdOf(hasher) !== keyId) {
+    const message = `${file} is not the key of ${database}. Restore the one that it was created with.`;
+    throw new Fault('KEYS_UNUSABLE', message, { path: file });
+  }
+  if (isEarlier) takeOver(driver, hasher);
+  return hasher;
+}
+
+/**
+ * Signs what an earlier version logged without a checksum, and names the key as this version does. A store that was
+ * created by this version never had the name that leads here, so nobody can add removals in this way.
+ */
+function takeOver(driver: Driver, hasher: RecordHasher): void {
+  driver.exec('BEGIN IMMEDIATE');
+  new IncidentTable(driver, hasher).signRemovals();
+  driver.prepare('UPDATE protection SET key_id = ? WHERE id = 1').run(keyIdOf(hasher));
+  driver.exec('COMMIT');
 }
 
 /** Returns a text that identifies the key of a hasher and does not disclose it. */
 function keyIdOf(hasher: RecordHasher): string {
+  return hasher.checksumOf('key', 'id 2', () => '');
+}
+
+/** Returns the same as versions did whose removals have no checksum. */
+function earlierKeyIdOf(hasher: RecordHasher): string {
   return hasher.checksumOf('key', 'id', () => '');
 }
 

@@ -9,8 +9,8 @@ import type { Entry } from '../../protocol/entry.js';
 import { BlobTable } from './blob-table.js';
 import { ChainVerifier } from './chain-verifier.js';
 import { type Driver, readInteger, type Statement } from './driver.js';
-import { readFileFlaws } from './full-check.js';
-import type { Damage } from './incidents.js';
+import { readFileFlaws, readSchemaFlaws } from './full-check.js';
+import { type Damage, IncidentTable } from './incidents.js';
 import { RecordTable } from './record-table.js';
 import { parseSessionRow, SESSION_COLUMNS, type SessionHead, type SessionRow, sessionHeadOf } from './session-heads.js';
 import { toReadFault } from './sqlite-faults.js';
@@ -76,6 +76,7 @@ export class StoreVerifier {
   private readonly path: string;
   private readonly records: RecordTable;
   private readonly blobs: BlobTable;
+  private readonly incidents: IncidentTable;
   private readonly selectNextSession: Statement;
   private readonly selectSession: Statement;
   private readonly countSessions: Statement;
@@ -85,6 +86,7 @@ export class StoreVerifier {
     this.path = path;
     this.records = new RecordTable(driver, hasher);
     this.blobs = new BlobTable(driver);
+    this.incidents = new IncidentTable(driver, hasher);
     this.selectNextSession = driver.prepare(
       `SELECT ${SESSION_COLUMNS} FROM sessions WHERE sessions.sid > ? ORDER BY sessions.sid LIMIT 1`,
     );
@@ -133,8 +135,9 @@ export class StoreVerifier {
 
   private checkStructure(isExclusive: boolean, findings: StepFindings): VerifyCursor {
     const isChecked = isExclusive || this.databaseBytes() <= MAX_SHARED_STRUCTURE_CHECK_BYTES;
-    const flaws = isChecked ? readFileFlaws(this.driver) : [];
+    const flaws = isChecked ? readFileFlaws(this.driver) : readSchemaFlaws(this.driver);
     if (flaws.length > 0) findings.damage.push({ kind: 'file', note: flaws.join('; ') });
+    findings.damage.push(...this.incidents.findForgedRemovals());
     findings.skippedStructure = !isChecked;
     return { phase: 'sessions', sid: 0 };
   }

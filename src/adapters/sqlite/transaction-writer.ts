@@ -209,7 +209,8 @@ export class TransactionWriter {
         `Session "${session}" has ${firstSeq} entries; the maximum is ${MAX_ENTRIES_PER_SESSION}. Start a new session.`,
       );
     }
-    const record = createRecord(this.records.hasher, head.sid, head.hash, draft);
+    const commit = { committedAt: this.commitTime, commitNumber: this.commitNumber };
+    const record = createRecord(this.records.hasher, head.sid, head.hash, draft, commit);
     // The insert checks the fence in the row again, in case the session was claimed since its head was read.
     if (!this.insertRecord(session, head.sid, record)) throw this.staleHeadFault(draft);
     const { sid, name } = head;
@@ -354,12 +355,12 @@ export class TransactionWriter {
   private insertRecord(
     session: string,
     sid: number,
-    { firstSeq, count, fence, prevHash, hash, body }: JournalRecord,
+    { firstSeq, count, fence, committedAt, commitNumber, prevHash, hash, body }: JournalRecord,
   ): boolean {
     const { insertRecord } = this.statements;
     try {
       const id = recordIdOf(sid, firstSeq);
-      insertRecord.run(id, count, this.commitTime, this.commitNumber, prevHash, hash, body, fence);
+      insertRecord.run(id, count, committedAt, commitNumber, prevHash, hash, body, fence);
       return true;
     } catch (error) {
       const code = sqliteResultCode(error);

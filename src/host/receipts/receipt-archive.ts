@@ -95,7 +95,8 @@ export class ReceiptArchive {
     const keys = trusted ?? new TrustedKeys((await this.deps.keys.list()).keys);
     const { sessions, log, witness } = await this.read(sessionIds);
     const trust = trusted === undefined ? 'store' : 'file';
-    const options = { trust, isWhole: sessionIds === undefined, witness, damage } as const;
+    const turnsWithoutDefinitions = await this.turnsWithoutDefinitions(sessions);
+    const options = { trust, isWhole: sessionIds === undefined, witness, damage, turnsWithoutDefinitions } as const;
     return verifyStore(sessions, log, keys, options);
   }
 
@@ -147,6 +148,24 @@ export class ReceiptArchive {
       return { id, entries, receipts: receiptsIn(entries ?? []) };
     };
     return Promise.all([...ids].sort((a, b) => (a < b ? -1 : 1)).map(read));
+  }
+
+  /** Returns the turns of which the definitions are not in the store as they were. */
+  private async turnsWithoutDefinitions(sessions: readonly ReadSession[]): Promise<readonly string[]> {
+    const lost = sessions.map(async ({ id, entries = [] }) => {
+      const digests = new Map(
+        entries.flatMap(({ type, key, definitionDigest }) =>
+          type === 'call.started' && !key.includes('/') && definitionDigest !== undefined
+            ? [[definitionDigest, key] as const]
+            : [],
+        ),
+      );
+      const found = [...digests].map(async ([digest, turn]) =>
+        (await this.deps.archive.hasDefinitions(id, digest)) ? [] : [turn],
+      );
+      return (await Promise.all(found)).flat();
+    });
+    return (await Promise.all(lost)).flat();
   }
 
   /** Reads sessions, or all, and the log that new things are signed about: one that continues the witness. */
@@ -212,8 +231,9 @@ export class ReceiptArchive {
     const signer = await this.deps.keys.signer('checkpoint');
     const state = { origin: logOrigin(log), size: log.leaves.length, root, ...(scope && { scope }), sessions: listed };
     const note = await createCheckpoint(state, [signer]);
-    await this.deps.sealing.log.recordCheckpoint(note);
+    // First outside of the store: a checkpoint of the log that is not kept there was removed.
     await this.deps.witness?.write(note);
+    await this.deps.sealing.log.recordCheckpoint(note);
     return note;
   }
 }
@@ -239,7 +259,8 @@ function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhol
 /** Returns an empty log for one that is damaged: it proves nothing, and the verdict says so. */
 function emptyIfDamaged(thrown: unknown): LogContents {
   if (!(thrown instanceof Fault) || thrown.code !== 'STORE_DAMAGED') throw thrown;
-  return { storeId: '', leaves: [], removed: [], checkpoints: [], isCutOff: false, expected: 0 };
+  const empty = { storeId: '', leaves: [], removed: [], checkpoints: [], expected: 0 };
+  return { ...empty, isCutOff: false, isWitnessMissing: false };
 }
 
 function rethrow(thrown: unknown): never {

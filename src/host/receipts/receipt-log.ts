@@ -130,7 +130,18 @@ export class ReceiptLog {
         else if (type === LOG_CHECKPOINT) checkpoints.push((value as { readonly note: string }).note);
         else if (type === LOG_OPENED) storeId = ownText(value, 'storeId');
       }
-    return { storeId, leaves, removed, checkpoints, isCutOff: length < keptLength, expected: leaves.length };
+    const isWitnessMissing = storeId !== '' && !(await this.hasWitnesses(checkpoints.length > 0));
+    return {
+      ...{ storeId, leaves, removed, checkpoints, expected: leaves.length },
+      ...{ isCutOff: length < keptLength, isWitnessMissing },
+    };
+  }
+
+  /** True if what is kept outside of the store is there. It is written before the log is begun, or has a checkpoint. */
+  private async hasWitnesses(hasCheckpoint: boolean): Promise<boolean> {
+    const { witness, lengths } = this.deps;
+    const isKept = !hasCheckpoint || witness === undefined || (await witness.read()) !== undefined;
+    return isKept && ((await lengths?.has(LOG_SESSION)) ?? true);
   }
 
   private add(entry: StreamEntry): Promise<void> {
@@ -179,6 +190,7 @@ export class ReceiptLog {
     // guard: lost-log-not-begun-again
     if (hasCheckpoint && stream.state.storeId === '') throw logRewrittenFault();
     if (!(await stream.reaches((await lengths?.read(LOG_SESSION)) ?? 0))) throw logRewrittenFault();
+    if (stream.state.storeId === '') await lengths?.write(LOG_SESSION, 0);
     const value = { storeId: ids.id() };
     stream.update(({ storeId }) => (storeId === '' ? [{ type: LOG_OPENED, key: 'log', value }] : []));
     return stream;

@@ -68,7 +68,8 @@ const proofVerbs: readonly Verb[] = [
     name: 'keys',
     group: PROOF_GROUP,
     arguments: '[command] [key]',
-    description: 'Show the public keys of receipts, as a keys file with --json; or create, accept, rotate or revoke keys.',
+    description:
+      'Show the public keys of receipts, as a keys file with --json; or create, accept, rotate or revoke keys.',
     options: [
       ['--role <role>', 'rotate: receipt (default) or checkpoint'],
       ['--all', 'revoke: for all receipts, not only for those from now on'],

@@ -64,7 +64,7 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
 
 function foreignKeysNotice(path: string): string {
   return (
-    `The signing keys in ${path} were not created there by you: whoever made them can sign receipts too. ` +
+    `The signing keys in ${path} were not created there by you, so others may have them and can sign receipts. ` +
     'Use another data directory (--data), or, if you moved or restored this one yourself: rondo keys accept'
   );
 }

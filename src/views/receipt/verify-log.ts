@@ -36,6 +36,8 @@ export interface LogContents {
   readonly checkpoints: readonly string[];
   /** True if the log had more entries before, as is known from outside of the store. */
   readonly isCutOff: boolean;
+  /** True if it has a checkpoint or a length that was kept outside of the store, and is not there any more. */
+  readonly isWitnessMissing: boolean;
   /**
    * How many of its first receipts the sessions have: those that it had before they were read. A receipt of a turn that
    * ended later may be missing in them.
@@ -111,6 +113,9 @@ export function verifyCheckpoints(
   findings.hasCheckpoint = verified.length > 0;
   for (const { name, checkpoint } of rewrittenSince(log, verified))
     findings.add('log', 'log_rewritten', `${name} of ${checkpoint.size} receipts`);
+  // guard: missing-witness-noticed
+  if (log.isWitnessMissing)
+    findings.add('store', 'witness_missing', 'a file beside the keys was removed; rondo export makes it again');
   // guard: cut-off-log-is-not-valid
   if (log.isCutOff) findings.add('log', 'log_rewritten', 'the log had more entries, as is kept beside the keys');
   // guard: log-compared-with-witness

@@ -33,6 +33,8 @@ export interface StoreVerification {
   readonly witness?: string | undefined;
   /** The recorded damage of the store that has not been accepted. */
   readonly damage?: readonly string[] | undefined;
+  /** The turns of which the definitions are not in the store as they were. */
+  readonly turnsWithoutDefinitions?: readonly string[] | undefined;
 }
 
 /** Verifies sessions of a store. */
@@ -42,7 +44,7 @@ export function verifyStore(
   keys: TrustedKeys,
   options: StoreVerification,
 ): ReceiptVerdict {
-  const { trust, isWhole, witness, damage = [] } = options;
+  const { trust, isWhole, witness, damage = [], turnsWithoutDefinitions = [] } = options;
   const findings = new Findings(true);
   const sorted = [...sessions].sort((a, b) => (a.id < b.id ? -1 : 1));
   const receipts = sorted.map(({ id, entries }) => ({ id, receipts: receiptsIn(entries ?? []) }));
@@ -50,6 +52,8 @@ export function verifyStore(
     if (entries === undefined) findings.add('journal', 'journal_unreadable', `session "${id}"`);
   // guard: damaged-store-is-not-valid
   for (const note of damage) findings.add('store', 'store_damaged', note);
+  // guard: missing-definition-noticed
+  for (const turn of turnsWithoutDefinitions) findings.add('journal', 'definition_missing', `turn ${turn}`);
   const { indexes, asOf } = verifyLogLeaves(receipts, log, isWhole, findings);
   const isCovered = verifyCheckpoints(log, witness, keys, findings) >= asOf;
   for (const { id, entries = [] } of sorted) verifyCover(id, entries, findings);

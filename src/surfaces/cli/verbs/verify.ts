@@ -11,7 +11,7 @@ import { UsageError } from '../../settings.js';
 import { findReferencedTurns, LAST_TURN } from '../find-turn.js';
 import { openHostForReading } from '../open-host.js';
 import { printVerdict, readReceiptFile, receiptsOf } from '../receipt-access.js';
-import { describeDamage, recordedDamage } from '../store-check.js';
+import { describeDamage, recordedDamage, verifyStore } from '../store-check.js';
 import type { Terminal } from '../terminal.js';
 import { textOption, type VerbHandler, type VerbOptions } from '../verb.js';
 
@@ -80,9 +80,13 @@ async function verifyStored(
     const found = reference === undefined ? undefined : await findReferencedTurns(host, reference);
     const unreadable = reference === LAST_TURN ? await unreadableSessions(host) : [];
     const sessions = found && [...new Set([...found.sessionIds, ...unreadable])];
-    const damage = (await recordedDamage({ maintenance, store }))
+    // All of the store, also what no receipt covers; the damage is recorded.
+    const checked =
+      found === undefined && maintenance !== undefined ? await verifyStore(maintenance, terminal) : undefined;
+    const damaged = [...(await recordedDamage({ maintenance, store })), ...(checked?.damage ?? [])]
       .filter(({ session }) => session === undefined || sessions === undefined || sessions.includes(session))
       .map(describeDamage);
+    const damage = [...new Set(damaged)];
     const verified = await receiptsOf(host).verify(sessions, { trusted: loaded?.keys, damage });
     const loop = found?.named.hostedLoop;
     const verdict = loop === undefined ? verified : withMissingTurns(verified, await unsealedTurns(host, loop));

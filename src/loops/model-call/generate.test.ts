@@ -91,8 +91,7 @@ verifies('model.port', 'a generated reply contains text, reasoning, tool calls a
       { id: 'c1-2', name: 'look', input: '{"a":2}' },
     ],
   });
-  expect(calls).toEqual([{ prompt: conversation.messages, abortSignal: signal }]);
-  expect(calls[0]?.abortSignal).toBe(signal);
+  expect(calls).toEqual([{ prompt: conversation.messages, abortSignal: expect.any(AbortSignal) }]);
 });
 
 verifies('model.port', 'an abort rejects at once while a reply is generated or read', async () => {

@@ -216,7 +216,7 @@ verifies('authority.trust', 'trust is stored once, by real path, and can be revo
   ]);
   expect(revoked).toMatchObject({ changed: true, directories: [], send: {}, destinations: [] });
   expect((await clone.run(['run', 'exec'])).code).toBe(1);
-  expect(readdirSync(join(clone.home, '.config/rondo'))).toEqual(['trust.toml']);
+  expect(readdirSync(join(clone.home, '.config/rondo'))).toEqual(['key-origin', 'trust.toml']);
 });
 
 verifies('authority.trust', 'a root or home directory, or one that does not exist, is refused', async () => {

@@ -26,8 +26,9 @@ export class KeyOrigin {
   /** True if the directory has a valid mark. */
   async isMarked(): Promise<boolean> {
     const [mark, secret] = await Promise.all([this.markPath, this.secretFile].map((path) => readText(path)));
+    if (mark === undefined || secret === undefined) return false;
     // guard: mark-belongs-to-its-directory
-    return secret !== undefined && mark === (await this.markOf(secret));
+    return mark === (await this.markOf(secret));
   }
 
   /** Marks the directory, which must exist. Without a place for the secret it has no mark. */

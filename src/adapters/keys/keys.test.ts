@@ -219,6 +219,7 @@ verifies(
     await new KeyDirectory(join(directory, 'copied'), undefined, copied).rotate('receipt', 2);
     expect(await copied.isMarked(), 'a copy with a new key, which has the other keys too').toBe(false);
     expect(await new KeyOrigin(moved, join(directory, 'other', 'key-origin')).isMarked(), 'another user').toBe(false);
+    expect(await new KeyOrigin(join(directory, 'none'), secret).isMarked(), 'no directory yet').toBe(false);
     await copied.mark();
     expect(await copied.isMarked()).toBe(true);
     for (const lost of ['', 'AAAA']) {

@@ -37,6 +37,19 @@ verifies('receipt.store', 'receipts of turns that end while a store is verified 
     });
 });
 
+verifies('receipt.log', 'a receipt that two processes add to the log is in it once', async () => {
+  const store = memoryStore();
+  const worker = hostOf([tool('echo')], { store, receiptKeys: testKeys(), seed: 1 });
+  await worker.run({ loop: 'echo', input: {}, sessionId: 'a' });
+  await worker.receipts?.flush();
+  await worker.run({ loop: 'echo', input: {}, sessionId: 'a' });
+  // The worker waits for further receipts before it appends.
+  const verifier = hostOf([tool('echo')], { store, receiptKeys: testKeys(), seed: 2 });
+  expect(await verifier.receipts?.verify(undefined)).toMatchObject({ valid: true, subject: { receipts: 2, log: 2 } });
+  await worker.receipts?.flush();
+  expect(await verifier.receipts?.verify(undefined)).toMatchObject({ valid: true, subject: { receipts: 2, log: 2 } });
+});
+
 verifies('receipt.store', 'the receipts of a store can be exported while its turns end', async () => {
   const { verifier } = await busyStore();
   for (const sessions of [undefined, ['a']]) {

@@ -49,21 +49,38 @@ interface LogDeps {
   readonly lengths: LengthWitness | undefined;
 }
 
-/** The state of the log that appending needs: whether it was opened. */
+/** How many of the newest receipts an append is compared with. */
+const RECENT_RECEIPTS = 10_000;
+
+/** The state of the log that appending needs: whether it was opened, and which receipts it got last. */
 class LogState {
   storeId: string;
+  private readonly recent = new Set<string>();
 
   constructor(saved?: Json) {
     this.storeId = ownText(saved, 'storeId');
   }
 
-  apply({ type, value }: StreamEntry): void {
-    if (type === LOG_OPENED) this.storeId = ownText(value, 'storeId');
+  apply(entry: StreamEntry): void {
+    if (entry.type === LOG_OPENED) this.storeId = ownText(entry.value, 'storeId');
+    if (entry.type !== LOG_APPENDED) return;
+    this.recent.add(receiptNameOf(entry));
+    const [oldest] = this.recent;
+    if (this.recent.size > RECENT_RECEIPTS && oldest !== undefined) this.recent.delete(oldest);
+  }
+
+  /** True if the log got this receipt a short time ago: another process may have found it missing, and added it. */
+  hasRecent(entry: StreamEntry): boolean {
+    return entry.type === LOG_APPENDED && this.recent.has(receiptNameOf(entry));
   }
 
   save(): Json {
     return { storeId: this.storeId };
   }
+}
+
+function receiptNameOf({ key, value }: StreamEntry): string {
+  return `${key} ${ownText(value, 'leaf')}`;
 }
 
 /** The log of one store, as one process uses it. */
@@ -150,7 +167,7 @@ export class ReceiptLog {
 
   private async addAll(entries: readonly StreamEntry[]): Promise<void> {
     const stream = await this.stream();
-    await stream.update(() => entries).durable;
+    await stream.update((state) => entries.filter((entry) => !state.hasRecent(entry))).durable;
   }
 
   private async appendGroup(): Promise<void> {

@@ -33,7 +33,7 @@ function slowLoop(performed: string[]) {
     ...ANY,
     id: 'slow',
     run: async (_, scope) => {
-      await scope.sleep(20);
+      await scope.sleep(200);
       await scope.wait('go');
       await scope.effect({
         kind: 'test',
@@ -60,7 +60,7 @@ verifies('host.work', 'sleeping turns and delivered signals are each processed o
     const { turnId } = await first.run({ loop: 'slow', input: null }, { timers: 'pause' });
     turnIds.push(turnId);
   }
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 250));
   await Promise.all(hosts.map(workOnce));
   for (const turnId of turnIds) await first.signal({ turnId, name: 'go' });
   await Promise.all(hosts.map(workOnce));
@@ -76,7 +76,7 @@ verifies('host.work', 'a turn whose loop is not registered is reported once and 
     { loop: 'slow', input: null },
     { timers: 'pause' },
   );
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 250));
   const problems: WorkProblem[] = [];
   const stranger = hostOf([], { store, seed: 2, clock: systemClock });
   await stranger.work({ once: true, onProblem: (problem) => problems.push(problem) });
@@ -111,7 +111,7 @@ verifies(
 async function startSleepingTurn(store: Store, loop = slowLoop([])): Promise<string> {
   const host = hostOf([loop], { store, clock: systemClock });
   const { turnId } = await host.run({ loop: 'slow', input: null }, { timers: 'pause' });
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 250));
   return turnId;
 }
 
@@ -205,7 +205,7 @@ verifies('host.work', 'a closed host stops its worker and leaves its turns to th
   await host.close();
   await working;
   const next = hostOf([loop], { store, seed: 2, clock: systemClock });
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 250));
   await next.work({ once: true });
   expect(await next.archive.result(turnId)).toMatchObject({ status: 'ok', output: 'done' });
 });

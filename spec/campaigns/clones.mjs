@@ -111,13 +111,15 @@ function randomFor(n) {
 }
 
 /**
- * Writes the operator's trust file: none, with another directory, or with a permit for the attacker's server.
+ * Writes the operator's configuration. Its trust file: none, with another directory, or with a permit for the attacker's server.
  * @param {Victim} victim @param {string} kind
  */
 function writeOperatorTrust({ home, base, listener }, kind) {
-  if (kind === 'nothing') return;
   const folder = join(home, '.config', 'rondo');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // The operator has signed receipts before.
+  writeFileSync(join(folder, 'key-origin'), 'a secret of the operator', { mode: 0o600 });
+  if (kind === 'nothing') return;
   mkdirSync(join(base, 'work', 'other'), { recursive: true });
   const directories = `directories = [${JSON.stringify(join(base, 'work', 'other'))}]\n`;
   const hosts = ['127.0.0.1', 'localhost'].map((host) => `"${host}:${listener.port}"`).join(', ');

@@ -36,7 +36,9 @@ proveGuards(receiptParts, [
   guard('receipt.tampering', 'a canonical document has its members in order', 'canonical-order', 'never'),
   guard('receipt.tampering', 'a canonical document has canonical numbers', 'canonical-number', 'never'),
   guard('receipt.tampering', 'a canonical document has canonical texts', 'canonical-text', 'never'),
-  guard('receipt.tampering', 'an empty list of entries is refused', 'empty-list-refused', { take: 0 }),
+  guard('receipt.tampering', 'an empty list of entries is refused', 'empty-list-refused', {
+    value: 'optional(entriesShape)',
+  }),
   guard('receipt.bounded', 'a bundle of wrong receipts is not read to its end', 'hopeless-bundle-not-read-on', 'never'),
   guard('receipt.trust', 'an envelope without a signature is refused', 'unsigned-envelope-refused', { value: 'found' }),
   guard('receipt.log', 'the signature of a checkpoint is verified', 'checkpoint-signature-verified', 'never'),

@@ -15,6 +15,7 @@ const known = [
   'takeover.descriptors.owner',
   'files.exhausted-first.3',
   'files.exhausted-first.4',
+  'files.descriptors.26.0',
   'files.descriptors.32.20',
 ];
 

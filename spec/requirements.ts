@@ -246,6 +246,8 @@ export const requirements = {
     'An error keeps its cause, and a stack that begins in the code of the user, in the process and in the journal.',
   'turn.replay': 'A replay performs nothing and reports whether the code still matches the journal.',
   'turn.status': 'The status of every turn can be read.',
+  'turn.waits':
+    'A turn holds its caller for no wait of more than ten seconds, and shows what each of its branches waits for.',
   'turn.listed': 'A running turn is listed from its first moment, whatever its safety, in every process.',
   'turn.details': 'Input, prompts, replies, output and tokens of every call can be read.',
   'turn.follow': 'A session can be followed from any process, without gaps or repetition.',

@@ -10,7 +10,7 @@ const LOOPS = `import { defineLoop, defineSignal } from ${JSON.stringify(library
   const anything = { input: true, output: true };
   export const order = defineLoop({ ...anything, id: 'order', run: (_, scope) => scope.wait(paid) });
   export const served = defineLoop({ ...anything, id: 'served', run: (_, scope) =>
-    scope.race([(s) => s.wait(paid), (s) => s.sleep('1 hour').then(() => 'too late')]) });`;
+    scope.race([(s) => s.wait(paid), (s) => s.sleep('9 seconds').then(() => 'too late')]) });`;
 
 /** What `rondo signal --json` prints. */
 export interface SignalReport {

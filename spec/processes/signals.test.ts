@@ -18,7 +18,7 @@ const loopOf = (id: string, run: (input: unknown, scope: Scope) => Promise<unkno
 const running = loopOf('running', async (_input, scope) =>
   scope.race([
     async (branch) => [await branch.wait('a'), await branch.wait('b')],
-    (branch) => branch.sleep('1 hour').then(() => 'too late'),
+    (branch) => branch.sleep('9 seconds').then(() => 'too late'),
   ]),
 );
 const paused = loopOf('paused', (_input, scope) => scope.wait('a'));

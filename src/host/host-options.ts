@@ -160,8 +160,8 @@ export interface TurnOptions {
   /** Receives the id of the turn once its start is durable. Not called while another process runs the turn. */
   readonly onStarted?: (turnId: string) => void;
   /**
-   * What the turn does when only timers can continue it: wait for them, or pause.
-   * @default 'hold'
+   * What the turn does when nothing of it runs: wait for its timers, or pause.
+   * @default 10000: it waits for a timer that is due within ten seconds, and pauses otherwise
    */
   readonly timers?: TimerMode;
   /** Receives every event of the trace in order. A resumed turn delivers its trace from the start. */

@@ -31,7 +31,7 @@ verifies('host.signal', 'a running turn receives a signal, also one that it does
   const clock = new ManualClock(1000);
   const host = hostOf([later], { clock });
   let turnId = '';
-  const running = host.run({ loop: 'later', input: {} }, { onTurn: (id) => (turnId = id) });
+  const running = host.run({ loop: 'later', input: {} }, { timers: 'hold', onTurn: (id) => (turnId = id) });
   await expect.poll(async () => (await host.archive.turns())[0]?.status).toBe('running');
   expect(await host.signal({ turnId, name: 'go', payload: 'early' })).toBe(true);
   await clock.advance(3_600_000);

@@ -45,6 +45,8 @@ const EMPTY_MAP: ReadonlyMap<string, never> = new Map<string, never>();
 /** The limits of the in-memory cache of effect results. */
 const CACHE_LIMITS = { entries: 10_000, bytes: 64 * 1024 * 1024 };
 const DEFAULT_MAX_DEPTH = 2000;
+/** A turn waits for a timer that is due within this time. It pauses for a later one. */
+const MAX_HELD_TIMER_MS = 10_000;
 const DEFAULT_APPROVAL_MS = 30 * 86_400_000;
 
 /** The feeds of a replayed turn, which publishes nothing. */
@@ -280,7 +282,7 @@ export class TurnRunner {
       if (!isContinued) recordOpening(session, turnId, opening, earlierEntries);
       else if (newGrant !== undefined) session.addFact(TURN_GRANTED, turnId, newGrant as unknown as Json);
       if (earlierEntries.length > 0) await expireApprovals(turn, session, clock.now());
-      const { timers = 'hold', onStarted } = options;
+      const { timers = MAX_HELD_TIMER_MS, onStarted } = options;
       const budget = turn.governed?.ledger.budget.totals();
       const seal = sealing && ((outcome: RunOutcome) => sealing.sealTurn(session, turn, budget, isOpen(outcome)));
       turn.governed?.startTimer();

@@ -39,10 +39,17 @@ export interface VendorPayloads {
     readonly code: string;
     readonly message: string;
   };
+  /** A branch of a body in code begins to wait: for a signal, or until a point in time (ISO 8601, UTC). `key` is its step. */
+  'rondo.wait.opened': { readonly key: string; readonly signal?: string; readonly until?: string };
   /** A body in code slept. */
-  'rondo.timer.fired': { readonly durationMs: number };
+  'rondo.timer.fired': { readonly key: string; readonly durationMs: number };
   /** A body in code received a signal that it waited for. */
-  'rondo.signal.received': { readonly name: string; readonly durationMs: number; readonly payload?: Json };
+  'rondo.signal.received': { readonly key: string; readonly name: string } & {
+    readonly durationMs: number;
+    readonly payload?: Json;
+  };
+  /** The race of a branch that waits was lost. */
+  'rondo.wait.cancelled': { readonly key: string };
   /** The call received the answer to its approval. `at` is when the answer was given: ISO 8601, UTC. */
   'rondo.approval.answered': { readonly id: string; readonly approved: boolean; readonly by: string } & {
     readonly reason?: string;
@@ -188,6 +195,7 @@ export interface TurnStatus {
   readonly error?: ResultError;
   /** Why the turn stopped or was cancelled. */
   readonly reason?: string;
+  /** What the branches of a turn that is paused or running wait for. */
   readonly pending?: readonly PendingItem[];
   /** The id of the process that runs the turn. */
   readonly pid?: number;

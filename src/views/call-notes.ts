@@ -11,6 +11,7 @@ export type CallNote = { readonly before: number } & (
   | { readonly kind: 'fallback'; readonly to: string }
   | { readonly kind: 'cached' }
   | { readonly kind: 'held'; readonly delayMs: number }
+  | { readonly kind: 'waiting'; readonly key: string; readonly signal: string; readonly until: string }
   | { readonly kind: 'slept'; readonly durationMs: number }
   | { readonly kind: 'signal'; readonly name: string; readonly payload: string }
   | { readonly kind: 'approval'; readonly id: string; readonly answer?: ApprovalNoteAnswer }
@@ -35,8 +36,8 @@ const MAX_FACT_CHARS = 60;
 const MAX_FACTS = 6;
 const MAX_AMOUNT = 1e15;
 
-/** Events that say nothing to a person: how an agent keeps its place in the journal. */
-const INTERNAL_TYPES: ReadonlySet<string> = new Set(['rondo.round.begun', 'rondo.inbox.read']);
+/** Events that say nothing to a person: how an agent keeps its place in the journal, and waits that nothing needs. */
+const INTERNAL_TYPES: ReadonlySet<string> = new Set(['rondo.round.begun', 'rondo.inbox.read', 'rondo.wait.cancelled']);
 
 /** Returns the note of an event; undefined if it has none. Texts are shortened unless `full` is true. */
 export function noteOf(type: string, payload: unknown, full: boolean): NoteContent | undefined {
@@ -53,6 +54,8 @@ export function noteOf(type: string, payload: unknown, full: boolean): NoteConte
       return ownProperty(payload, 'hit') === true ? { kind: 'cached' } : undefined;
     case 'rondo.rate.waited':
       return delayMs > 0 ? { kind: 'held', delayMs } : undefined;
+    case 'rondo.wait.opened':
+      return { kind: 'waiting', key: text('key'), signal: text('signal'), until: text('until') };
     case 'rondo.timer.fired':
       return { kind: 'slept', durationMs: amountOf(ownProperty(payload, 'durationMs')) ?? 0 };
     case 'rondo.signal.received':

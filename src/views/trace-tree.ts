@@ -66,6 +66,12 @@ export interface CallNode {
   readonly children: readonly CallNode[];
 }
 
+const WAIT_END_TYPES: ReadonlySet<string> = new Set([
+  'rondo.timer.fired',
+  'rondo.signal.received',
+  'rondo.wait.cancelled',
+]);
+
 /** A call keeps between this many and twice as many notes, so that dropping takes amortized constant time. */
 const MIN_KEPT_NOTES = 100;
 
@@ -105,6 +111,12 @@ class MutableCallNode implements CallNode {
     if (!isBounded || this.notes.length < 2 * MIN_KEPT_NOTES) return;
     this.notes.splice(0, MIN_KEPT_NOTES);
     this.droppedNotes += MIN_KEPT_NOTES;
+  }
+
+  /** Removes the newest note that is selected. */
+  dropNote(isSelected: (note: CallNote) => boolean): void {
+    const index = this.notes.findLastIndex(isSelected);
+    if (index !== -1) this.notes.splice(index, 1);
   }
 }
 
@@ -174,6 +186,10 @@ export class TraceTree {
   }
 
   private addNote(call: MutableCallNode, type: string, payload: unknown): void {
+    if (WAIT_END_TYPES.has(type)) {
+      const key = ownProperty(payload, 'key');
+      call.dropNote((wait) => wait.kind === 'waiting' && wait.key === key);
+    }
     const note = noteOf(type, payload, this.full);
     if (note !== undefined) call.addNote(note, !this.full);
   }
@@ -216,6 +232,7 @@ export class TraceTree {
     const elapsedMs = Date.parse(at) - Date.parse(call.startedAt);
     call.status = status;
     call.durationMs = amountOf(reportedMs) ?? amountOf(elapsedMs);
+    if (call.notes.length > 0) call.notes = call.notes.filter(({ kind }) => kind !== 'waiting');
     this.onEnd?.(call);
   }
 

@@ -211,9 +211,12 @@ export class TraceBuilder {
 
   private raceWon({ key, winnerIndex }: Entry, at: number): void {
     const racingCall = this.enclosingCall(key);
-    if (racingCall === undefined || racingCall.openChildren === 0) return;
+    if (racingCall === undefined) return;
     const winnerPrefix = `${key}/${winnerIndex}/`;
-    this.abandonCalls(racingCall, at, (id) => id.startsWith(`${key}/`) && !id.startsWith(winnerPrefix));
+    const hasLost = (id: string): boolean => id.startsWith(`${key}/`) && !id.startsWith(winnerPrefix);
+    for (const wait of this.waits?.cancel(racingCall.id, hasLost) ?? [])
+      this.emitEvent(racingCall, at, 'rondo.wait.cancelled', { key: wait });
+    if (racingCall.openChildren > 0) this.abandonCalls(racingCall, at, hasLost);
   }
 
   private effectRequested({ key, kind = '', name = '', value }: Entry, at: number): void {
@@ -300,8 +303,8 @@ export class TraceBuilder {
       return;
     }
     this.waits ??= new TracedWaits();
-    const ended = this.waits.apply(entry, at, call.id, call.startedEntry.bodyKind === 'code');
-    if (ended !== undefined) this.emitEvent(call, at, ended.type, ended.payload);
+    const event = this.waits.apply(entry, at, call.id, call.startedEntry.bodyKind === 'code');
+    if (event !== undefined) this.emitEvent(call, at, event.type, event.payload);
   }
 
   private entryRecorded({ key, type, value, error }: Entry, at: number): void {

@@ -211,6 +211,10 @@ function updatePending(
       if (pendingKey.startsWith(`${key}/`) && !pendingKey.startsWith(`${key}/${winnerIndex}/`))
         pending.delete(pendingKey);
   } else if (/^(?:wait\.settled|timer\.fired|effect\.(?:returned|failed))$/.test(type)) pending.delete(key);
+  else if (type === 'call.completed' || type === 'call.errored') {
+    // The waits of branches that were cancelled when their call ended.
+    for (const pendingKey of pending.keys()) if (pendingKey.startsWith(`${key}/`)) pending.delete(pendingKey);
+  }
 }
 
 /** Returns the pending item of a wait: an approval if the signal answers one, else a signal. */
@@ -286,9 +290,19 @@ export function turnStatusOf(
     ...(endedEntry !== undefined && endTimes(startedAt, endedEntry.at)),
     ...(error !== undefined && status !== 'stopped' && { error: resultErrorOf(error) }),
     ...(reason !== undefined && { reason }),
-    ...(status === 'paused' && { pending }),
+    ...pendingOf(status, pending),
     ...(status === 'running' && runner?.pid !== undefined && { pid: runner.pid }),
   };
+}
+
+/** Returns what a turn waits for, if anything. The effects that a running turn performs are not in doubt. */
+function pendingOf(
+  status: TurnStatus['status'],
+  pending: readonly PendingItem[],
+): { readonly pending?: readonly PendingItem[] } {
+  if (status === 'paused') return { pending };
+  const waits = status === 'running' ? pending.filter(({ kind }) => kind !== 'doubt') : [];
+  return waits.length === 0 ? {} : { pending: waits };
 }
 
 /** Converts a journaled error to the error of a result. */

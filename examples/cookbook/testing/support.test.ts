@@ -59,7 +59,9 @@ test('remind: asks after three days', async () => {
   const clock = new ManualClock(Date.parse('2030-01-01'));
   await using rondo = await createRondo({ store: 'memory:', clock });
   const turn = await rondo.start(remind, { order: 'A-17' });
-  await vi.waitFor(() => expect(clock.nextWakeAt).toBe(Date.parse('2030-01-04')));
+  const pending = [{ kind: 'timer', until: '2030-01-04T00:00:00.000Z' }];
+  expect(await turn.result()).toMatchObject({ status: 'paused', pending });
   await clock.advance(3 * 24 * 60 * 60 * 1000);
+  await rondo.resume(turn.id); // In production a worker does.
   expect(await turn.output()).toEqual({ text: 'How do you like order A-17?' });
 });

@@ -24,4 +24,4 @@ export const fail = defineLoop({
   },
 });
 export const pay = defineLoop({ ...ANY, id: 'pay', safety: 'once', policy: { approval: 'ask' }, tool: () => 'paid' });
-export const nap = defineLoop({ ...ANY, id: 'nap', run: (_, scope) => scope.sleep('1 hour') });
+export const nap = defineLoop({ ...ANY, id: 'nap', run: (_, scope) => scope.sleep('9 seconds') });

@@ -68,7 +68,9 @@ export function locationLines(stack: string | undefined, cwd: string): readonly 
 /** Returns the next command. `approve`, `deny` and `signal` resume the turn; other items need `rondo resume`. */
 function nextStepLines(pending: readonly PendingItem[], turnId: string, continuesTimers: boolean): readonly string[] {
   const kinds = new Set(pending.map(({ kind }) => kind));
-  const needsResume = pending.length === 0 || kinds.has('doubt') || (kinds.has('timer') && !continuesTimers);
+  const needsResume = pending.length === 0 || kinds.has('doubt');
+  if (kinds.has('timer') && !continuesTimers && !kinds.has('doubt'))
+    return [`When it is due: rondo resume ${sanitizeText(turnId)}. A process of rondo worker continues it by itself.`];
   if (needsResume) return [`Then: rondo resume ${sanitizeText(turnId)}`];
   return kinds.has('approval') ? ['For details: rondo approvals'] : [];
 }

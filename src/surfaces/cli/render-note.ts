@@ -24,6 +24,11 @@ export function noteSpans(note: CallNote, full: boolean): TextSpan[] {
       return [['from cache', 'yellow']];
     case 'held':
       return [[`waited ${formatDuration(note.delayMs)} for the rate limit`, 'yellow']];
+    case 'waiting': {
+      const until =
+        note.signal === '' ? `until ${sanitizeName(note.until)}` : `for signal ${sanitizeName(note.signal)}`;
+      return [[`waits ${until}`, 'yellow']];
+    }
     case 'slept':
       return [[`slept ${formatDuration(note.durationMs)}`, 'dim']];
     case 'signal':

@@ -20,7 +20,7 @@ const slow = defineLoop({
   },
 });
 
-const held = defineLoop({ ...ANY, id: 'held', run: (_, scope) => scope.sleep(60_000) });
+const held = defineLoop({ ...ANY, id: 'held', run: (_, scope) => scope.sleep(9000) });
 
 function newStore(): string {
   const folder = mkdtempSync(join(tmpdir(), 'rondo-close-'));

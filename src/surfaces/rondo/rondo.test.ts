@@ -34,7 +34,7 @@ verifies('rondo.run', 'output throws the error of a failed turn with its code', 
 verifies('rondo.run', 'a turn is cancelled when the signal of its caller is aborted', async () => {
   await using rondo = await createRondo({ store: 'memory:' });
   const controller = new AbortController();
-  const nap = defineLoop({ id: 'nap', input: true, output: true, run: (_, scope) => scope.sleep(60_000) });
+  const nap = defineLoop({ id: 'nap', input: true, output: true, run: (_, scope) => scope.sleep(9000) });
   const running = rondo.run(nap, null, { signal: controller.signal });
   setTimeout(() => controller.abort(new Error('enough')), 20);
   expect(await running).toMatchObject({ status: 'cancelled', reason: 'enough' });
@@ -148,7 +148,7 @@ verifies(
   'rondo.turn',
   'approvals waits until the turn requests one, also while a branch of it still runs',
   async () => {
-    const slow = defineLoop({ id: 'slow', input: true, output: true, run: (_, scope) => scope.sleep(60_000) });
+    const slow = defineLoop({ id: 'slow', input: true, output: true, run: (_, scope) => scope.sleep(9000) });
     const both = defineLoop({
       id: 'both',
       input: true,

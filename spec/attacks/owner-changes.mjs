@@ -138,23 +138,24 @@ async function descriptorLeak(fixture, role) {
   expect(after - before < 40, 'descriptors not to leak', { before, after });
 }
 
-/** A client does not leak descriptors over many changes of the owner. */
+/** A client does not leak descriptors over many changes of the owner. It may become the owner itself, which needs more. */
 async function manyOwners(fixture) {
   const { path } = fixture;
   const client = await fixture.actor();
   let owner = await fixture.actor();
   await owner.must('open', { path });
   await client.must('open', { path });
-  const before = await client.must('descriptors');
-  for (let n = 0; n < 12; n++) {
+  const counts = [];
+  for (let n = 0; n < 24; n++) {
     const next = await fixture.actor();
     await next.must('open', { path });
     await owner.kill();
     await client.must('list');
     owner = next;
+    counts.push(await client.must('descriptors'));
   }
-  const after = await client.must('descriptors');
-  expect(after - before < 16, 'descriptors not to leak', { before, after });
+  const grows = counts.filter((count, n) => n > 0 && count > counts[n - 1]).length;
+  expect(grows <= 2, 'descriptors not to leak', { counts });
 }
 
 /** A client closes its store in time while the owner is stopped or has ended, or a request is in flight. */

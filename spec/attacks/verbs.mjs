@@ -10,7 +10,7 @@ import { falseOwner, readOwnerFile } from './wire.mjs';
 
 const bin = fileURLToPath(new URL('../../lib/surfaces/cli/main.js', import.meta.url));
 /** The time limit of a verb: ten seconds, plus the start of a process on a busy machine. */
-const VERB_MS = 12_000;
+const VERB_MS = 20_000;
 
 const hello = {
   id: 'hello',
@@ -99,7 +99,7 @@ const unresponsiveOwners = {
   blocked: async (fixture) => {
     const owner = await fixture.actor();
     await owner.must('open', { path: fixture.path });
-    owner.do('block', { ms: 25_000 }).catch(() => undefined);
+    owner.do('block', { ms: 40_000 }).catch(() => undefined);
     await sleep(50);
     return owner.pid;
   },
@@ -184,7 +184,7 @@ async function works(fixture, args, createLeftover) {
     args.map((arg) => arg.replace(/^T\b/, turn)),
   );
   assertReadableEnd(ended);
-  expect(ended.ms < 5000, 'an answer within 5 s', ended.ms);
+  expect(ended.ms < VERB_MS, 'an answer in time', ended.ms);
   expect(ended.code !== 70 && ended.code !== null, 'an exit code other than 70', {
     code: ended.code,
     stderr: ended.stderr,

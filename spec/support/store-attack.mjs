@@ -15,8 +15,8 @@ const actorProgram = fileURLToPath(new URL('../attacks/actor.mjs', import.meta.u
 /** The temporary directory of all cases of this run. */
 export const root = realpathSync(mkdtempSync(join(tmpdir(), 'ra-')));
 
-/** The time limit of a command: longer than any verb may take, including the start of a process on a busy machine. */
-export const LONGEST_MS = 10_500;
+/** The time limit of a command. It detects a hang; a silent owner is given up after ten seconds, and cases run side by side. */
+export const LONGEST_MS = 20_000;
 
 /** A failed expectation: the expected and the actual result. */
 export class ExpectationError extends Error {}

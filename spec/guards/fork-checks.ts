@@ -2,6 +2,7 @@
 
 import { notStrictEqual, rejects, strictEqual } from 'node:assert';
 import type { ForkedTurn } from '../../src/host/fork-turn.js';
+import type { Scope } from '../../src/protocol/body.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import type { Grant } from '../../src/protocol/grant.js';
 import { type HostLibrary, hostParts, type LibraryParts } from './library.js';
@@ -72,7 +73,34 @@ async function approvedPayment({ Host, Registry, memoryStore, ManualClock, seede
   return { host, turnId, attempts: () => attempts };
 }
 
+/** The turn of a body in code that was approved as a whole, then made a pure step, and then an effect; and its effects. */
+async function approvedBody({ Host, Registry, memoryStore, ManualClock, seededIds, defineLoop }: HostLibrary) {
+  let performed = 0;
+  const registry = new Registry();
+  const run = async (_: unknown, scope: Scope): Promise<unknown> => {
+    await scope.effect('look', () => null, { safety: 'pure' });
+    return scope.effect('pay', () => (performed += 1));
+  };
+  registry.add(defineLoop({ id: 'refund', input: true, output: true, run }));
+  const clock = new ManualClock(1_000_000);
+  const host = new Host({ store: memoryStore(), clock, ids: seededIds(1), registry });
+  const grant: Grant = { allowedTools: ['*'], review: { refund: 'ask' }, limits: {} };
+  const { turnId } = await host.run({ loop: 'refund', input: {}, sessionId: 'ada', grant });
+  const [approval] = await host.archive.approvals('ada');
+  await host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
+  await host.resume(turnId);
+  return { host, turnId, performed: () => performed };
+}
+
 export const forkChecks = {
+  'an answer for a body as a whole is used until the body has ended': async (library) => {
+    const { host, turnId, performed } = await approvedBody(library);
+    strictEqual(performed(), 1);
+    const { length } = await host.archive.entries('ada');
+    for (let at = await seqOf(host, ({ type }) => type === 'signal.received'); at < length; at++)
+      await rejects(host.fork(turnId, { at }), { code: 'FORK_REFUSED' });
+  },
+
   'an entry between an answer and the end of its effect is refused': async (library) => {
     const { host, turnId } = await approvedPayment(library);
     const at = await seqOf(host, ({ type }) => type === 'signal.received');

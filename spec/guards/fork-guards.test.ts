@@ -18,6 +18,12 @@ proveGuards(forkParts, [
     'fork-leaves-no-unused-answer',
     'never',
   ),
+  guard(
+    'fork.approvals',
+    'an answer for a body as a whole is used until the body has ended',
+    'approved-call-ends-with-its-body',
+    'always',
+  ),
   guard('fork.approvals', 'a retry of a fork does not use an answer of the original', 'retry-asks-again', 'drop'),
   guard('fork.grant', 'a fork has the grant of its turn, also one that is named after the turn', 'fork-keeps-grant', {
     value: 'renamed',

@@ -1,9 +1,19 @@
 // Outputs of verbs in a clone: its symbolic links do not redirect them to files outside of it.
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
+import { writeOutput } from '../../src/surfaces/output-path.js';
 import { hello, Project } from '../support/cli-project.js';
 import { verifies } from '../verifies.js';
 
@@ -59,6 +69,22 @@ verifies('authority.paths', 'an export follows no link of a clone to the outside
   const { code } = await other.run(['export', '--data', clone.path('.rondo'), '--out', clone.path('directory/x')]);
   expect([code, clone.content]).toEqual([64, ['notes']]);
 });
+
+verifies(
+  'authority.paths',
+  'a link in a project below /dev, where memory file systems are, is not followed',
+  (context) => {
+    context.skip(!existsSync('/dev/shm'), 'needs /dev/shm');
+    const clone = mkdtempSync('/dev/shm/rondo-clone-');
+    onTestFinished(() => rmSync(clone, { recursive: true, force: true }));
+    symlinkSync(join(clone, 'notes'), join(clone, 'inner'));
+    symlinkSync(join(tmpdir(), 'made'), join(clone, 'outer'));
+    const write = (name: string): void => writeOutput(join(clone, name), Buffer.from('x'), () => false);
+    write('inner');
+    expect(() => write('outer')).toThrow(/is a symbolic link to/);
+    expect(existsSync(join(tmpdir(), 'made'))).toBe(false);
+  },
+);
 
 verifies(
   'authority.paths',

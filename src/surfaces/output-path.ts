@@ -13,7 +13,7 @@ const MAX_LINKS = 40;
 /** Windows has no O_NOFOLLOW. */
 const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW = 0 } = constants;
 /** Links of the kernel, such as /dev/stdout, which lead to what is no path. No project contains them. */
-const KERNEL_PATH = /^\/(?:dev|proc)\//;
+const KERNEL_PATH = /^\/(?:dev\/(?:std(?:out|err)|null|tty|fd\/\d+)|proc\/(?:self|\d+)\/fd\/\d+)$/;
 
 /**
  * Returns an absolute path without links, of which a last part may not exist. Throws a UsageError for a link that leaves a

@@ -9,7 +9,7 @@
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
-loops=$(CDPATH='' cd -- "${1:-$here/loops}" && pwd -P)
+given=$(CDPATH='' cd -- "${1:-$here/loops}" && pwd -P)
 
 # Prints the file or the command that is Rondo.
 find_rondo() {
@@ -35,6 +35,11 @@ work=$(CDPATH='' cd -- "$work" && pwd -P)
 trap 'rm -rf -- "$work"' EXIT
 trap 'exit 130' HUP INT TERM
 cd -- "$work"
+
+# The tools of the definitions do nothing. Here they write to a ledger, with code that this script trusts.
+loops=$work/loops
+cp -R "$given" "$loops"
+cp -R "$here/ledger/." "$loops"
 
 # Settings of the reader must not change the result.
 for name in $(env | sed -n 's/^\(RONDO_[A-Z0-9_]*\)=.*/\1/p; s/^\(RUNX_[A-Z0-9_]*\)=.*/\1/p'); do unset "$name"; done
@@ -154,7 +159,7 @@ exited_with() { [ "$code" = "$1" ]; }
 
 echo 'Loop orchestration: bounded turns, each with its receipt'
 echo "  store     $work (temporary)"
-echo "  loops     $loops"
+echo "  loops     $given"
 
 section 'a. Bounded turns'
 store bounded
@@ -335,6 +340,7 @@ holds 'the verification of the store names the removal' 'it.complete !== true &&
 
 section 'i. The harness'
 store harness
+loops=$given
 ask harness "$here" --receipt-dir "$work/harness-receipts"
 that 'the declared cases pass' exited_with 0
 holds 'each case has a verdict and receipts' \

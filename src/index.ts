@@ -47,11 +47,11 @@ export type { EventEnvelope } from './protocol/events.js';
 export type {
   HostedLoopDocument,
   HostedLoopStatus,
+  HostedPauseReason,
   HostedProjection,
   HostedSchedule,
   HostedSignal,
   HostedSignalDelivery,
-  HostedPauseReason,
   HostedStopReason,
   SignalReceipt,
   StopPolicy,

@@ -187,6 +187,8 @@ export interface HostedTurnOrigin {
   readonly previous?: string;
   /** The delivery id of the signal, or the receipt of the handoff, that caused the turn. */
   readonly cause?: string;
+  /** The receipt of the turn that handed off to this one. */
+  readonly handoff?: string;
   /** Narrows the grant for this turn. */
   readonly grants?: readonly TurnGrant[];
   /** References that are loaded into the prompts of the turn's own loop. */

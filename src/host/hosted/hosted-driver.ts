@@ -24,6 +24,7 @@ import {
   type RequestedTurn,
 } from '../../views/hosted-loop.js';
 import type { Archive } from '../archive.js';
+import { withoutLimitAdvice } from '../budget/governed-turn.js';
 import type { TurnOptions } from '../host-options.js';
 import type { TurnRequest } from '../turn-request.js';
 import type { NextInput } from './define-hosted-loop.js';
@@ -273,6 +274,7 @@ export class HostedDriver {
       ...{ loop: document.id, turn, head },
       ...(previous !== undefined && { previous }),
       ...(signal !== undefined && { cause: signal.id }),
+      ...(signal?.handoff !== undefined && { handoff: signal.handoff.receipt }),
       ...(grants.length > 0 && { grants }),
       ...(contextSkills !== undefined && { contextSkills }),
     };
@@ -290,7 +292,8 @@ export class HostedDriver {
     if (ending.kind === 'ended') await this.recordEnd(stream, request, turnId, ending);
     else if (ending.kind === 'waits')
       await this.record(stream, request, () => [{ type: HOSTED_WAITING, value: { for: ending.for } }]);
-    else if (ending.kind === 'halted') await this.stopWithOpen(stream, ending.stop);
+    // What became of the turn afterwards is its result: it neither waits nor continues any more.
+    else if (ending.kind === 'halted') return (await this.stopWithOpen(stream, ending.stop)) ?? withoutAdvice(result);
     return result;
   }
 
@@ -362,6 +365,11 @@ export class HostedDriver {
       state.now.open?.request.turn === turn ? entriesOf(state).map((entry) => ({ ...entry, key })) : undefined,
     );
   }
+}
+
+/** Returns the result of a turn that was refused at a limit, without the advice for turns that get another grant. */
+function withoutAdvice(result: TurnResult): TurnResult {
+  return result.status === 'stopped' ? { ...result, reason: withoutLimitAdvice(result.reason) } : result;
 }
 
 function missingCode(loop: string): LoopError {

@@ -200,7 +200,7 @@ async function printAll({ hosted }: Host, terminal: Terminal, json: boolean): Pr
 
 async function printTurns({ hosted }: Host, loop: string, terminal: Terminal, json: boolean): Promise<number> {
   const [shown, turns] = [await hosted.status(loop), await hosted.turns(loop)];
-  if (json) await terminal.printJson({ ...shown, turns });
+  if (json) await terminal.printJson({ ...shown, turnList: turns });
   else if (turns.length > 0 && terminal.streams.stdout.isTTY === true) {
     const document = (await hosted.definition(loop)) ?? {};
     await printTable(shortTurnRows(turns, document, Date.now()), terminal, TURN_TABLE_HEAD);

@@ -19,12 +19,13 @@ export function firstInputFlawsOf(
 ): readonly LoopFlaw[] {
   const missing = hasCode ? [] : missingValuesOf(document);
   if (missing.length > 0) return missing;
-  const { path, input } = firstInputOf(document, hasCode) ?? {};
+  const first = firstInputOf(document, hasCode);
+  if (first === undefined) return [];
+  const issues = registered.input.issues(first.input);
   // guard: first-input-fits-the-loop
-  if (path === undefined || input === undefined) return [];
-  return registered.input.issues(input).map((issue) => ({
-    path: `${path}${issue.path}`,
-    reason: `does not fit the loop "${document.loop}": it ${issue.message}`,
+  return issues.map(({ path, message }) => ({
+    path: `${first.path}${path}`,
+    reason: `does not fit the loop "${document.loop}": it ${message}`,
   }));
 }
 

@@ -85,7 +85,6 @@ export function effectiveGrant({ id, grant, stop: { deadline } }: HostedLoopDocu
 /** Returns the problem of a hosted loop whose grant has the id of another one with other content. */
 export function sharedGrantFlaw(document: HostedLoopDocument, other: HostedLoopDocument): LoopFlaw | undefined {
   const [grant, others] = [effectiveGrant(document), effectiveGrant(other)];
-  // guard: grant-id-of-another-hosted-loop
   if (grant.id !== others.id || grantDigest(grant) === grantDigest(others)) return undefined;
   const reason = `is also the id of the grant of "${other.id}", which has other content`;
   return { path: '/grant/id', reason: `${reason} (its deadline counts too). Make them equal, or change the id` };

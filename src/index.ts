@@ -14,7 +14,7 @@ export {
   type NextInput,
 } from './host/hosted/define-hosted-loop.js';
 export type { HostedActor, HostedControl } from './host/hosted/hosted-loops.js';
-export type { HostedLoopStop, WorkOptions, WorkProblem } from './host/worker.js';
+export type { HostedLoopPause, HostedLoopStop, WorkOptions, WorkProblem } from './host/worker.js';
 export type { BodyLoopSpec, PromptLoopSpec, ToolLoopSpec } from './loops/define.js';
 export type { AgentDefinition, AgentInput, AgentTool } from './loops/define-agent.js';
 export type { CodePlanState, CodePlanStep, PlanDefinition } from './loops/define-plan.js';
@@ -47,6 +47,7 @@ export type { EventEnvelope } from './protocol/events.js';
 export type {
   HostedLoopDocument,
   HostedLoopStatus,
+  HostedPauseReason,
   HostedProjection,
   HostedSchedule,
   HostedSignal,

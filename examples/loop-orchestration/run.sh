@@ -9,7 +9,7 @@
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
-loops=$(CDPATH='' cd -- "${1:-$here/loops}" && pwd -P)
+given=$(CDPATH='' cd -- "${1:-$here/loops}" && pwd -P)
 
 # Prints the file or the command that is Rondo.
 find_rondo() {
@@ -35,6 +35,11 @@ work=$(CDPATH='' cd -- "$work" && pwd -P)
 trap 'rm -rf -- "$work"' EXIT
 trap 'exit 130' HUP INT TERM
 cd -- "$work"
+
+# The tools of the definitions do nothing. Here they write to a ledger, with code that this script trusts.
+loops=$work/loops
+cp -R "$given" "$loops"
+cp -R "$here/ledger/." "$loops"
 
 # Settings of the reader must not change the result.
 for name in $(env | sed -n 's/^\(RONDO_[A-Z0-9_]*\)=.*/\1/p; s/^\(RUNX_[A-Z0-9_]*\)=.*/\1/p'); do unset "$name"; done
@@ -154,7 +159,7 @@ exited_with() { [ "$code" = "$1" ]; }
 
 echo 'Loop orchestration: bounded turns, each with its receipt'
 echo "  store     $work (temporary)"
-echo "  loops     $loops"
+echo "  loops     $given"
 
 section 'a. Bounded turns'
 store bounded
@@ -164,13 +169,13 @@ work
 turns sort-tickets
 ask host status sort-tickets --turns
 holds 'it has three turns, with the keys sort-tickets#1 to #3' \
-  'it.turns.map(({ key }) => key).join() === "sort-tickets#1,sort-tickets#2,sort-tickets#3"'
+  'it.turnList.map(({ key }) => key).join() === "sort-tickets#1,sort-tickets#2,sort-tickets#3"'
 holds 'each turn has a receipt of its own' \
-  'it.turns.every(({ receipt }) => isReceipt(receipt)) && new Set(it.turns.map(({ receipt }) => receipt)).size === 3'
+  'it.turnList.every(({ receipt }) => isReceipt(receipt)) && new Set(it.turnList.map(({ receipt }) => receipt)).size === 3'
 holds 'the first two say when the next turn is due' \
-  'it.turns.slice(0, 2).every(({ status, next }) => status === "ok" && Date.parse(next.dueAt) > 0)'
+  'it.turnList.slice(0, 2).every(({ status, next }) => status === "ok" && Date.parse(next.dueAt) > 0)'
 holds 'the model names a fourth ticket, and the maximum stops the loop' \
-  'it.status === "stopped" && it.reason === "max_turns" && it.turns[2].next.stopped === "max_turns"'
+  'it.status === "stopped" && it.reason === "max_turns" && it.turnList[2].next.stopped === "max_turns"'
 work
 ask host status sort-tickets
 holds 'a stopped loop gets no further turn' 'it.turns === 3 && it.projection.fresh === true'
@@ -212,7 +217,7 @@ that 'the model asks for a tool that is not in allowedTools, and gets a refusal'
   grep -q 'delete-tickets failed: The grant does not permit "delete-tickets"' "$work/events.txt"
 that 'no tool was started' ledger_has 0
 ask host status clean-up --turns
-holds 'the loop stops at an output that it declares as terminal' 'it.reason === "terminal" && it.turns.length === 1'
+holds 'the loop stops at an output that it declares as terminal' 'it.reason === "terminal" && it.turnList.length === 1'
 
 section 'd. An approval: pause, answer, resume'
 store approval
@@ -235,13 +240,13 @@ work
 that 'after it was resumed, the refund is paid once' ledger_has 1
 ask host status pay-refunds --turns
 holds 'the loop continues: turn 2 waits for an approval of its own' \
-  'it.reason === "approval" && it.turns.length === 2 && it.turns[0].status === "ok" && it.turns[1].status === "open"'
+  'it.reason === "approval" && it.turnList.length === 2 && it.turnList[0].status === "ok" && it.turnList[1].status === "open"'
 ask approvals
 run deny "$(member 0.id)" --as bob --reason 'paid before'
 work
 turns pay-refunds
 ask host status pay-refunds --turns
-holds 'a denial stops the loop, although it may have five turns' 'it.status === "stopped" && it.reason === "approval" && it.turns.length === 2'
+holds 'a denial stops the loop, although it may have five turns' 'it.status === "stopped" && it.reason === "approval" && it.turnList.length === 2'
 that 'a denied refund is not paid' ledger_has 1
 
 section 'e. A budget'
@@ -251,8 +256,8 @@ work
 turns small-budget
 ask host status small-budget --turns
 holds 'all turns share two rounds of the model, and the third turn stops at that' \
-  'it.status === "stopped" && it.reason === "budget" && it.turns.map(({ status }) => status).slice(0, 2).join() === "ok,ok" && it.turns[2].status !== "ok"'
-holds 'the third turn has a receipt too' 'it.turns.length === 3 && isReceipt(it.turns[2].receipt)'
+  'it.status === "stopped" && it.reason === "budget" && it.turnList.map(({ status }) => status).slice(0, 2).join() === "ok,ok" && it.turnList[2].status !== "ok"'
+holds 'the third turn has a receipt too' 'it.turnList.length === 3 && isReceipt(it.turnList[2].receipt)'
 run export --out "$work/receipts.json"
 holds 'no receipt says that the third turn called the model' \
   'bundle().filter(({ hosted }) => hosted.turn === 3).every(({ effects }) => effects.length === 0)'
@@ -282,7 +287,7 @@ work
 turns on-mail
 ask host status on-mail --turns
 holds 'three deliveries with one id cause one turn' \
-  'it.turns.length === 2 && it.turns[1].cause === "signal" && it.turns[1].signal === "mail-2"'
+  'it.turnList.length === 2 && it.turnList[1].cause === "signal" && it.turnList[1].signal === "mail-2"'
 ask signal on-mail mail --id mail-3 --payload '{"ticket":"all"}'
 that 'a payload that does not fit its schema is refused' exited_with 1
 ask signal on-mail gift --id gift-1 --payload '{"ticket":1}'
@@ -335,6 +340,7 @@ holds 'the verification of the store names the removal' 'it.complete !== true &&
 
 section 'i. The harness'
 store harness
+loops=$given
 ask harness "$here" --receipt-dir "$work/harness-receipts"
 that 'the declared cases pass' exited_with 0
 holds 'each case has a verdict and receipts' \

@@ -98,6 +98,19 @@ export const say = defineLoop({ id: 'say', description: text, input: {}, output:
   expect(await dev.stop()).toBe(130);
 });
 
+verifies('hosted.durable', 'dev reports turns that failed and hosted loops that have stopped', async () => {
+  const project = new Project({ fail: tool('fail', 'fail') });
+  const members =
+    'loop = "fail"\ninput = {}\ngrant = { allowedTools = ["fail"], limits = {} }\nstop = { maxTurns = 2 }\n';
+  project.write('loops/failing.toml', `id = "failing"\n${members}`);
+  expect(await project.run(['host', 'start', 'failing'])).toMatchObject({ code: 0 });
+  const dev = new Dev(project);
+  const stopped = await until(() => /^failing stopped: .*$/m.exec(dev.process.output().stderr)?.[0]);
+  expect(stopped).toContain('turn_failed');
+  expect(dev.process.output().stderr, 'a failure was silent').toMatch(/^error after .*hosted:failing:1/m);
+  await dev.stop();
+});
+
 verifies('cli.dev', 'without --json, people read what happens on stderr', async () => {
   const project = new Project({ hello });
   const { child, ended, output } = project.start(['dev']);

@@ -1,8 +1,9 @@
 // `rondo harness`: the report for people, the document for programs, exit codes, and receipts that verify offline.
 
-import { chmodSync, readdirSync } from 'node:fs';
+import { chmodSync, cpSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import type { HarnessReport } from '../../src/surfaces/harness/run-harness.js';
+import { absolute } from '../house/tree.js';
 import { Project } from '../support/cli-project.js';
 import { FAILED_CASE, PAID_CASE } from '../support/harness-fixture.js';
 import { verifies } from '../verifies.js';
@@ -82,3 +83,52 @@ verifies(
     for (const directory of ['none', 'loops']) expect((await project.run(['harness', directory])).code).toBe(64);
   },
 );
+
+/** The identity that the documentation of runx names for a harness. */
+const DEMO_SIGNER = {
+  RUNX_RECEIPT_SIGN_KID: 'runx-demo-key',
+  RUNX_RECEIPT_SIGN_ED25519_SEED_BASE64: 'QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=',
+  RUNX_RECEIPT_SIGN_ISSUER_TYPE: 'hosted',
+};
+
+/** A project with the example in it, as after a clone: nothing is trusted. */
+function clonedExample(): Project {
+  const project = new Project({});
+  const source = absolute('examples/loop-orchestration');
+  cpSync(source, project.path('examples/loop-orchestration'), { recursive: true });
+  return project;
+}
+
+verifies('hosted.harness', 'the example passes without trust, signed by the signer of the environment', async () => {
+  const project = clonedExample();
+  const args = ['harness', 'examples/loop-orchestration', '--receipt-dir', 'receipts', '--json'];
+  const { code, stdout, stderr } = await project.run(args, { env: DEMO_SIGNER });
+  expect({ code, stderr }, 'the first command of a new user fails').toEqual({ code: 0, stderr: '' });
+  expect(JSON.parse(stdout)).toMatchObject({ ok: true });
+  const names = readdirSync(project.path('receipts')).filter((name) => name.endsWith('.receipts.json'));
+  expect(names).toHaveLength(5);
+  const kids = names.flatMap((name) => {
+    const text = readFileSync(project.path(`receipts/${name}`), 'utf8');
+    const { receipts } = JSON.parse(text) as { receipts: { envelope: { signatures: { keyid: string }[] } }[] };
+    return receipts.flatMap(({ envelope }) => envelope.signatures.map(({ keyid }) => keyid));
+  });
+  expect(kids.length).toBeGreaterThan(5);
+  expect(new Set(kids), 'another key signed').toEqual(new Set(['runx-demo-key']));
+  // The public key of the seed, as runx publishes it.
+  const publicKey = 'IVL40Zt5HSRFMkLhXy6rbLfP+ntqXtMAl5YOBpiB2xI=';
+  expect(JSON.parse(readFileSync(project.path('receipts/keys.json'), 'utf8'))).toEqual({
+    keys: [{ kid: 'runx-demo-key', publicKey }],
+  });
+  const verified = await project.run(['verify', `receipts/${names[0]}`, '--keys', 'receipts/keys.json']);
+  expect(verified.code).toBe(0);
+});
+
+verifies('hosted.harness', 'a part of the variables of a signer is refused before a case runs', async () => {
+  const project = clonedExample();
+  for (const name of Object.keys(DEMO_SIGNER)) {
+    const env = Object.fromEntries(Object.entries(DEMO_SIGNER).filter(([each]) => each !== name));
+    const { code, stderr, stdout } = await project.run(['harness', 'examples/loop-orchestration'], { env });
+    expect({ code, stdout }).toEqual({ code: 70, stdout: '' });
+    expect(stderr).toContain(`KEYS_UNUSABLE: The signer of receipts cannot be used: ${name} is not set`);
+  }
+});

@@ -122,10 +122,12 @@ verifies('cli.inspect', 'a turn of a hosted loop is named by its key, and its re
   for (const loop of ['quick', 'mail']) await project.run(['host', 'start', loop]);
   await project.run(['signal', 'mail', 'ping']);
   await project.run(['worker', '--once']);
-  const { turns } = await project.json<{ turns: { turnId: string; receipt: string; endedAt: string }[] }>([
-    ...['host', 'status', 'quick', '--turns'],
-  ]);
-  const [first, second] = turns;
+  const { turns, turnList } = await project.json<{
+    turns: number;
+    turnList: { turnId: string; receipt: string; endedAt: string }[];
+  }>([...['host', 'status', 'quick', '--turns']]);
+  expect(turns, 'a member changed its type').toBe(2);
+  const [first, second] = turnList;
   expect(Date.parse(String(first?.endedAt))).toBeGreaterThan(0);
   for (const verb of ['show', 'status'])
     expect(await project.json([verb, 'quick#2'])).toMatchObject({ turnId: second?.turnId });
@@ -152,4 +154,19 @@ verifies('receipt.whole', 'a store without receipts does not look like one that 
     expect({ code, stdout }).toEqual({ code: 3, stdout: 'There are no receipts, so nothing was verified.\n' });
   }
   expect(await project.json(['verify', '--all'])).toMatchObject({ valid: false, reasons: ['bundle_empty'] });
+});
+
+verifies('hosted.stops', 'a worker does not ask for the approval of a turn whose loop it stops', async () => {
+  const project = projectWithHostedLoops();
+  project.write(
+    'loops/asking.toml',
+    `id = "asking"\nloop = "echo"\ngrant = { allowedTools = ["echo"], review = { echo = "ask" }, limits = {} }
+input = {}\nstop = { maxTurns = 2, approval = "pending" }\n`,
+  );
+  await project.run(['host', 'start', 'asking']);
+  const { stderr } = await project.run(['worker', '--once']);
+  expect(stderr).toContain('asking stopped: approval. The turn needs an approval.');
+  expect(stderr, 'a person answers for nothing').not.toMatch(/rondo approve|Waits for approval/);
+  expect((await project.run(['host', 'status', 'asking', '--turns'])).stdout).toContain('cancelled');
+  expect(stderr).toContain('cancelled after');
 });

@@ -97,3 +97,83 @@ verifies('hosted.document', 'a hosted loop file is not run as a loop', async () 
   expect(run.code).not.toBe(0);
   expect(run.stderr).toContain('contains a hosted loop');
 });
+
+const PRICED = { 'limits = { turns = 3 }': 'limits = { turns = 3, costMicros = 5 }' };
+const NO_FIRST_INPUT = { 'input = { name = "Ada" }': 'next.name = "$.last.output.name"' };
+
+verifies(
+  'hosted.document',
+  'check and start refuse a hosted loop whose first turn cannot run, with its place, and spend no id',
+  async () => {
+    const project = new Project();
+    for (const [changes, problem] of [
+      [
+        PRICED,
+        /greetings\.toml:7:23: \/grant\/limits\/costMicros: limits what models cost, and "mock\/mock-1" has no price/,
+      ],
+      [
+        NO_FIRST_INPUT,
+        /greetings\.toml:3:6: \/next\/name: is \$\.last\.output\.name, which the first turn does not have/,
+      ],
+    ] as const) {
+      project.write('loops/greetings.toml', hosted(changes));
+      const checked = await project.run(['check']);
+      expect(checked, 'a loop that can never run passes the check').toMatchObject({ code: 1 });
+      expect(checked.stdout).toMatch(problem);
+      const started = await project.run(['host', 'start', 'greetings']);
+      expect(started, 'a loop that can never run was started').toMatchObject({ code: 1 });
+      expect(started.stderr).toMatch(problem);
+    }
+    expect(await project.json(['host', 'status'])).toEqual({ loops: [] });
+    project.write('rondo.toml', '[prices."mock/mock-1"]\ninputPerMillion = 0\noutputPerMillion = 0\n');
+    project.write('loops/greetings.toml', hosted(PRICED));
+    expect(await project.run(['check'])).toMatchObject({ code: 0 });
+  },
+);
+
+verifies(
+  'hosted.grant',
+  'check and start refuse a grant id that another hosted loop has with other limits',
+  async () => {
+    const project = new Project();
+    const withId = { '[grant]': '[grant]\nid = "shared"' };
+    project.write('loops/greetings.toml', hosted(withId));
+    expect((await project.run(['host', 'start', 'greetings'])).code).toBe(0);
+    const other = hosted({ ...withId, '"greetings"': '"others"', 'turns = 3': 'turns = 2' });
+    project.write('loops/others.toml', other);
+    const checked = await project.run(['check']);
+    expect(checked.code).toBe(1);
+    for (const [file, name] of [
+      ['others', 'greetings'],
+      ['greetings', 'others'],
+    ])
+      expect(checked.stdout).toContain(`${file}.toml:6:1: /grant/id: is also the id of the grant of "${name}"`);
+    // The file of the other one may be gone, or elsewhere.
+    project.write('loops/greetings.toml', hosted());
+    const started = await project.run(['host', 'start', 'others']);
+    expect(started, 'a loop that can never run was started').toMatchObject({ code: 1 });
+    expect(started.stderr).toMatch(/GRANT_CONFLICT: .*others\.toml:6:1: \/grant\/id: The grant id "shared" is known/);
+    expect(await project.json(['host', 'status'])).toMatchObject({ loops: [{ loop: 'greetings' }] });
+  },
+);
+
+verifies(
+  'hosted.control',
+  'a worker says which loop it paused and why, and resume goes on after the repair',
+  async () => {
+    const project = new Project();
+    const prices = '[prices."mock/mock-1"]\ninputPerMillion = 0\noutputPerMillion = 0\n';
+    project.write('rondo.toml', prices);
+    project.write('loops/greetings.toml', hosted({ ...PRICED, 'maxTurns = 3': 'maxTurns = 1' }));
+    expect(await project.run(['host', 'start', 'greetings'])).toMatchObject({ code: 0 });
+    project.write('rondo.toml', '');
+    const { stderr } = await project.run(['worker', '--once']);
+    expect(stderr, 'a loop that waits for its operator was silent').toMatch(
+      /^greetings is paused: price\. .*"mock\/mock-1" has no price.*\nWhen it is repaired: rondo host resume greetings\n/,
+    );
+    expect(await project.json(['host', 'status', 'greetings'])).toMatchObject({ status: 'paused', reason: 'price' });
+    project.write('rondo.toml', prices);
+    await project.run(['host', 'resume', 'greetings']);
+    expect((await project.run(['worker', '--once'])).stderr).toContain('greetings stopped: max_turns.');
+  },
+);

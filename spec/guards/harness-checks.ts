@@ -1,9 +1,8 @@
 // Checks of the harness: each holds on the intact library and fails when its guard is broken.
 
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ReceiptDirectory } from '../../src/surfaces/harness/receipt-directory.js';
 import {
   type HarnessLibrary,
   HOSTED_CASE,
@@ -51,12 +50,6 @@ async function read(library: Library, harness: object): Promise<unknown> {
   return library.readHarness(directory, await library.loadSettings({ flags: {}, env: {}, cwd: directory }));
 }
 
-const signerEnvironment = {
-  RUNX_RECEIPT_SIGN_KID: 'operator',
-  RUNX_RECEIPT_SIGN_ED25519_SEED_BASE64: Buffer.alloc(32, 7).toString('base64'),
-  RUNX_RECEIPT_SIGN_ISSUER_TYPE: 'ci',
-};
-
 export const harnessChecks = {
   'a script replaces a model object': async (library) => {
     const assistant = library.defineAgent({ id: 'assistant', model: modelWithParts(), tools: {} });
@@ -103,15 +96,6 @@ export const harnessChecks = {
     const { ok: isOk } = await runHarnessIn(library, directory);
     ok(isOk);
     ok(!existsSync(join(directory, '.rondo')));
-  },
-  'the signer of the operator signs no receipts of cases': async (library) => {
-    const { directory } = harnessProject({ cases: [PAID_CASE] });
-    const receiptDirectory: ReceiptDirectory = await library.ReceiptDirectory.create(
-      join(directory, 'receipts'),
-      () => false,
-    );
-    await runHarnessIn(library, directory, { env: signerEnvironment, receiptDirectory });
-    ok(!readFileSync(join(directory, 'receipts', 'keys.json'), 'utf8').includes('operator'));
   },
   'a hosted loop that did not stop as expected fails the case': async (library) => {
     const paths = await differencesOf(library, { ...HOSTED_CASE, expect: { reason: 'terminal' } });

@@ -23,9 +23,6 @@ proveGuards(harnessParts, [
   ),
   guard('hosted.harness', 'a store that is not valid fails the case', 'store-of-case-verified', 'drop'),
   guard('hosted.harness', 'a case writes nothing into the project', 'case-has-its-own-store', 'drop'),
-  guard('hosted.harness', 'the signer of the operator signs no receipts of cases', 'operator-signer-unused', {
-    rewrite: [/Object\.fromEntries\(variables\)/, 'env'],
-  }),
   guard(
     'hosted.harness',
     'a hosted loop that did not stop as expected fails the case',

@@ -15,5 +15,7 @@ proveGuards(hostedProcessParts, [
   guard('hosted.control', 'the lease of a hosted loop is not listed as a turn', 'reserved-lease-is-no-turn', {
     rewrite: [/if \(!isReservedSession\(session\)\)/, ''],
   }),
-  guard('hosted.document', 'a first input that does not fit the loop is refused', 'first-input-fits-the-loop', 'never'),
+  guard('hosted.document', 'a first input that does not fit the loop is refused', 'first-input-fits-the-loop', {
+    value: '[]',
+  }),
 ]);

@@ -5,6 +5,7 @@ import type { LengthWitness } from '../../src/host/host-options.js';
 import type { Store } from '../../src/journal/store.js';
 import type { ModelProvider } from '../../src/loops/model.js';
 import type { ToolFunction } from '../../src/loops/tool-implementation.js';
+import type { PriceOf } from '../../src/policy/prices.js';
 import type { HostedLoopDocument } from '../../src/protocol/hosted-loop.js';
 import type { TurnResult } from '../../src/protocol/trace.js';
 import type { ManualClock } from '../../src/testing/manual-clock.js';
@@ -25,6 +26,7 @@ interface HostedFixtureOptions {
   readonly seed?: number;
   readonly keys?: ReturnType<typeof testKeys>;
   readonly lengthWitness?: LengthWitness;
+  readonly priceOf?: PriceOf;
 }
 
 /** A host, and what runs its hosted loops. */
@@ -46,15 +48,18 @@ export interface HostedFixture {
 /** Returns a host whose tool `count` returns `{ n }`: the number of its calls. */
 export function hostedFixture(options: HostedFixtureOptions = {}, inputs: unknown[] = []): HostedFixture {
   const { classes = HOST_CLASSES, tools = {}, providers = [], definitions = [], keys = testKeys(), seed = 1 } = options;
-  const { lengthWitness, store = classes.memoryStore(), clock = new classes.ManualClock(START) } = options;
+  const { lengthWitness, priceOf, store = classes.memoryStore(), clock = new classes.ManualClock(START) } = options;
   const count: ToolFunction = async (input) => ({ n: inputs.push(input) });
   const host = hostOf([tool('count', 'builtin:count'), ...definitions], {
     ...{ classes, store, clock, seed, providers, tools: { count, ...tools }, receiptKeys: keys },
     ...(lengthWitness !== undefined && { lengthWitness }),
+    ...(priceOf !== undefined && { priceOf }),
   });
   const work = async (): Promise<readonly TurnResult[]> => {
     const results: TurnResult[] = [];
-    await host.work({ once: true, onResult: (result) => results.push(result), onProblem: () => undefined });
+    const ignore = (): void => undefined;
+    const reports = { onProblem: ignore, onStop: ignore, onPause: ignore };
+    await host.work({ once: true, onResult: (result) => results.push(result), ...reports });
     return results;
   };
   return {

@@ -32,7 +32,7 @@ import type { SessionMessage, TurnRequest } from './turn-request.js';
 import { sessionIdOf } from './turn-result.js';
 import { TurnRunner } from './turn-runner.js';
 import { TurnWaiter } from './turn-waiter.js';
-import { type HostedLoopStop, Worker, type WorkOptions } from './worker.js';
+import { type HostedLoopListener, Worker, type WorkOptions } from './worker.js';
 
 export type { HostOptions, TurnOptions } from './host-options.js';
 export type { InFlightTurn } from './pinned-turns.js';
@@ -218,7 +218,7 @@ export class Host {
         lastWrittenAt: (sessionId) => lastWrittenAt(store, sessionId),
         isBusy: (sessionId) => this.sessionQueues.isBusy(sessionId),
         leasedSession: leasedSessionOf,
-        continueTurn: (turnId, sessionId, onStop) => this.workOn(turnId, sessionId, onStop),
+        continueTurn: (turnId, sessionId, listener) => this.workOn(turnId, sessionId, listener),
       },
       options,
     );
@@ -228,14 +228,10 @@ export class Host {
   }
 
   /** Continues a turn, or does what is due of a hosted loop. Returns undefined without waiting if it is not free. */
-  private workOn(
-    turnId: string,
-    sessionId: string,
-    onStop: (stop: HostedLoopStop) => void,
-  ): Promise<TurnResult | undefined> {
+  private workOn(turnId: string, sessionId: string, listener: HostedLoopListener): Promise<TurnResult | undefined> {
     const options: TurnOptions = { timers: WORKER_HOLD_MS };
     const loop = hostedLoopOf(sessionId);
-    if (loop !== undefined) return this.hosted.driveIfFree(loop, options, onStop);
+    if (loop !== undefined) return this.hosted.driveIfFree(loop, options, listener);
     return this.sessionQueues.tryRun(sessionId, turnId, async () =>
       this.kernel.continueTurn(await this.archive.get(turnId), options),
     );

@@ -7,7 +7,7 @@ import { errorCodes, Fault, LoopError } from '../base/errors.js';
 import type { Clock } from '../journal/clock.js';
 import type { DueTurn, DueTurns } from '../journal/due-turns.js';
 import type { Leases } from '../journal/store.js';
-import type { HostedStopReason } from '../protocol/hosted-loop.js';
+import type { HostedPauseReason, HostedStopReason } from '../protocol/hosted-loop.js';
 import type { PausedResult, TurnResult } from '../protocol/trace.js';
 import { ignoringErrors } from './session-feed.js';
 
@@ -26,6 +26,20 @@ export interface HostedLoopStop {
   readonly message: string;
 }
 
+/** A hosted loop that is paused until its operator has repaired something and resumes it. */
+export interface HostedLoopPause {
+  readonly loop: string;
+  /** What has to be repaired. */
+  readonly reason: HostedPauseReason;
+  readonly message: string;
+}
+
+/** Receives what became of a hosted loop. */
+export interface HostedLoopListener {
+  onStop(stop: HostedLoopStop): void;
+  onPause(pause: HostedLoopPause): void;
+}
+
 /** Options of `Host.work`. */
 export interface WorkOptions {
   /**
@@ -40,15 +54,26 @@ export interface WorkOptions {
    * @default false
    */
   readonly once?: boolean;
-  /** Receives the result of each turn that the worker has continued. Errors that it throws are ignored. */
+  /**
+   * Receives the result of each turn that the worker has continued. Errors that it throws are ignored.
+   * @default a warning of the process, which Node prints to stderr, for each turn that failed or was stopped
+   */
   readonly onResult?: (result: TurnResult) => void;
-  /** Receives each hosted loop that the worker has stopped, after the result of its last turn. Errors are ignored. */
+  /**
+   * Receives each hosted loop that the worker has stopped, after the result of its last turn. Errors are ignored.
+   * @default a warning of the process
+   */
   readonly onStop?: (stop: HostedLoopStop) => void;
+  /**
+   * Receives each hosted loop that the worker has paused, because its operator has to repair something. Errors are ignored.
+   * @default a warning of the process
+   */
+  readonly onPause?: (pause: HostedLoopPause) => void;
   /**
    * Receives each turn that could not be continued, once per error code, and each turn that waits because it is unknown
    * whether an effect happened (EFFECT_IN_DOUBT). A turn whose loop is not registered here is reported only if no other
    * process continues it soon. Errors that it throws are ignored.
-   * @default a warning of the process, which Node prints to stderr
+   * @default a warning of the process
    */
   readonly onProblem?: (problem: WorkProblem) => void;
 }
@@ -66,12 +91,8 @@ interface WorkerDeps {
   leasedSession(sessionId: string): string;
   /** True if a task of the session runs or waits in this process. */
   isBusy(sessionId: string): boolean;
-  /** Continues a turn. Returns undefined without waiting if its session is not free. Reports a loop that it stops. */
-  continueTurn(
-    turnId: string,
-    sessionId: string,
-    onStop: (stop: HostedLoopStop) => void,
-  ): Promise<TurnResult | undefined>;
+  /** Continues a turn. Returns undefined without waiting if its session is not free. */
+  continueTurn(turnId: string, sessionId: string, listener: HostedLoopListener): Promise<TurnResult | undefined>;
 }
 
 /** The wait before a turn that could not be continued is tried again. */
@@ -255,16 +276,22 @@ export class Worker {
   }
 
   private async continue({ session, turn }: DueTurn): Promise<void> {
-    const stops: HostedLoopStop[] = [];
+    const { onResult = warnOfFailure, onStop = warnOfStop, onPause = warnOfPause } = this.options;
+    // The result of the turn comes first.
+    const reports: (() => void)[] = [];
+    const listener: HostedLoopListener = {
+      onStop: (stop) => void reports.push(() => onStop(stop)),
+      onPause: (pause) => void reports.push(() => onPause(pause)),
+    };
     try {
-      const result = await this.deps.continueTurn(turn, session, (stop) => void stops.push(stop));
+      const result = await this.deps.continueTurn(turn, session, listener);
       // These leave the turn open and due.
       const isStillDue = result?.status === 'error' && STILL_DUE_CODES.has(result.error.code);
       if (isStillDue) this.backOff(turn, session, result.error);
       else if (result === undefined) this.backOff(turn, session, undefined);
       else this.backoffs.delete(turn);
       if (result === undefined || isStillDue) return;
-      ignoringErrors(() => this.options.onResult?.(result));
+      ignoringErrors(() => onResult(result));
       if (result.status === 'paused') this.reportDoubts(result);
     } catch (thrown) {
       if (this.isStopped) return;
@@ -274,7 +301,7 @@ export class Worker {
           : { code: 'INTERNAL', message: String((thrown as Error | undefined)?.message ?? thrown) };
       this.backOff(turn, session, { code, message });
     } finally {
-      for (const stop of stops) ignoringErrors(() => this.options.onStop?.(stop));
+      for (const report of reports) ignoringErrors(report);
     }
   }
 
@@ -329,5 +356,26 @@ export class Worker {
 }
 
 function warnOfProblem({ turnId, code, message }: WorkProblem): void {
-  process.emitWarning(`Turn ${turnId} is not continued here. ${code}: ${message}`, { type: 'RondoWarning', code });
+  warn(`Turn ${turnId} is not continued here. ${code}: ${message}`, code);
+}
+
+function warnOfFailure(result: TurnResult): void {
+  const { turnId, loopId, status } = result;
+  if (status === 'stopped') warn(`Turn ${turnId} of "${loopId}" stopped: ${result.reason}`, 'TURN_STOPPED');
+  if (status !== 'error') return;
+  const { code, message } = result.error;
+  warn(`Turn ${turnId} of "${loopId}" failed. ${code}: ${message}`, code);
+}
+
+function warnOfStop({ loop, reason, message }: HostedLoopStop): void {
+  warn(`The hosted loop "${loop}" stopped: ${reason}. ${message}`, 'HOSTED_LOOP_STOPPED');
+}
+
+function warnOfPause({ loop, reason, message }: HostedLoopPause): void {
+  const remedy = `until it is repaired and resumed with: rondo host resume ${loop}`;
+  warn(`The hosted loop "${loop}" is paused (${reason}) ${remedy}\n${message}`, 'HOSTED_LOOP_PAUSED');
+}
+
+function warn(message: string, code: string): void {
+  process.emitWarning(message, { type: 'RondoWarning', code });
 }

@@ -13,6 +13,17 @@ export interface ModelPrice {
 /** Returns the price of a model at a time; undefined if it has none. */
 export type PriceOf = (backendId: string, model: string, now: number) => ModelPrice | undefined;
 
+/** What the data of an error about a model without a price has as `missing`. */
+export const MISSING_PRICE = 'price';
+
+/** Says that a model has no price, and how to give it one. `model` is `backend/model`. Without a full stop. */
+export function missingPriceText(model: string): string {
+  return (
+    `"${model}" has no price. Add [prices."${model}"] to rondo.toml and trust the project with: rondo trust DIR. ` +
+    'In code, use the option prices of createRondo'
+  );
+}
+
 const TOKENS_PER_PRICE = 1_000_000;
 
 /** Returns the price that applies at a time: the one with the latest date that has come. */

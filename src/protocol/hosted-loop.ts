@@ -164,6 +164,9 @@ export type HostedStopReason =
   | 'refused'
   | 'stopped_by';
 
+/** What its operator can repair before a hosted loop goes on: it is paused until then. */
+export type HostedPauseReason = 'price' | 'grant' | 'definition';
+
 /** What an agent of a turn sees of the turns before. A type, because an interface is not JSON. */
 export type SeenHistory = {
   readonly messages: number;
@@ -184,6 +187,8 @@ export interface HostedTurnOrigin {
   readonly previous?: string;
   /** The delivery id of the signal, or the receipt of the handoff, that caused the turn. */
   readonly cause?: string;
+  /** The receipt of the turn that handed off to this one. */
+  readonly handoff?: string;
   /** Narrows the grant for this turn. */
   readonly grants?: readonly TurnGrant[];
   /** References that are loaded into the prompts of the turn's own loop. */
@@ -242,8 +247,19 @@ export interface HostedProjection {
 export interface HostedLoopStatus {
   readonly loop: string;
   readonly status: 'running' | 'waiting' | 'paused' | 'stopped';
-  /** Why it stopped, or what it waits for: `damaged` if the store has to be repaired before anything is known of it. */
-  readonly reason?: HostedStopReason | 'schedule' | 'signal' | 'approval' | 'turn' | 'retry' | 'damaged';
+  /**
+   * Why it stopped, what it waits for, or what has to be repaired before it is resumed. `damaged`: the store has to be
+   * repaired before anything is known of it. Absent if somebody paused it.
+   */
+  readonly reason?:
+    | HostedStopReason
+    | HostedPauseReason
+    | 'schedule'
+    | 'signal'
+    | 'approval'
+    | 'turn'
+    | 'retry'
+    | 'damaged';
   readonly message?: string;
   /** How many turns it has had, an open one included. */
   readonly turns: number;

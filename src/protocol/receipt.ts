@@ -121,8 +121,17 @@ export interface ReceiptPredicate {
   readonly effects: readonly ReceiptEffect[];
   readonly context?: readonly { readonly name: string; readonly digest: string; readonly bytes: number }[];
   readonly journal: ReceiptJournal;
-  /** Of a turn of a hosted loop: its number, the head of the projection that it was requested from, and the receipt before. */
-  readonly hosted?: { readonly head: string; readonly loop: string; readonly previous?: string; readonly turn: number };
+  /**
+   * Of a turn of a hosted loop: its number, the head of the projection that it was requested from, the receipt before, and
+   * that of the turn which handed off to it.
+   */
+  readonly hosted?: {
+    readonly handoff?: string;
+    readonly head: string;
+    readonly loop: string;
+    readonly previous?: string;
+    readonly turn: number;
+  };
   /** Of a turn that was forked: where it comes from. */
   readonly origin?: { readonly session: string; readonly turn: string; readonly at: number };
   readonly redacted?: true;

@@ -28,9 +28,11 @@ export type { Damage, Incident, Maintenance, MaintenanceLog, VerifyCursor } from
 export { type CaseClock, createCaseClock } from './compose/case-clock.js';
 export { type DefinitionFormat, readDefinitionFile, renderDefinition } from './compose/convert-definition.js';
 export {
+  assertStartable,
   findHostedLoopFile,
   type HostedLoopFile,
   listHostedLoopFiles,
+  locatedStartError,
   readHostedLoopFile,
   unknownToolWarnings,
   untrustedDirectoryOf,

@@ -6,7 +6,13 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../json/canonical.js';
 import type { Grant } from '../protocol/grant.js';
-import type { HostedLoopDocument, HostedStopReason, ProjectedHandoff, TurnGrant } from '../protocol/hosted-loop.js';
+import type {
+  HostedLoopDocument,
+  HostedPauseReason,
+  HostedStopReason,
+  ProjectedHandoff,
+  TurnGrant,
+} from '../protocol/hosted-loop.js';
 import type { Json } from '../protocol/json.js';
 
 /** The types of the entries of a hosted loop. */
@@ -139,6 +145,18 @@ export interface StoppedLoop {
   readonly by?: string;
 }
 
+/** Who pauses a loop that its operator has to repair. */
+export const PAUSER = 'rondo';
+
+/** Why and when a hosted loop was paused. */
+export interface PausedLoop {
+  readonly at: number;
+  readonly by: string;
+  readonly reason?: string;
+  /** What has to be repaired; absent if somebody paused it. */
+  readonly cause?: HostedPauseReason;
+}
+
 /** A signal as it is recorded. */
 export interface ReceivedSignal extends WaitingSignal {
   /** A digest of name and payload, by which a repeated delivery is compared. */
@@ -177,7 +195,7 @@ interface PlainState {
   retryOf?: RequestedTurn;
   /** The digest of the last output; a failed turn has none, and leaves it. */
   output?: string;
-  paused?: { readonly at: number; readonly by: string; readonly reason?: string };
+  paused?: PausedLoop;
   stopped?: StoppedLoop;
   asOf?: number;
 }
@@ -223,7 +241,7 @@ export class HostedLoopState {
     else if (type === HOSTED_CONTINUED && plain.open !== undefined) plain.open = { request: plain.open.request };
     else if (type === HOSTED_ENDED) this.applyEnded(value as unknown as EndedTurn);
     else if (type === HOSTED_STOPPED) this.applyStopped(value as unknown as StoppedLoop);
-    else if (type === HOSTED_PAUSED) plain.paused = value as unknown as NonNullable<PlainState['paused']>;
+    else if (type === HOSTED_PAUSED) plain.paused = value as unknown as PausedLoop;
     else if (type === HOSTED_RESUMED) delete plain.paused;
     else if (type === HOSTED_RECEIVED) this.applyReceived(key, value as unknown as ReceivedSignal);
     else if (type === HOSTED_HANDED_OFF) this.outgoing.shift();

@@ -6,7 +6,14 @@
 
 import { withContext } from '../../base/effect-context.js';
 import { LoopError, NotPerformed } from '../../base/errors.js';
-import { affordableOutput, costMicros, type ModelPrice, type PriceOf } from '../../policy/prices.js';
+import {
+  affordableOutput,
+  costMicros,
+  MISSING_PRICE,
+  type ModelPrice,
+  missingPriceText,
+  type PriceOf,
+} from '../../policy/prices.js';
 import { MinTokenCounter, tokensOf } from '../../policy/token-count.js';
 import type { Effect, EffectContext, OutputMeter } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
@@ -113,11 +120,8 @@ export class ModelBudget {
     const isLimited = this.accounts.some(({ limits }) => limits.costMicros !== undefined);
     // guard: unpriced-model-refused
     if (price !== undefined || !isLimited) return price;
-    const message =
-      `The grant limits what models cost, and "${name}/${model}" has no price. ` +
-      `Add [prices."${name}/${model}"] to rondo.toml and trust the project with: rondo trust DIR. ` +
-      'In code, use the option prices of createRondo.';
-    throw new LoopError('TOOL_NOT_ADMITTED', message, { name, model });
+    const message = `The grant limits what models cost, and ${missingPriceText(`${name}/${model}`)}.`;
+    throw new LoopError('TOOL_NOT_ADMITTED', message, { name, model, missing: MISSING_PRICE });
   }
 
   /** Returns how many tokens a call may write: what it requests, what is left, and what is affordable. */

@@ -6,6 +6,7 @@ import { verifies } from '../../../spec/verifies.js';
 import type { ToolFunction } from '../../loops/tool-implementation.js';
 import type { HandoffRule, HostedLoopDocument } from '../../protocol/hosted-loop.js';
 import { HOSTED_ENDED, HOSTED_HANDED_OFF, HOSTED_STOPPED, type OutgoingHandoff } from '../../views/hosted-loop.js';
+import { receiptsIn } from '../../views/receipt/sealed-receipts.js';
 
 const HOUR_MS = 3_600_000;
 const BY = { by: 'ada' };
@@ -69,6 +70,17 @@ verifies('hosted.handoff', 'a handoff starts a turn of its target, which names t
   const opened = entries.find(({ type }) => type === 'rondo.turn.opened');
   expect(opened?.value).toMatchObject({ hosted: { loop: 'target', turn: 1, cause: turn?.signal } });
   expect(await fixture.host.hosted.status('counter')).toMatchObject({ projection: { fresh: true } });
+});
+
+verifies('hosted.handoff', 'the receipt of the receiving turn names that of the sending one', async () => {
+  const fixture = await handed();
+  const [receipt] = receiptsIn(await fixture.host.archive.storedEntriesOf('hosted:target:1'));
+  const { predicate } = JSON.parse(Buffer.from(receipt?.envelope.payload ?? '', 'base64').toString());
+  expect(predicate.hosted, 'nothing proves the handoff').toMatchObject({
+    loop: 'target',
+    handoff: await receiptOf(fixture),
+  });
+  expect(await fixture.host.receipts?.verify(undefined)).toMatchObject({ valid: true });
 });
 
 verifies('hosted.handoff', 'a handoff follows only an output that its rule names', async () => {

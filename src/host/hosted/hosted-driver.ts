@@ -8,23 +8,27 @@ import type { Clock } from '../../journal/clock.js';
 import type { StreamEntry } from '../../journal/shared-stream.js';
 import { type HostedStop, stopBeforeTurn } from '../../policy/stop-policy.js';
 import type { Grant } from '../../protocol/grant.js';
-import type { HostedTurnOrigin, TurnGrant } from '../../protocol/hosted-loop.js';
+import type { HostedLoopDocument, HostedTurnOrigin, TurnGrant } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
 import type { TurnResult } from '../../protocol/trace.js';
 import {
   HOSTED_CONTINUED,
+  HOSTED_PAUSED,
   HOSTED_PLANNED,
   HOSTED_REQUESTED,
   HOSTED_STOPPED,
   HOSTED_WAITING,
   type HostedLoopState,
   type OpenTurn,
+  PAUSER,
   type RequestedTurn,
 } from '../../views/hosted-loop.js';
 import type { Archive } from '../archive.js';
+import { withoutLimitAdvice } from '../budget/governed-turn.js';
 import type { TurnOptions } from '../host-options.js';
 import type { TurnRequest } from '../turn-request.js';
 import type { NextInput } from './define-hosted-loop.js';
+import type { ModelContext } from './grant-flaws.js';
 import {
   documentOf,
   type HostedStream,
@@ -33,7 +37,7 @@ import {
   hostedTurnId,
   hostedTurnKey,
 } from './hosted-stream.js';
-import { type TrustContext, trustFlawOf } from './loop-flaws.js';
+import { grantObstacleOf, type Obstacle, type TrustContext, trustFlawOf } from './loop-flaws.js';
 import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
 import { dueWhenLate } from './schedule.js';
 import { contextOf, derivationError, inputOf, type NextCause, nextCauseOf, projectionOf } from './turn-derivation.js';
@@ -42,7 +46,7 @@ import { entriesOfEnd } from './turn-record.js';
 
 /** What driving a hosted loop needs of its host. */
 export interface DriverDeps {
-  readonly options: TrustContext;
+  readonly options: TrustContext & ModelContext;
   readonly clock: Clock;
   readonly archive: Archive;
   readonly streams: Pick<HostedStreams, 'decide'>;
@@ -115,8 +119,11 @@ export class HostedDriver {
     if (state.handoffs.length > 0) return undefined;
     const cause = await this.causeOf(stream, now);
     if (cause === undefined) return undefined;
+    const obstacle = await this.grantObstacle(state);
+    if (obstacle !== undefined) return this.pause(stream, obstacle);
     const made = await this.makeRequest(state, cause, now);
-    if ('reason' in made) return this.stop(stream, made);
+    if ('stop' in made) return this.stop(stream, made.stop);
+    if ('pause' in made) return this.pause(stream, made.pause);
     const before = state.now.turns;
     const value = made as unknown as Json;
     const key = hostedTurnKey(document.id, made.turn);
@@ -149,16 +156,35 @@ export class HostedDriver {
     return undefined;
   }
 
+  /**
+   * Returns what an operator has to repair before a turn can use the grant; undefined if there is nothing, or if the loop
+   * is not registered here: another process may have it.
+   */
+  private async grantObstacle({ now: { started } }: HostedLoopState): Promise<Obstacle | undefined> {
+    const { options } = this.deps;
+    const registered = options.registry.find(started?.document.loop ?? '');
+    if (started === undefined || registered === undefined) return undefined;
+    try {
+      await this.deps.usedOf(started.grant);
+    } catch (thrown) {
+      // guard: conflicting-grant-pauses
+      if (!(thrown instanceof LoopError) || thrown.code !== 'GRANT_CONFLICT') throw thrown;
+      return { reason: 'grant', message: thrown.message };
+    }
+    // guard: missing-price-pauses
+    return grantObstacleOf(started.document, registered, options);
+  }
+
   /** Returns the next request, made from the verified turn before and the admitted signal; or why the loop stops. */
   private async makeRequest(
     state: HostedLoopState,
     { cause, dueAt, through, signal }: NextCause & { readonly through: number },
     now: number,
-  ): Promise<RequestedTurn | HostedStop> {
+  ): Promise<RequestedTurn | { readonly stop: HostedStop } | { readonly pause: Obstacle }> {
     const document = documentOf(state);
     const { last, turns, started, retryOf } = state.now;
     const before = await this.verifiedOutput(state);
-    if (before.stop !== undefined) return before.stop;
+    if (before.stop !== undefined) return { stop: before.stop };
     const turn = turns + 1;
     const used = started === undefined ? {} : await this.deps.usedOf(started.grant);
     const projection = projectionOf(state, { turn, signal, output: before.output, used });
@@ -170,6 +196,8 @@ export class HostedDriver {
     try {
       // guard: retry-repeats-its-turn
       const input = (cause === 'retry' ? retryOf?.input : undefined) ?? inputOf(document, code, projection);
+      const pause = this.inputObstacle(document, turn, input);
+      if (pause !== undefined) return { pause };
       return {
         ...{ turn, at: now, cause, dueAt, through, input, head: projection.head },
         ...(last !== undefined && { previous: last.receipt }),
@@ -177,8 +205,21 @@ export class HostedDriver {
         ...(contextSkills !== undefined && { contextSkills }),
       };
     } catch (thrown) {
-      return { reason: 'refused', message: `No input for turn ${turn}: ${derivationError(thrown)}` };
+      const message = `No input for turn ${turn}: ${derivationError(thrown)}`;
+      // The document is fixed; code can be repaired.
+      return code === undefined
+        ? { stop: { reason: 'refused', message } }
+        : { pause: { reason: 'definition', message } };
     }
+  }
+
+  /** Returns why the loop would refuse an input, which an operator can repair: it may have changed since the start. */
+  private inputObstacle({ loop }: HostedLoopDocument, turn: number, input: Json): Obstacle | undefined {
+    const [issue] = this.deps.options.registry.find(loop)?.input.issues(input) ?? [];
+    // guard: refused-input-pauses
+    if (issue === undefined) return undefined;
+    const what = `The input of turn ${turn} does not fit the loop "${loop}"`;
+    return { reason: 'definition', message: `${what}: ${issue.path || 'it'} ${issue.message}.` };
   }
 
   private async verifiedOutput(state: HostedLoopState): ReturnType<typeof verifyPredecessor> {
@@ -233,6 +274,7 @@ export class HostedDriver {
       ...{ loop: document.id, turn, head },
       ...(previous !== undefined && { previous }),
       ...(signal !== undefined && { cause: signal.id }),
+      ...(signal?.handoff !== undefined && { handoff: signal.handoff.receipt }),
       ...(grants.length > 0 && { grants }),
       ...(contextSkills !== undefined && { contextSkills }),
     };
@@ -250,7 +292,8 @@ export class HostedDriver {
     if (ending.kind === 'ended') await this.recordEnd(stream, request, turnId, ending);
     else if (ending.kind === 'waits')
       await this.record(stream, request, () => [{ type: HOSTED_WAITING, value: { for: ending.for } }]);
-    else if (ending.kind === 'halted') await this.stopWithOpen(stream, ending.stop);
+    // What became of the turn afterwards is its result: it neither waits nor continues any more.
+    else if (ending.kind === 'halted') return (await this.stopWithOpen(stream, ending.stop)) ?? withoutAdvice(result);
     return result;
   }
 
@@ -273,6 +316,17 @@ export class HostedDriver {
     const value = { ...stop, at: this.deps.clock.now() };
     await this.deps.streams.decide(stream, ({ now: { stopped } }) =>
       stopped === undefined ? [{ type: HOSTED_STOPPED, key: 'stop', value }] : undefined,
+    );
+    return undefined;
+  }
+
+  /** Pauses the loop until its operator has repaired it. */
+  private async pause(stream: HostedStream, { reason: cause, message: reason }: Obstacle): Promise<undefined> {
+    const value = { at: this.deps.clock.now(), by: PAUSER, reason, cause };
+    await this.deps.streams.decide(stream, ({ now: { paused, stopped, open } }) =>
+      paused === undefined && stopped === undefined && open === undefined
+        ? [{ type: HOSTED_PAUSED, key: 'pause', value }]
+        : undefined,
     );
     return undefined;
   }
@@ -311,6 +365,11 @@ export class HostedDriver {
       state.now.open?.request.turn === turn ? entriesOf(state).map((entry) => ({ ...entry, key })) : undefined,
     );
   }
+}
+
+/** Returns the result of a turn that was refused at a limit, without the advice for turns that get another grant. */
+function withoutAdvice(result: TurnResult): TurnResult {
+  return result.status === 'stopped' ? { ...result, reason: withoutLimitAdvice(result.reason) } : result;
 }
 
 function missingCode(loop: string): LoopError {

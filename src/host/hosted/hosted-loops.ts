@@ -6,8 +6,7 @@ import { LoopError } from '../../base/errors.js';
 import { namesHint } from '../../base/nearest-word.js';
 import { loopNotFoundError } from '../../loops/failed-definition.js';
 import type { Registry } from '../../loops/registry.js';
-import { grantDigest, parseGrant } from '../../policy/grant.js';
-import type { Grant } from '../../protocol/grant.js';
+import { parseGrant } from '../../policy/grant.js';
 import type {
   HostedLoopDocument,
   HostedLoopStatus,
@@ -32,8 +31,9 @@ import { isStoreDamage } from '../archive.js';
 import type { HostOptions, TurnOptions } from '../host-options.js';
 import type { SessionQueues } from '../session-queues.js';
 import { sessionIdOf } from '../turn-result.js';
-import type { HostedLoopStop } from '../worker.js';
+import type { HostedLoopListener } from '../worker.js';
 import type { HostedLoop, NextInput } from './define-hosted-loop.js';
+import { effectiveGrant } from './grant-flaws.js';
 import { hostedLoopDigest, parseHostedLoop } from './hosted-document.js';
 import { type DriverDeps, HostedDriver } from './hosted-driver.js';
 import { actionOf, damagedLoopStatus, statusOf } from './hosted-status.js';
@@ -99,8 +99,9 @@ export class HostedLoops {
 
   /**
    * Starts a hosted loop, or returns the status of one that was started with the same content. Nothing runs here: a worker
-   * runs its turns. Throws DEFINITION_INVALID or GRANT_INVALID if the document is invalid, LOOP_NOT_FOUND if its loop is
-   * not registered, and HOSTED_LOOP_CONFLICT if the id is known with other content, or has stopped.
+   * runs its turns. Throws DEFINITION_INVALID or GRANT_INVALID if the document is invalid or its first turn could not run,
+   * LOOP_NOT_FOUND if its loop is not registered, GRANT_CONFLICT if the id of its grant is known with other content, and
+   * HOSTED_LOOP_CONFLICT if its own id is, or if it has stopped.
    */
   async start(loop: HostedLoop | HostedLoopDocument, start: HostedStart): Promise<HostedLoopStatus> {
     const started = this.startedLoop(loop, start);
@@ -113,6 +114,9 @@ export class HostedLoops {
     await this.assertOwnSecrets(document);
     const plan = isEventDriven(document) ? undefined : firstDue(document.schedule, at);
     const stream = await this.streams.get(document.id);
+    // Registered before, so that two loops with one grant id do not both start.
+    // guard: conflicting-grant-starts-nothing
+    if (stream.state.now.started === undefined) await this.deps.usedOf(started.grant);
     await this.streams.decide(stream, (state) =>
       // guard: hosted-loop-started-once
       state.now.started !== undefined
@@ -231,15 +235,11 @@ export class HostedLoops {
   }
 
   /**
-   * Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. Calls `onStop` if
-   * that stopped the loop.
+   * Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. Tells `listener` if
+   * that stopped or paused the loop.
    */
-  driveIfFree(
-    loop: string,
-    options: TurnOptions,
-    onStop?: (stop: HostedLoopStop) => void,
-  ): Promise<TurnResult | undefined> {
-    const perform = (): Promise<TurnResult | undefined> => this.drive(loop, options, onStop);
+  driveIfFree(loop: string, options: TurnOptions, listener?: HostedLoopListener): Promise<TurnResult | undefined> {
+    const perform = (): Promise<TurnResult | undefined> => this.drive(loop, options, listener);
     return this.deps.sessionQueues.tryRun(hostedStreamOf(loop), loop, perform);
   }
 
@@ -289,15 +289,19 @@ export class HostedLoops {
   private async drive(
     loop: string,
     options: TurnOptions,
-    onStop?: (stop: HostedLoopStop) => void,
+    listener?: HostedLoopListener,
   ): Promise<TurnResult | undefined> {
     const stream = await this.streamOf(loop);
-    const wasStopped = stream.state.now.stopped !== undefined;
+    const before = stream.state.now;
+    const [wasStopped, wasPaused] = [before.stopped !== undefined, before.paused !== undefined];
     try {
       return await this.driver.drive(stream, options);
     } finally {
-      const { stopped } = stream.state.now;
-      if (stopped !== undefined && !wasStopped) onStop?.({ loop, reason: stopped.reason, message: stopped.message });
+      const { stopped, paused } = stream.state.now;
+      if (stopped !== undefined && !wasStopped)
+        listener?.onStop({ loop, reason: stopped.reason, message: stopped.message });
+      if (paused?.cause !== undefined && !wasPaused)
+        listener?.onPause({ loop, reason: paused.cause, message: paused.reason ?? '' });
     }
   }
 
@@ -356,22 +360,13 @@ export class HostedLoops {
     const registered = registry.find(document.loop);
     if (registered === undefined) throw unknownLoopError(registry, document.loop);
     const untrusted = trustFlawOf(document, this.deps.options, untrustedDirectory);
-    const [flaw = untrusted] = loopFlawsOf(document, registered, hasCode);
+    const [flaw = untrusted] = loopFlawsOf(document, registered, hasCode, this.deps.options);
     if (flaw !== undefined) throw new LoopError('DEFINITION_INVALID', `${flaw.path}: ${flaw.reason}.`, { ...flaw });
     const grant = effectiveGrant(document);
     parseGrant(grant, { isOperators: true });
     const started = { document, digest: hostedLoopDigest(document), grant, at: clock.now(), by, hasCode };
     return untrustedDirectory === undefined ? started : { ...started, untrustedDirectory };
   }
-}
-
-/** Returns the grant of all turns: with an id of its own if it has none, and no longer than the deadline. */
-function effectiveGrant({ id, grant, stop: { deadline } }: HostedLoopDocument): Grant {
-  const { expiresAt } = grant;
-  const isSooner = deadline !== undefined && (expiresAt === undefined || Date.parse(deadline) < Date.parse(expiresAt));
-  // guard: grant-ends-at-the-deadline
-  const ends = isSooner ? { ...grant, expiresAt: deadline } : grant;
-  return { ...ends, id: grant.id ?? `hosted@${id}@${grantDigest(ends).slice(0, 16)}` };
 }
 
 /** Returns the error for a loop that is not registered, with the ids that are. */

@@ -40,6 +40,7 @@ export function damagedLoopStatus(loop: string, { code, message }: Fault): Hoste
 function partOf(state: HostedLoopState, isHeld: boolean): StatusPart {
   const { stopped, paused, open, plan, retryAt } = state.now;
   if (stopped !== undefined) return { status: 'stopped', reason: stopped.reason, message: stopped.message };
+  if (paused?.cause !== undefined) return { status: 'paused', reason: paused.cause, message: paused.reason ?? '' };
   if (paused !== undefined) return { status: 'paused', message: actionOf('Paused', paused) };
   if (open !== undefined) return openPart(open.waitsFor, isHeld);
   if (retryAt !== undefined) return { status: 'waiting', reason: 'retry', nextAt: isoTime(retryAt) };

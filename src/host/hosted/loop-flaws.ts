@@ -1,12 +1,13 @@
 /**
- * What a hosted loop asks of the loop that it runs: that it takes the first input, reads the declared context, and needs
- * no trust that the file of the hosted loop does not have.
+ * What a hosted loop asks of the loop that it runs: that it takes the first input, reads the declared context, can use the
+ * grant, and needs no trust that the file of the hosted loop does not have.
  */
 import type { RegisteredLoop } from '../../loops/registry.js';
 import { trustProblem } from '../../loops/trust-boundary.js';
-import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
-import type { Json } from '../../protocol/json.js';
+import type { HostedLoopDocument, HostedPauseReason } from '../../protocol/hosted-loop.js';
 import type { HostOptions } from '../host-options.js';
+import { firstInputFlawsOf } from './first-input.js';
+import { type ModelContext, nameFlawsOf, priceFlawsOf } from './grant-flaws.js';
 
 /** A problem of a hosted loop, at a JSON Pointer into its document. */
 export interface LoopFlaw {
@@ -17,11 +18,18 @@ export interface LoopFlaw {
 /** The loops of a host, and what its operator trusts now. */
 export type TrustContext = Pick<HostOptions, 'registry' | 'trusts'>;
 
+/** Something about a hosted loop that its operator can repair. */
+export interface Obstacle {
+  readonly reason: HostedPauseReason;
+  readonly message: string;
+}
+
 /** Returns the problems that a hosted loop has with the loop that it runs. `hasCode` is true if code makes its inputs. */
 export function loopFlawsOf(
   document: HostedLoopDocument,
   registered: RegisteredLoop,
   hasCode: boolean,
+  context: ModelContext,
 ): readonly LoopFlaw[] {
   const { prompt, composite } = registered.definition;
   const readsContext = prompt !== undefined || composite?.agent !== undefined;
@@ -31,12 +39,24 @@ export function loopFlawsOf(
       path: '/turn/contextSkills',
       reason: `cannot be used: the loop "${document.loop}" is neither a prompt nor an agent, so it reads no context`,
     });
-  const input = firstInputOf(document, hasCode);
-  // guard: first-input-fits-the-loop
-  if (input !== undefined)
-    for (const { path, message } of registered.input.issues(input))
-      flaws.push({ path: `/input${path}`, reason: `does not fit the loop "${document.loop}": it ${message}` });
-  return flaws;
+  return [
+    ...flaws,
+    ...firstInputFlawsOf(document, registered, hasCode),
+    ...priceFlawsOf(document, registered, context),
+    ...nameFlawsOf(document, registered, context),
+  ];
+}
+
+/** Returns what keeps the next turn from using the grant, as the loop and the prices are now. */
+export function grantObstacleOf(
+  document: HostedLoopDocument,
+  registered: RegisteredLoop,
+  context: ModelContext,
+): Obstacle | undefined {
+  const [price] = priceFlawsOf(document, registered, context);
+  if (price !== undefined) return { reason: 'price', message: `${price.path}: ${price.reason}.` };
+  const [name] = nameFlawsOf(document, registered, context);
+  return name && { reason: 'grant', message: `${name.path}: ${name.reason}.` };
 }
 
 /**
@@ -57,12 +77,4 @@ export function trustFlawOf(
 /** True if turns are caused by signals and handoffs alone. */
 export function isEventDriven({ schedule, signals, acceptsHandoffsFrom }: HostedLoopDocument): boolean {
   return schedule === undefined && (signals !== undefined || acceptsHandoffsFrom !== undefined);
-}
-
-/** Returns the input of the first turn, as far as the document says it; undefined if it depends on what happens. */
-function firstInputOf(document: HostedLoopDocument, hasCode: boolean): Json | undefined {
-  const { input, next } = document;
-  const isMade = next !== undefined || hasCode;
-  if (isEventDriven(document)) return isMade ? undefined : input;
-  return input ?? (isMade ? undefined : null);
 }

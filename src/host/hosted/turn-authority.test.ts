@@ -41,6 +41,22 @@ verifies('hosted.grant', 'a budget that is used up in the middle of a turn stops
   await expectStopped(fixture, 'budget');
 });
 
+verifies(
+  'hosted.grant',
+  'a turn at the end of the budget ends as one thing, and nobody is told to continue it',
+  async () => {
+    for (const limits of [{ effects: 1 }, { turns: 0 }]) {
+      const fixture = hostedFixture({ definitions });
+      await fixture.start(counter({ loop: 'thrice', grant: { allowedTools: ['count', 'thrice'], limits } }));
+      const [result] = await fixture.work();
+      const [turn] = await fixture.host.hosted.turns('counter');
+      if (limits.effects !== undefined) expect(result?.status, 'two words for one end').toBe(turn?.status);
+      const texts = JSON.stringify([result, turn, await fixture.host.hosted.status('counter')]);
+      expect(texts, 'a loop that has stopped is said to continue').not.toContain('another grant');
+    }
+  },
+);
+
 verifies('hosted.grant', 'a budget that all turns fit in stops nothing', async () => {
   const fixture = await worked({ effects: 15 }, undefined);
   expect(fixture.inputs).toHaveLength(15);

@@ -3,6 +3,8 @@
  * Read from the stored turn, not from what the turn says of itself.
  */
 import { LoopError } from '../../base/errors.js';
+import { ownText } from '../../base/own-property.js';
+import { MISSING_PRICE } from '../../policy/prices.js';
 import type { HostedStop } from '../../policy/stop-policy.js';
 import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
@@ -24,6 +26,8 @@ export interface TurnEnd {
   readonly at: number;
   readonly output?: Json | undefined;
   readonly code?: string | undefined;
+  /** Why its operator has to give a model a price before a turn like it can succeed. */
+  readonly missingPrice?: string | undefined;
   readonly wasDenied: boolean;
 }
 
@@ -80,6 +84,7 @@ export function endOf({ identity, turn, entries }: StoredTurn): TurnEnd {
     at,
     output: error === undefined ? (value ?? null) : undefined,
     code: error?.code,
+    missingPrice: ownText(error?.data, 'missing') === MISSING_PRICE ? error?.message : undefined,
     wasDenied: records.some(({ status }) => status === 'denied'),
   };
 }

@@ -3,16 +3,18 @@
  * follows a stop by another process too.
  */
 import type { StreamEntry } from '../../journal/shared-stream.js';
-import { type HostedStop, isTerminal, stopAfterTurn } from '../../policy/stop-policy.js';
+import { type HostedStop, isTerminal, stopAfterTurn, stopBeforeTurn } from '../../policy/stop-policy.js';
 import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
 import {
   type EndedTurn,
   HOSTED_ENDED,
+  HOSTED_PAUSED,
   HOSTED_PLANNED,
   HOSTED_STOPPED,
   type HostedLoopState,
   jsonDigest,
+  PAUSER,
   type RequestedTurn,
   unchangedAfter,
 } from '../../views/hosted-loop.js';
@@ -34,9 +36,16 @@ export function entriesOfEnd(
   const ended = { type: HOSTED_ENDED, value: value as unknown as Json };
   // guard: stopped-loop-plans-nothing
   if (state.now.stopped !== undefined) return [ended];
-  const stop = failed ?? stopOfEnd(state, value, end, now);
+  const document = documentOf(state);
+  const { missingPrice: reason } = end;
+  const { turns } = state.now;
+  // A turn that its operator can repair is no failure of the loop.
+  const stop = failed ?? (reason ? stopBeforeTurn(document, { turns, now }) : stopOfEnd(state, value, end, now));
   if (stop !== undefined) return [ended, { type: HOSTED_STOPPED, value: { ...stop, at: now } }];
-  return [ended, { type: HOSTED_PLANNED, value: nextPlan(documentOf(state), state, request, end.at) }];
+  const planned = { type: HOSTED_PLANNED, value: nextPlan(document, state, request, end.at) };
+  // guard: turn-without-price-pauses
+  if (reason === undefined || state.now.paused !== undefined) return [ended, planned];
+  return [ended, planned, { type: HOSTED_PAUSED, value: { at: now, by: PAUSER, reason, cause: 'price' } }];
 }
 
 /** Returns the record of a turn that has ended, with the handoffs that follow it. */
@@ -48,12 +57,13 @@ function endedTurnOf(
 ): { readonly value: EndedTurn; readonly stop?: HostedStop } {
   const { status, receipt, at, output, code } = end;
   const document = documentOf(state);
+  const isRepeated = status !== 'ok' && (document.retry !== undefined || end.missingPrice !== undefined);
   const value: EndedTurn = {
     ...{ turn, turnId, status, receipt, at, head },
     ...(previous !== undefined && { previous }),
     ...(output !== undefined && { output: jsonDigest(output) }),
     ...(code !== undefined && { code }),
-    ...(status !== 'ok' && document.retry !== undefined && { retryAt: at + (document.retry.delayMs ?? 0) }),
+    ...(isRepeated && { retryAt: at + (document.retry?.delayMs ?? 0) }),
   };
   // guard: stopped-loop-hands-nothing-off
   if (status !== 'ok' || document.handoffs === undefined || state.now.stopped !== undefined) return { value };

@@ -183,8 +183,14 @@ function hostedOf(turnId: string, entries: readonly Entry[]): ReceiptPredicate['
   const { hosted } = openingOf(turnId, entries) ?? {};
   // The session of a fork has the opening of the turn that was forked.
   if (hosted === undefined || forkedEntryOf(entries) !== undefined) return undefined;
-  const { head, loop, previous, turn } = hosted;
-  return previous === undefined ? { head, loop, turn } : { head, loop, previous, turn };
+  const { handoff, head, loop, previous, turn } = hosted;
+  // In the order of a canonical statement.
+  return {
+    ...(handoff !== undefined && { handoff }),
+    ...{ head, loop },
+    ...(previous !== undefined && { previous }),
+    turn,
+  };
 }
 
 function originOf(entries: readonly Entry[]): ReceiptPredicate['origin'] {

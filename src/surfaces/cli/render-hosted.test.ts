@@ -53,6 +53,13 @@ const second: HostedTurnListing = {
   ...{ key: 'report#2', turn: 2, turnId: 'hosted:report:2.k', cause: 'signal', signal: 'mail-1' },
 };
 
+verifies('hosted.handoff', 'the cause of a turn names the receipt of its handoff once, and no number of a rule', () => {
+  const turn = { ...first, cause: 'handoff', signal: `handoff ${RECEIPT} 0` } as const;
+  expect(hostedTurnRows([turn])[0]?.[3]).toBe(`handoff ${RECEIPT}`);
+  expect(hostedTurnRows([{ ...turn, cause: 'retry' }])[0]?.[3]).toBe(`retry handoff ${RECEIPT}`);
+  expect(shortTurnRows([turn], {}, NOW)[0]?.[4]).toBe(`handoff ${RECEIPT.slice(0, 19)}`);
+});
+
 verifies('cli.times', 'the turns of a hosted loop are short for people, and complete for programs', () => {
   const scheduled = { schedule: { everyMs: 1000 } };
   expect(shortTurnRows([first, second], scheduled, NOW)).toEqual([

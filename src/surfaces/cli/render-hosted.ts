@@ -23,10 +23,10 @@ export function hostedRows(loops: readonly HostedLoopStatus[]): readonly (readon
 /** Returns the rows of a table of turns for a program: key, status, receipt, cause, and what followed; nothing is shortened. */
 export function hostedTurnRows(turns: readonly HostedTurnListing[]): readonly (readonly string[])[] {
   return turns.map((turn) => {
-    const { key, receipt = 'no receipt', cause, signal, next } = turn;
+    const { key, receipt = 'no receipt', next } = turn;
     const following = next !== undefined && 'dueAt' in next ? `next due ${next.dueAt}` : '';
     const stop = next !== undefined && 'stopped' in next ? `stopped: ${next.stopped}: ${next.message}` : '';
-    return [key, endOf(turn), receipt, signal === undefined ? cause : `${cause} ${signal}`, `${following}${stop}`];
+    return [key, endOf(turn), receipt, causeOf(turn), `${following}${stop}`];
   });
 }
 
@@ -49,10 +49,21 @@ export function shortTurnRows(
       endOf(turn),
       endedAt === undefined ? '' : relativeTime(endedAt, now),
       receipt.slice(0, SHORT_RECEIPT_CHARS),
-      signal === undefined ? shownCause : `${cause} ${signal}`,
+      signal === undefined ? shownCause : causeOf(turn, SHORT_RECEIPT_CHARS),
       isLast ? followingText(next, now) : '',
     ];
   });
+}
+
+const HANDOFF = 'handoff ';
+
+/** Returns the cause of a turn with the signal or the receipt of the handoff, shortened to a number of characters. */
+function causeOf({ cause, signal }: HostedTurnListing, receiptChars?: number): string {
+  if (signal === undefined) return cause;
+  if (!signal.startsWith(`${HANDOFF}sha256:`)) return `${cause} ${signal}`;
+  // The number of the rule, which follows the receipt, tells deliveries apart.
+  const [receipt = ''] = signal.slice(HANDOFF.length).split(' ');
+  return `${cause === 'handoff' ? '' : `${cause} `}${HANDOFF}${receipt.slice(0, receiptChars)}`;
 }
 
 function endOf({ status, code }: HostedTurnListing): string {

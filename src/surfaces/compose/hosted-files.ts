@@ -5,12 +5,14 @@ import type { BadFile, HostedFile } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
 import { namesHint, nearestWord } from '../../base/nearest-word.js';
 import { isObject } from '../../base/own-property.js';
+import type { ModelContext } from '../../host/hosted/grant-flaws.js';
 import type { LoopFlaw } from '../../host/hosted/loop-flaws.js';
 import { describeProblem, failedDefinitionError } from '../../loops/failed-definition.js';
 import type { Registry } from '../../loops/registry.js';
 import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
 import { trustPredicateOf } from '../authority.js';
 import { UsageError } from '../settings.js';
+import { createClock, loadProviders } from './adapters.js';
 import type { ProjectSettings } from './project-settings.js';
 
 /** A valid hosted loop file. */
@@ -66,25 +68,58 @@ export async function findHostedLoopFile(
   throw new UsageError(isPath ? `There is no file ${idOrPath}.` : `There is no hosted loop "${idOrPath}".${hint}`);
 }
 
-/** Adds the problems that hosted loop files have in their project: an id that two have, or a loop that does not exist. */
+/**
+ * Adds the problems that hosted loop files have in their project: an id that two have, a loop that does not exist, or a
+ * first turn that cannot run.
+ */
 export async function checkHostedFiles(
   files: readonly HostedFile[],
   registry: Registry,
-  settings: Pick<ProjectSettings, 'authority'>,
+  settings: ProjectSettings,
 ): Promise<readonly HostedFile[]> {
   const distinct = [...new Map(files.map((item) => [item.file, item])).values()];
+  const documents = distinct.flatMap(({ document }) => document ?? []);
+  if (documents.length === 0) return distinct;
+  const context = await loopContextOf(documents, registry, settings);
+  const { sharedGrantFlaw } = await import('../../host/hosted/grant-flaws.js');
   return Promise.all(
     distinct.map(async (item) => {
       const { file, document } = item;
       if (document === undefined) return item;
       const other = distinct.find((one) => one.file !== file && one.document?.id === document.id);
+      const shared = documents.filter(({ id }) => id !== document.id).map((each) => sharedGrantFlaw(document, each));
       const flaws = [
         ...(other === undefined ? [] : [{ path: '/id', reason: `is also the id of the hosted loop in ${other.file}` }]),
-        ...(await loopFlaws(document, registry, untrustedDirectoryOf(file, settings))),
+        ...(await loopFlaws(document, context, untrustedDirectoryOf(file, settings))),
+        ...shared.flatMap((flaw) => flaw ?? []).slice(0, 1),
       ];
       return flaws.length === 0 ? item : { ...item, badFiles: await locateInHostedFile(file, flaws) };
     }),
   );
+}
+
+/**
+ * Checks a hosted loop file against the loop that it runs. Throws DEFINITION_INVALID with the place of each problem. A loop
+ * that is not registered is no problem here: its start reports it.
+ */
+export async function assertStartable(
+  { file, document }: HostedLoopFile,
+  registry: Registry,
+  settings: ProjectSettings,
+): Promise<void> {
+  if (registry.find(document.loop) === undefined) return;
+  const context = await loopContextOf([document], registry, settings);
+  const flaws = await loopFlaws(document, context, untrustedDirectoryOf(file, settings));
+  if (flaws.length === 0) return;
+  const problems = await locateInHostedFile(file, flaws);
+  throw failedDefinitionError({ id: document.id, problems }, `The hosted loop "${document.id}"`);
+}
+
+/** Returns the error of a start. One about a grant that is known with other content gets the place of the id in the file. */
+export async function locatedStartError(file: string, thrown: unknown): Promise<unknown> {
+  if (!(thrown instanceof LoopError) || thrown.code !== 'GRANT_CONFLICT') return thrown;
+  const [problem] = await locateInHostedFile(file, [{ path: '/grant/id', reason: thrown.message }]);
+  return problem === undefined ? thrown : new LoopError(thrown.code, describeProblem(problem), { ...problem });
 }
 
 /**
@@ -117,17 +152,31 @@ export function untrustedDirectoryOf(
   return trustPredicateOf(authority)(directory) ? undefined : directory;
 }
 
+/** Returns what documents are checked against. Providers are loaded only if costs are limited. */
+async function loopContextOf(
+  documents: readonly HostedLoopDocument[],
+  registry: Registry,
+  settings: ProjectSettings,
+): Promise<ModelContext> {
+  const clock = await createClock(settings);
+  const { costLimitOf } = await import('../../host/hosted/grant-flaws.js');
+  if (documents.every((document) => costLimitOf(document) === undefined)) return { registry, clock };
+  const [{ limitPricesOf }, providers] = await Promise.all([import('./limit-prices.js'), loadProviders(settings)]);
+  return { registry, clock, providers, priceOf: limitPricesOf(settings, providers) };
+}
+
 async function loopFlaws(
   document: HostedLoopDocument,
-  registry: Registry,
+  context: ModelContext,
   untrustedDirectory: string | undefined,
 ): Promise<readonly LoopFlaw[]> {
   const { loop } = document;
+  const { registry } = context;
   const registered = registry.find(loop);
   if (registered !== undefined) {
     const { loopFlawsOf, trustFlawOf } = await import('../../host/hosted/loop-flaws.js');
     const flaw = trustFlawOf(document, { registry }, untrustedDirectory);
-    return [...loopFlawsOf(document, registered, false), ...(flaw === undefined ? [] : [flaw])];
+    return [...loopFlawsOf(document, registered, false, context), ...(flaw === undefined ? [] : [flaw])];
   }
   const [problem] = registry.failureOf(loop)?.problems ?? [];
   if (problem !== undefined)

@@ -41,7 +41,8 @@ export class ReceiptDirectory {
     });
     if (bundle === undefined) return;
     await writeFile(join(this.path, `${name}.receipts.json`), bundle, { flag: 'wx' });
-    this.keys.push(...keys);
+    // The signer of the environment is that of all cases.
+    this.keys.push(...keys.filter(({ kid }) => this.keys.every((known) => known.kid !== kid)));
     const next = join(this.path, 'keys.json.next');
     await writeFile(next, `${JSON.stringify({ keys: this.keys }, null, 2)}\n`, { flag: 'wx' });
     await rename(next, join(this.path, 'keys.json'));

@@ -1,6 +1,6 @@
 /**
- * Opens the host of a case: on a store of its own, in a new directory, with keys of its own and scripted models. Nothing
- * of the project is written, and no key of the operator signs what a case does.
+ * Opens the host of a case: on a store of its own, in a new directory, with scripted models. Nothing of the project is
+ * written. The signer of the environment signs, or else a key of the case: never one of the project.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,9 +38,6 @@ export interface ScratchHost {
   readonly keys: () => Promise<readonly { readonly kid: string; readonly publicKey: string }[]>;
 }
 
-/** The variables with which an operator chooses a signer. */
-const SIGNER_VARIABLE = /^RUNX_RECEIPT_/;
-
 /** Calls `use` with the host of a case, and removes its directory afterwards. */
 export async function withScratchHost<T>(
   item: HarnessCase,
@@ -68,15 +65,12 @@ export async function withScratchHost<T>(
 }
 
 function settingsOfCase({ startsAt }: HarnessCase, settings: ProjectSettings, directory: string): ProjectSettings {
-  const { authority, env, clockStartAt } = settings;
-  const variables = Object.entries(env).filter(([name]) => !SIGNER_VARIABLE.test(name));
+  const { authority, clockStartAt } = settings;
   return {
     ...settings,
     dataDirectory: directory,
     // guard: case-has-its-own-store
     store: { kind: 'sqlite', path: join(directory, 'journal.db') },
-    // guard: operator-signer-unused
-    env: Object.fromEntries(variables),
     clockStartAt: startsAt ?? clockStartAt,
     // The journal is new, so the definitions in it are those that this process recorded.
     authority: { ...authority, directories: [...authority.directories, { directory, source: '--trust' }] },

@@ -76,7 +76,15 @@ const predicateShape: Shape = members({
   approvals: listOf(approval, MAX_ITEMS),
   effects: listOf(effect, MAX_ITEMS),
   context: optional(listOf(members({ name: text(), digest: nonEmptyText, bytes: index }), 1000)),
-  hosted: optional(members({ head: hexDigest, loop: nonEmptyText, previous: optional(nonEmptyText), turn: index })),
+  hosted: optional(
+    members({
+      handoff: optional(nonEmptyText),
+      head: hexDigest,
+      loop: nonEmptyText,
+      previous: optional(nonEmptyText),
+      turn: index,
+    }),
+  ),
   journal: members({ from: index, to: index, count: index, root: hexDigest }),
   origin: optional(members({ session: nonEmptyText, turn: nonEmptyText, at: index })),
   redacted: optional(oneOf(true)),

@@ -3,9 +3,12 @@
  * until the parent asks it to stop. Each change of the project starts a new process, so that every module is loaded
  * again, and the turns of the old process keep their definitions.
  */
+import type { TurnResult } from '../../../protocol/trace.js';
 import { loadLoops, loadSettings } from '../../compose.js';
 import { openHost } from '../open-host.js';
+import { outcomeLines, summaryLineOf } from '../outcome.js';
 import { exitCodes, type Invocation } from '../verb.js';
+import { workReportsOf } from '../work-reports.js';
 import { DEV_PROCESS_ENV, type DevProgress } from './messages.js';
 
 /** Loads the project and works until it is asked to stop. Returns the exit code. */
@@ -28,7 +31,13 @@ export async function runDevProcess({ settingsInput, terminal }: Invocation): Pr
     await send({ loaded: { loops, bad: definitions.badFiles, skipped: definitions.skipped } });
     const { host, close } = await openHost(settings, { definitions, createIfMissing: true }, terminal);
     try {
-      await Promise.all([host.work({ signal: stopped.signal }), aborted(stopped.signal)]);
+      const onResult = (result: TurnResult): void => {
+        if (result.status !== 'error' && result.status !== 'stopped') return;
+        for (const line of [...outcomeLines(result, { cwd: settings.cwd }), summaryLineOf(result)])
+          terminal.printToStderr(line);
+      };
+      const work = host.work({ signal: stopped.signal, onResult, ...workReportsOf(terminal) });
+      await Promise.all([work, aborted(stopped.signal)]);
     } finally {
       await close();
     }

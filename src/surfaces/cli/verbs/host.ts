@@ -4,9 +4,11 @@ import { namesHint } from '../../../base/nearest-word.js';
 import type { Host } from '../../../host/host.js';
 import type { HostedLoopStatus } from '../../../protocol/hosted-loop.js';
 import {
+  assertStartable,
   findHostedLoopFile,
   loadLoops,
   loadSettings,
+  locatedStartError,
   type ProjectSettings,
   unknownToolWarnings,
   untrustedDirectoryOf,
@@ -67,13 +69,15 @@ async function start({ reference, settings, options, terminal, json }: HostInvoc
   const definitions = await loadLoops(settings);
   const { file, document } = await findHostedLoopFile(settings, given, definitions.registry);
   warnUntrustedEnvFile(settings, terminal);
+  await assertStartable({ file, document }, definitions.registry, settings);
   for (const warning of await unknownToolWarnings({ file, document }, definitions.registry))
     terminal.printToStderr(`warning: ${describeBadFile(warning)}`);
   const opened = await openHost(settings, { definitions, createIfMissing: true }, terminal);
   try {
     const { hosted } = opened.host;
     const isKnown = (await hosted.definition(document.id)) !== undefined;
-    const status = await hosted.start(document, { by, untrustedDirectory: untrustedDirectoryOf(file, settings) });
+    const starting = hosted.start(document, { by, untrustedDirectory: untrustedDirectoryOf(file, settings) });
+    const status = await starting.catch(async (thrown) => Promise.reject(await locatedStartError(file, thrown)));
     terminal.printToStderr(`${isKnown ? 'Was started before' : 'Started'}: ${sanitizeText(status.loop)}.`);
     await printStatus(status, terminal, json);
     return exitCodes.ok;
@@ -196,7 +200,7 @@ async function printAll({ hosted }: Host, terminal: Terminal, json: boolean): Pr
 
 async function printTurns({ hosted }: Host, loop: string, terminal: Terminal, json: boolean): Promise<number> {
   const [shown, turns] = [await hosted.status(loop), await hosted.turns(loop)];
-  if (json) await terminal.printJson({ ...shown, turns });
+  if (json) await terminal.printJson({ ...shown, turnList: turns });
   else if (turns.length > 0 && terminal.streams.stdout.isTTY === true) {
     const document = (await hosted.definition(loop)) ?? {};
     await printTable(shortTurnRows(turns, document, Date.now()), terminal, TURN_TABLE_HEAD);

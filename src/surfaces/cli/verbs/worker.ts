@@ -1,12 +1,11 @@
 /** `rondo worker`: continues the turns that are due, until it is interrupted or, with `--once`, until nothing is due. */
-import type { HostedLoopStop, WorkProblem } from '../../../host/worker.js';
 import type { TurnResult } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { openHostForRunning } from '../open-host.js';
 import { outcomeLines, summaryLineOf } from '../outcome.js';
-import { sanitizeText } from '../terminal-text.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
+import { workReportsOf } from '../work-reports.js';
 
 const MAX_CONCURRENCY = 1000;
 
@@ -32,17 +31,12 @@ export const worker: VerbHandler = async ({ options, settingsInput, terminal, js
       ])
         terminal.printToStderr(line);
   };
-  const onProblem = ({ turnId, code, message }: WorkProblem): void => {
+  const reports = workReportsOf(terminal, () => {
     wasIdle = false;
-    terminal.printToStderr(`${sanitizeText(turnId)} is not continued here. ${code}: ${sanitizeText(message)}`);
-  };
-  const onStop = ({ loop, reason, message }: HostedLoopStop): void => {
-    wasIdle = false;
-    terminal.printToStderr(`${sanitizeText(loop)} stopped: ${reason}. ${sanitizeText(message)}`);
-  };
+  });
   if (!once) terminal.printToStderr('Working on turns that are due. Ctrl-C stops after the current effects.');
   try {
-    await host.work({ concurrency, once, onResult, onStop, onProblem });
+    await host.work({ concurrency, once, onResult, ...reports });
     if (once && wasIdle && !json && closing === undefined) terminal.printToStderr('Nothing was due.');
     return closing === undefined ? exitCodes.ok : exitCodes.interrupted;
   } finally {

@@ -234,17 +234,35 @@ export const kernelChecks = {
     await reopened.close();
     strictEqual((await fixture.entries()).filter(({ type }) => type === 'call.completed').length, 0);
   },
-  'no effect starts after its session is closed': async (library) => {
+  'a replay performs no effect past the end of its record': async (library) => {
+    const fixture = sessionFixture(library);
+    const session = await fixture.open({ replayOnly: true });
+    strictEqual(
+      await codeOf(run(session, (scope) => scope.effect(fixture.effect('pay', 'once')))),
+      'REPLAY_INCOMPLETE',
+    );
+    for (let i = 0; i < 5; i++) await tick();
+    deepStrictEqual(fixture.performed, []);
+  },
+  'an effect whose intent is written when its session closes is performed, and not left in doubt': async (library) => {
     const { store, release } = slowStore(library);
     const fixture = sessionFixture(library, store);
     const session = await fixture.open();
-    const running = codeOf(run(session, (scope) => scope.effect(fixture.effect('pay', 'once'))));
+    const body = async (scope: Scope): Promise<unknown> => {
+      await scope.effect(fixture.effect('pay', 'once'));
+      return scope.effect(fixture.effect('ship', 'once'));
+    };
+    const running = codeOf(run(session, body));
     await tick();
     const closing = session.close();
     release();
     await closing;
     strictEqual(await running, 'SESSION_CLOSED');
-    deepStrictEqual(fixture.performed, []);
+    deepStrictEqual(fixture.performed, ['pay']);
+    deepStrictEqual(
+      (await fixture.entries()).filter(({ type }) => type.startsWith('effect.')).map(({ type }) => type),
+      ['effect.requested', 'effect.returned'],
+    );
   },
   'the next attempt joins an effect that is still in flight': async (library) => {
     const fixture = sessionFixture(library);

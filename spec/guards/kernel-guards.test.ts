@@ -63,7 +63,18 @@ proveGuards(kernelParts, [
   guard('kernel.pressure', 'a slow store does not grow the queue without bound', 'full-queue-awaited', 'drop'),
   guard('kernel.fence', 'a writer with a stale fence cannot append', 'stale-fence-refused', 'drop'),
   guard('kernel.fault', 'a body that outlives its attempt writes nothing', 'ended-attempt-writes-nothing', 'drop'),
-  guard('kernel.fault', 'no effect starts after its session is closed', 'ended-attempt-starts-no-effect', 'drop'),
+  guard(
+    'kernel.fault',
+    'a replay performs no effect past the end of its record',
+    'ended-attempt-starts-no-effect',
+    'drop',
+  ),
+  guard(
+    'kernel.close',
+    'an effect whose intent is written when its session closes is performed, and not left in doubt',
+    'ended-attempt-starts-no-effect',
+    'always',
+  ),
   guard('kernel.once', 'the next attempt joins an effect that is still in flight', 'effect-in-flight-joined', {
     value: 'undefined',
   }),

@@ -180,9 +180,10 @@ async function performAndRecord(step: Step, effect: Effect, options: AttemptOpti
   if (options.awaitsFlush) await run.writer.waitForFlush();
   else if (run.writer.isBacklogged) await run.writer.waitForBacklog();
   if (replayOnly) run.attempt.fail(new Fault('REPLAY_INCOMPLETE', `The record of the run ends at ${key}.`, { key }));
-  // An effect that was admitted before its run was stopped is counted, so it is performed.
+  // At a stop, what was admitted is counted; at a close, an effect with an intent would be in doubt. Both are performed.
+  const isOrderly = run.attempt.stopped !== undefined || run.attempt.fault?.code === 'SESSION_CLOSED';
   // guard: ended-attempt-starts-no-effect
-  if (run.isOver && (run.writer.fault !== undefined || run.attempt.stopped === undefined)) return undefined;
+  if (run.isOver && (run.writer.fault !== undefined || !isOrderly)) return undefined;
   const context = new LazyEffectContext(`${sessionState.incarnationId}:${options.effectKey}`, lifetime);
   try {
     lifetime.throwIfEnded();

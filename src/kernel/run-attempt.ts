@@ -29,7 +29,8 @@ export class RunAttempt {
   readonly lifetime: Lifetime = new Lifetime();
   /** True once the attempt has ended. */
   isOver = false;
-  private fault: Fault | undefined;
+  /** The fault that ended it. */
+  fault: Fault | undefined;
   private runnableCount = 1;
   private isPauseCheckQueued = false;
   private parkedWaits: Set<ParkedWait> | undefined;

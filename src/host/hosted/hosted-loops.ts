@@ -235,7 +235,7 @@ export class HostedLoops {
   }
 
   /**
-   * Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. Tells `listener` if
+   * Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. Calls `listener` if
    * that stopped or paused the loop.
    */
   driveIfFree(loop: string, options: TurnOptions, listener?: HostedLoopListener): Promise<TurnResult | undefined> {

@@ -46,9 +46,9 @@ import {
   hostedTurnId,
 } from './hosted-stream.js';
 import { HostedInbox, type SignalMethod } from './inbox.js';
-import { isEventDriven, loopFlawsOf, trustFlawOf } from './loop-flaws.js';
+import { loopFlawsOf, trustFlawOf } from './loop-flaws.js';
 import { verifyPredecessor } from './predecessor.js';
-import { firstDue } from './schedule.js';
+import { firstDue, isEventDriven } from './schedule.js';
 import { sharedSecretOf } from './shared-secrets.js';
 
 /** What hosted loops need of their host. */

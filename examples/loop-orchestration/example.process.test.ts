@@ -83,7 +83,7 @@ verifies(
     const { status, output } = runCopy(true);
     expect(status, output).toBe(1);
     const failure = output.slice(output.indexOf('✗')).split('\n');
-    expect(output).toContain('false: it.turns.map(({ key }) => key).join() === "sort-tickets#1');
+    expect(output).toContain('false: it.turnList.map(({ key }) => key).join() === "sort-tickets#1');
     expect(output).toContain("{ key: 'sort-tickets#4' }");
     expect(failure.join('\n')).not.toContain('sha256:');
     expect(Math.max(...failure.map(({ length }) => length))).toBeLessThan(120);

@@ -249,7 +249,7 @@ export interface HostedLoopStatus {
   readonly status: 'running' | 'waiting' | 'paused' | 'stopped';
   /**
    * Why it stopped, what it waits for, or what has to be repaired before it is resumed. `damaged`: the store has to be
-   * repaired before anything is known of it. Absent if somebody paused it.
+   * repaired before anything is known of it. Absent if a person paused it.
    */
   readonly reason?:
     | HostedStopReason

@@ -153,7 +153,7 @@ export interface PausedLoop {
   readonly at: number;
   readonly by: string;
   readonly reason?: string;
-  /** What has to be repaired; absent if somebody paused it. */
+  /** What has to be repaired; absent if a person paused it. */
   readonly cause?: HostedPauseReason;
 }
 

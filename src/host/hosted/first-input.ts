@@ -4,7 +4,8 @@ import { compileMapping, pathPrefixesOf } from '../../loops/mapping.js';
 import type { RegisteredLoop } from '../../loops/registry.js';
 import type { HostedLoopDocument } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
-import { isEventDriven, type LoopFlaw } from './loop-flaws.js';
+import type { LoopFlaw } from './loop-flaws.js';
+import { isEventDriven } from './schedule.js';
 
 const OPTIONAL = 'optional:';
 const LITERAL = 'literal:';

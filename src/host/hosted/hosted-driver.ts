@@ -37,7 +37,7 @@ import {
   hostedTurnId,
   hostedTurnKey,
 } from './hosted-stream.js';
-import { grantObstacleOf, type Obstacle, type TrustContext, trustFlawOf } from './loop-flaws.js';
+import { type Obstacle, obstacleOf, type TrustContext, trustFlawOf } from './loop-flaws.js';
 import { type PredecessorDeps, verifyPredecessor } from './predecessor.js';
 import { dueWhenLate } from './schedule.js';
 import { contextOf, derivationError, inputOf, type NextCause, nextCauseOf, projectionOf } from './turn-derivation.js';
@@ -119,7 +119,7 @@ export class HostedDriver {
     if (state.handoffs.length > 0) return undefined;
     const cause = await this.causeOf(stream, now);
     if (cause === undefined) return undefined;
-    const obstacle = await this.grantObstacle(state);
+    const obstacle = await this.currentObstacle(state);
     if (obstacle !== undefined) return this.pause(stream, obstacle);
     const made = await this.makeRequest(state, cause, now);
     if ('stop' in made) return this.stop(stream, made.stop);
@@ -157,10 +157,10 @@ export class HostedDriver {
   }
 
   /**
-   * Returns what an operator has to repair before a turn can use the grant; undefined if there is nothing, or if the loop
+   * Returns what an operator has to repair before a turn can succeed; undefined if there is nothing, or if the loop
    * is not registered here: another process may have it.
    */
-  private async grantObstacle({ now: { started } }: HostedLoopState): Promise<Obstacle | undefined> {
+  private async currentObstacle({ now: { started } }: HostedLoopState): Promise<Obstacle | undefined> {
     const { options } = this.deps;
     const registered = options.registry.find(started?.document.loop ?? '');
     if (started === undefined || registered === undefined) return undefined;
@@ -172,7 +172,7 @@ export class HostedDriver {
       return { reason: 'grant', message: thrown.message };
     }
     // guard: missing-price-pauses
-    return grantObstacleOf(started.document, registered, options);
+    return obstacleOf(started.document, registered, options);
   }
 
   /** Returns the next request, made from the verified turn before and the admitted signal; or why the loop stops. */

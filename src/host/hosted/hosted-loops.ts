@@ -46,9 +46,9 @@ import {
   hostedTurnId,
 } from './hosted-stream.js';
 import { HostedInbox, type SignalMethod } from './inbox.js';
-import { isEventDriven, loopFlawsOf, trustFlawOf } from './loop-flaws.js';
+import { loopFlawsOf, trustFlawOf } from './loop-flaws.js';
 import { verifyPredecessor } from './predecessor.js';
-import { firstDue } from './schedule.js';
+import { firstDue, isEventDriven } from './schedule.js';
 import { sharedSecretOf } from './shared-secrets.js';
 
 /** What hosted loops need of their host. */
@@ -235,7 +235,7 @@ export class HostedLoops {
   }
 
   /**
-   * Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. Tells `listener` if
+   * Does what is due of a loop, if its lease is free, and returns the result of the turn that was run. Calls `listener` if
    * that stopped or paused the loop.
    */
   driveIfFree(loop: string, options: TurnOptions, listener?: HostedLoopListener): Promise<TurnResult | undefined> {

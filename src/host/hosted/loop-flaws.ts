@@ -1,6 +1,6 @@
 /**
- * What a hosted loop asks of the loop that it runs: that it takes the first input, reads the declared context, can use the
- * grant, and needs no trust that the file of the hosted loop does not have.
+ * What a hosted loop asks of the loop that it runs: that all it calls is there, that it takes the first input, reads the
+ * declared context, can use the grant, and needs no trust that the file of the hosted loop does not have.
  */
 import type { RegisteredLoop } from '../../loops/registry.js';
 import { trustProblem } from '../../loops/trust-boundary.js';
@@ -8,6 +8,7 @@ import type { HostedLoopDocument, HostedPauseReason } from '../../protocol/hoste
 import type { HostOptions } from '../host-options.js';
 import { firstInputFlawsOf } from './first-input.js';
 import { type ModelContext, nameFlawsOf, priceFlawsOf } from './grant-flaws.js';
+import { missingLoopFlawsOf } from './missing-loops.js';
 
 /** A problem of a hosted loop, at a JSON Pointer into its document. */
 export interface LoopFlaw {
@@ -40,6 +41,7 @@ export function loopFlawsOf(
       reason: `cannot be used: the loop "${document.loop}" is neither a prompt nor an agent, so it reads no context`,
     });
   return [
+    ...missingLoopFlawsOf(registered, context.registry),
     ...flaws,
     ...firstInputFlawsOf(document, registered, hasCode),
     ...priceFlawsOf(document, registered, context),
@@ -47,12 +49,14 @@ export function loopFlawsOf(
   ];
 }
 
-/** Returns what keeps the next turn from using the grant, as the loop and the prices are now. */
-export function grantObstacleOf(
+/** Returns what keeps the next turn from succeeding, as the loop and the prices are now. */
+export function obstacleOf(
   document: HostedLoopDocument,
   registered: RegisteredLoop,
   context: ModelContext,
 ): Obstacle | undefined {
+  const [missing] = missingLoopFlawsOf(registered, context.registry);
+  if (missing !== undefined) return { reason: 'definition', message: `${missing.path}: ${missing.reason}.` };
   const [price] = priceFlawsOf(document, registered, context);
   if (price !== undefined) return { reason: 'price', message: `${price.path}: ${price.reason}.` };
   const [name] = nameFlawsOf(document, registered, context);
@@ -72,9 +76,4 @@ export function trustFlawOf(
   const reason = trustProblem(registry, [{ loopId: loop }], untrustedDirectory);
   // guard: untrusted-hosted-loop-runs-no-trusted-code
   return reason === undefined ? undefined : { path: '/loop', reason };
-}
-
-/** True if turns are caused by signals and handoffs alone. */
-export function isEventDriven({ schedule, signals, acceptsHandoffsFrom }: HostedLoopDocument): boolean {
-  return schedule === undefined && (signals !== undefined || acceptsHandoffsFrom !== undefined);
 }

@@ -1,6 +1,6 @@
 /** What keeps a hosted loop from running: refused before it starts, or the loop is paused until its operator repaired it. */
 import { expect } from 'vitest';
-import { prompt } from '../../../spec/support/host-fixture.js';
+import { prompt, sequence } from '../../../spec/support/host-fixture.js';
 import { counter, type HostedFixture, hostedFixture } from '../../../spec/support/hosted-fixture.js';
 import { verifies } from '../../../spec/verifies.js';
 import type { ModelPrice } from '../../policy/prices.js';
@@ -169,6 +169,31 @@ verifies('hosted.control', 'code that fails to make an input pauses the loop, be
   await fixture.work();
   expect(fixture.inputs).toEqual([{ from: 0 }, { n: 2 }]);
 });
+
+verifies(
+  'hosted.document',
+  'a loop that calls a missing one does not start, and is paused if that goes later',
+  async () => {
+    const more = { loop: 'once', schedule: { everyMs: HOUR_MS }, grant: { allowedTools: ['*'], limits: {} } };
+    const missing = hostedFixture({ definitions: [sequence('once', 'other')] });
+    expect(await refusalOf(missing, counter(more))).toMatch(
+      /^DEFINITION_INVALID: \/loop: runs "once", which calls "other", and there is no such loop/,
+    );
+    const fixture = hostedFixture({ definitions: [sequence('once', 'count')] });
+    await fixture.start(counter(more));
+    await fixture.work();
+    const { registry, hosted } = fixture.host;
+    const known = registry.find('count')?.definition;
+    registry.remove('count');
+    await fixture.clock.advance(HOUR_MS);
+    expect(await reportsOf(fixture), 'a turn was spent').toMatchObject([{ reason: 'definition' }]);
+    registry.add(known);
+    await hosted.resume('counter', BY);
+    await fixture.clock.advance(1000);
+    await fixture.work();
+    expect((await hosted.turns('counter')).map(({ status }) => status)).toEqual(['ok', 'ok']);
+  },
+);
 
 verifies('hosted.grant', 'a rule of the grant for a loop that does not exist starts nothing', async () => {
   const grant = { allowedTools: ['count', 'mail.*'], review: { 'mail.send': 'ask' as const }, limits: {} };

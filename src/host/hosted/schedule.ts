@@ -5,7 +5,13 @@
  */
 import { wholeNumbers } from '../../base/number-range.js';
 import { isObject, ownProperty } from '../../base/own-property.js';
-import type { CatchUpRule, CronSchedule, HostedSchedule, OverlapRule } from '../../protocol/hosted-loop.js';
+import type {
+  CatchUpRule,
+  CronSchedule,
+  HostedLoopDocument,
+  HostedSchedule,
+  OverlapRule,
+} from '../../protocol/hosted-loop.js';
 import type { DuePlan, SkippedDueTimes } from '../../views/hosted-loop.js';
 import { findCronProblem } from './cron-fields.js';
 import { type GridSchedule, isDelaySchedule, nextDueTime } from './due-times.js';
@@ -144,4 +150,9 @@ function planAfter(schedule: GridSchedule, anchor: number, skipped: SkippedDueTi
   // guard: dropped-due-times-stay-dropped
   const plan = planAt(nextDueTime(schedule, skipped.until, anchor));
   return plan && { ...plan, skipped };
+}
+
+/** True if turns are caused by signals and handoffs alone. */
+export function isEventDriven({ schedule, signals, acceptsHandoffsFrom }: HostedLoopDocument): boolean {
+  return schedule === undefined && (signals !== undefined || acceptsHandoffsFrom !== undefined);
 }

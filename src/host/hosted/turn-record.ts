@@ -19,8 +19,7 @@ import {
   unchangedAfter,
 } from '../../views/hosted-loop.js';
 import { documentOf, hostedTurnKey } from './hosted-stream.js';
-import { isEventDriven } from './loop-flaws.js';
-import { dueAfterTurn } from './schedule.js';
+import { dueAfterTurn, isEventDriven } from './schedule.js';
 import { derivationError, handoffsOf } from './turn-derivation.js';
 import type { TurnEnd } from './turn-ending.js';
 

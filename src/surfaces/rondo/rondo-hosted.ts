@@ -55,8 +55,9 @@ export class RondoHosted {
   /**
    * Starts a hosted loop, or returns the status of one that was started with the same content. The loop and the function
    * that derives its inputs are registered. A worker runs its turns: `rondo.work()` or `rondo worker`. Throws
-   * LOOP_NOT_FOUND if the loop is not registered, HOSTED_LOOP_CONFLICT if the id is known with other content or has
-   * stopped, and RECEIPT_NOT_FOUND if the store makes no receipts.
+   * DEFINITION_INVALID if its first turn could not run, LOOP_NOT_FOUND if the loop is not registered, GRANT_CONFLICT if the
+   * id of its grant is known with other content, HOSTED_LOOP_CONFLICT if its own id is or has stopped, and
+   * RECEIPT_NOT_FOUND if the store makes no receipts.
    */
   async start(loop: HostedLoop | HostedLoopDocument, actor: HostedActor): Promise<HostedLoopStatus> {
     assertActor(actor);

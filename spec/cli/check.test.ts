@@ -71,7 +71,6 @@ verifies('cli.contract', 'check rejects a definition that cannot run', async () 
     ok: true,
     files: [{ file: project.path('loops/hello.json'), ok: true, errors: [], warnings: [] }],
     skipped: [],
-    dangling: [],
     inFlight: [],
   });
   project.write('loops/strange.json', { ...hello, id: 'strange', colour: 'blue' });
@@ -85,9 +84,19 @@ verifies('cli.contract', 'check rejects a definition that cannot run', async () 
   const bad = await project.run(['check', '--json']);
   expect(bad.code).toBe(1);
   const findings = JSON.parse(bad.stdout);
-  expect(findings.dangling).toEqual([{ loop: 'caller@1.0.0', stepIndex: 0, missing: 'unknown' }]);
   const resultOf = (name: string): unknown =>
     findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
+  expect(resultOf('caller'), 'an unknown loop has no file and line').toMatchObject({
+    ok: false,
+    errors: [
+      {
+        path: '/composite/steps/0/loopId',
+        line: expect.any(Number),
+        column: expect.any(Number),
+        reason: 'calls "unknown", which does not exist',
+      },
+    ],
+  });
   expect(resultOf('strange')).toMatchObject({ ok: true, warnings: [{ path: '/colour' }] });
   expect(resultOf('schema')).toMatchObject({
     ok: false,

@@ -61,8 +61,8 @@ verifies(
     const checked = report.files.find((item) => item.file === file);
     expect(checked?.errors.map(({ path, line }) => [path, line])).toEqual([
       ['/grant/limits/turn', 7],
-      ['/stop/maxTurn', 10],
       ['/stop/maxTurns', 9],
+      ['/stop/maxTurn', 10],
     ]);
     expect(checked?.errors[2]?.reason).toBe('is missing: a hosted loop always has a maximum of turns');
     const text = await project.run(['check', 'loops/greetings.toml']);

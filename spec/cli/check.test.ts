@@ -172,3 +172,24 @@ verifies('policy.applies', 'check reports a key without effect with its line, an
   expect(asks).toMatchObject({ ok: true, warnings: [{ path: '/backend' }] });
   expect((await project.run(['run', 'slow'])).code).not.toBe(0);
 });
+
+verifies('cli.contract', 'run reports nothing about files that its loop does not need; check and list do', async () => {
+  const project = new Project({ hello });
+  project.write('loops/s1.toml', '[[steps]]\nloop = "hello"\ninput = { name = "literal:Ada" }\n');
+  project.write('loops/s5.toml', '[[steps]]\nunknown = 1\n');
+  project.write('loops/other.json', { ...tool('other', 'echo'), tols: [] });
+  for (const args of [
+    ['run', 'loops/s1.toml'],
+    ['run', 's1'],
+    ['show', 's1'],
+  ]) {
+    const { code, stderr } = await project.run(args);
+    expect([code, stderr], args.join(' ')).toEqual([0, expect.not.stringMatching(/s5|could not be loaded|ignored/)]);
+  }
+  for (const verb of ['check', 'list']) {
+    const { stdout, stderr } = await project.run([verb]);
+    expect(stdout + stderr).toMatch(/s5\.toml:\d/);
+  }
+  const missing = await project.run(['run', 'gone']);
+  expect(missing.stderr, 'a file may define a loop that was not found').toContain('s5.toml');
+});

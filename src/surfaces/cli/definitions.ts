@@ -9,7 +9,7 @@ import {
   failedDefinitionError,
   loopNotFoundError as notFoundError,
 } from '../../loops/failed-definition.js';
-import type { Registry } from '../../loops/registry.js';
+import { calleesOf, type Registry } from '../../loops/registry.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings } from '../compose.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
@@ -141,6 +141,25 @@ export function warnBadFiles(badFiles: readonly BadFile[], terminal: Terminal): 
   terminal.printToStderr(`${count === 1 ? 'One file' : `${count} files`} could not be loaded (see: rondo check):`);
   for (const item of badFiles.slice(0, MAX_LISTED_ITEMS)) terminal.printToStderr(`  ${describeBadFile(item)}`);
   if (badFiles.length > MAX_LISTED_ITEMS) terminal.printToStderr(`  and ${badFiles.length - MAX_LISTED_ITEMS} more`);
+}
+
+/**
+ * Warns about the files of a loop: ignored keys in its own and in those of the loops that it calls. If there is no such
+ * loop, warns about the files that could not be loaded, which may define it. Other files are for `check` and `list`.
+ */
+export function warnAboutLoop({ id, version }: LoopReference, definitions: Definitions, terminal: Terminal): void {
+  const { registry, badFiles, warnings } = definitions;
+  const root = registry.find(id, version);
+  if (root === undefined) warnBadFiles(badFiles, terminal);
+  const reached = new Set(root === undefined ? [] : [root]);
+  for (const { definition } of reached)
+    for (const { loopId, loopVersion } of calleesOf(definition.composite)) {
+      const callee = registry.find(loopId, loopVersion);
+      if (callee !== undefined) reached.add(callee);
+    }
+  const files = new Set([...reached].map(({ origin }) => origin.file));
+  const isConcerned = ({ file }: BadFile): boolean => root === undefined || files.has(file);
+  warnIgnoredKeys(warnings.filter(isConcerned), terminal);
 }
 
 /** Warns about ignored keys that are probably mistakes: their number and the first of them. */

@@ -6,6 +6,7 @@ import { compositeId, isWellFormed } from '../base/composite-id.js';
 import { LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import { isObject } from '../base/own-property.js';
+import { shortVersion } from '../base/short-version.js';
 import { digestOfText } from '../journal/record.js';
 import { isReservedSession, RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
@@ -220,7 +221,11 @@ export function noOpenTurnError(sessionId: string): LoopError {
 /** Returns the error for a request of a loop that is not registered. */
 export function unknownLoopError({ loop, version }: TurnRequest, registry: Registry): LoopError {
   const id = typeof loop === 'string' ? loop : loop.name;
-  return loopNotFoundError(registry, id, version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`);
+  return loopNotFoundError(
+    registry,
+    id,
+    version === undefined || version === '' ? `"${id}"` : `"${id}" ${shortVersion(version)}`,
+  );
 }
 
 /**

@@ -7,6 +7,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
+import { shortVersion } from '../base/short-version.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
 import { compileSchema, type Validator } from '../json/schema.js';
@@ -327,7 +328,7 @@ function replaces(added: RegisteredLoop, existing: RegisteredLoop): boolean {
   if (existing.digest === added.digest && existing.definedLoop?.source === added.definedLoop?.source) return false;
   const { id, version } = existing.definition;
   const where = files.map((file) => file ?? 'code').join(' and ');
-  const message = `"${id}" ${version} is registered with other content (${where}): raise the version of the changed one.`;
+  const message = `"${id}" ${shortVersion(version)} is registered with other content (${where}): raise the version of the changed one.`;
   throw new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'registered with other content' });
 }
 

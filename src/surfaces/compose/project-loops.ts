@@ -1,11 +1,13 @@
 /**
  * Loads the definition files of a project, registers the valid loops and reports the invalid files, with line numbers.
  */
+
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { BadFile, FoundDefinition, HostedFile } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
 import { ownProperty } from '../../base/own-property.js';
+import { shortVersion } from '../../base/short-version.js';
 import type { AnalyzedLoop } from '../../loops/plan/analysis/analyze.js';
 import type { RegisteredLoop, Registry, RegistryOptions } from '../../loops/registry.js';
 import type { BackendRef } from '../../protocol/loop.js';
@@ -252,7 +254,7 @@ function isSameVersion({ definition: a }: RegisteredLoop, { definition: b }: Reg
 
 /** Returns the error of a module that exports two loops of one id and version, of which one would replace the other. */
 function duplicateExportError({ definition: { id, version } }: RegisteredLoop): LoopError {
-  const message = `the module exports another loop "${id}" ${version}: rename one of them, or raise its version.`;
+  const message = `the module exports another loop "${id}" ${shortVersion(version)}: rename one of them, or raise its version.`;
   return new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'exported twice' });
 }
 

@@ -2,8 +2,10 @@
  * Finds what keeps the loops of files from running and is no mistake of theirs alone: a loop that they call does not
  * exist, or nothing chooses a model. They are loaded all the same, because a program or a flag can still provide it.
  */
+
 import type { BadFile } from '../../adapters/files/index.js';
 import { nearestWord } from '../../base/nearest-word.js';
+import { shortVersion } from '../../base/short-version.js';
 import { type DefinitionIssue, DefinitionIssues, didYouMean } from '../../loops/definition/shape.js';
 import { planReferences } from '../../loops/plan/analysis/analyze.js';
 import { firstPromptIn, MODEL_ADVICE } from '../../loops/plan/bind-plan.js';
@@ -69,7 +71,7 @@ function missingReason(
   const verb = shippedVerbOf(loopId);
   if (verb !== undefined)
     return `the verb "${verb}" needs a binding: add ${verb} = "LOOP" to the [verbs] of rondo.toml`;
-  const name = version === undefined ? loopId : `${loopId}@${version}`;
+  const name = version === undefined ? loopId : `${loopId}@${shortVersion(version)}`;
   return `calls "${name}", which does not exist${didYouMean(
     nearestWord(
       loopId,

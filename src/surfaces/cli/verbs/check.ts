@@ -1,7 +1,9 @@
 /**
  * `rondo check`: validates definitions and hosted loops without running them, and lists the turns in flight that a change would break.
  */
+
 import { resolve } from 'node:path';
+import { shortVersion } from '../../../base/short-version.js';
 import type { InFlightTurn } from '../../../host/host.js';
 import { unrunnableLoops } from '../../compose/unrunnable-loops.js';
 import { type BadFile, type Definitions, loadLoops, loadSettings, type ProjectSettings } from '../../compose.js';
@@ -105,7 +107,7 @@ function renderCheckReport(report: CheckReport, colors: Colors): string {
 }
 
 function linesOfTurn({ turnId, loop, changed, build }: AffectedTurn, colors: Colors): readonly string[] {
-  const where = `turn ${turnId} of ${loop} is in flight`;
+  const where = `turn ${turnId} of ${shortVersion(loop)} is in flight`;
   const codeLines = changed.map(({ loop: part, now, parts, breaks, reason = '' }) => {
     const mark = breaks ? colors.red('bad') : colors.yellow('warning');
     const named = parts.length === 0 ? `${part} is ${now}` : `${part}: ${parts.join(', ')} changed`;

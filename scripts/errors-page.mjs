@@ -37,6 +37,7 @@ export const advice = {
     'Read `details.failedStep`, or the message and the stack of the thrown error; fix the code or the mapping, then `rondo retry`.',
   INPUT_VALIDATION_FAILED: 'Fix the input at the paths in `details.errors`. `rondo show` prints the schema.',
   INVARIANT_VIOLATED: 'Satisfy the rule that the message names, then try again.',
+  REQUEST_INVALID: 'Fix the value that the message names. Leave out a key or a session that you do not need.',
   KEY_CONFLICT: 'Use another key, or send the same loop and input as before.',
   LOG_REWRITTEN:
     'Restore the store from a backup. If receipts were removed on purpose, remove the file `*.checkpoint` and the directory `*.lengths` of the store in the directory of the keys.',

@@ -25,7 +25,7 @@ await runExample('A coding agent: fix a failing test', import.meta.url, async ({
 
   const approve = async () => {
     await rondo('approvals');
-    const [{ id, tool, description }] = JSON.parse((await rondo('approvals', '--json')).stdout);
+    const [{ id, tool, description }] = JSON.parse((await rondo('approvals', '--json')).stdout).approvals;
     const changedBefore = changedFiles(before, filesIn(workspace)).join();
     const result = await rondo('approve', id, '--as', 'ada', ...args);
     return { tool, description, changedBefore, result };

@@ -11,7 +11,7 @@ await runExample('A support agent: approve refunds', import.meta.url, async ({ r
   /** @param {string} prompt */
   const sendPrompt = (prompt) =>
     rondo('run', 'support', ...args, '--session', 'ada', '--input', JSON.stringify({ prompt }));
-  const pendingApprovals = async () => JSON.parse((await rondo('approvals', '--json')).stdout);
+  const pendingApprovals = async () => JSON.parse((await rondo('approvals', '--json')).stdout).approvals;
 
   const paused = await sendPrompt('My lamp of order 1017 came broken. I want my money back.');
   check('the turn is paused until a person answers: exit code 2', paused.code === 2);

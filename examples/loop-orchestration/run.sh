@@ -229,9 +229,9 @@ that 'nothing is paid yet' ledger_has 0
 ask host pause pay-refunds --as ada --reason 'end of the month'
 holds 'the loop is paused' 'it.status === "paused" && it.message === "Paused by ada: end of the month"'
 ask approvals
-approval=$(member 0.id)
+approval=$(member approvals.0.id)
 echo "    approval  $approval"
-holds 'the approval shows the exact call' 'it[0].arguments.order === "1017" && it[0].arguments.amount === 4000'
+holds 'the approval shows the exact call' 'it.approvals[0].arguments.order === "1017" && it.approvals[0].arguments.amount === 4000'
 ask approve "$approval" --as bob
 work
 that 'an answer is recorded while the loop is paused, and nothing is paid' ledger_has 0
@@ -242,7 +242,7 @@ ask host status pay-refunds --turns
 holds 'the loop continues: turn 2 waits for an approval of its own' \
   'it.reason === "approval" && it.turnList.length === 2 && it.turnList[0].status === "ok" && it.turnList[1].status === "open"'
 ask approvals
-run deny "$(member 0.id)" --as bob --reason 'paid before'
+run deny "$(member approvals.0.id)" --as bob --reason 'paid before'
 work
 turns pay-refunds
 ask host status pay-refunds --turns

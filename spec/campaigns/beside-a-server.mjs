@@ -122,8 +122,8 @@ async function prepare() {
 
 /** Returns the id of the approval of a turn. @param {string | undefined} turnId @returns {Promise<string>} */
 async function approvalOf(turnId) {
-  const all = /** @type {{ id: string, turnId: string }[]} */ (await readJson(['approvals']));
-  return all.find((approval) => approval.turnId === turnId)?.id ?? 'none';
+  const { approvals } = /** @type {{ approvals: { id: string, turnId: string }[] }} */ (await readJson(['approvals']));
+  return approvals.find((approval) => approval.turnId === turnId)?.id ?? 'none';
 }
 
 const sessionOf = (/** @type {string} */ turnId) => turnId.slice(0, turnId.lastIndexOf('.'));

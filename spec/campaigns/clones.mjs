@@ -194,7 +194,7 @@ async function idsOf(victim, { loops }) {
   const runs = await victim.rondo(['runs', '--json']);
   const pending = await victim.rondo(['approvals', '--json']);
   const turns = idsIn(runs.stdout, ({ runs: all }) => all.map((/** @type {any} */ { turnId }) => turnId));
-  const approvals = idsIn(pending.stdout, (all) => all.map((/** @type {any} */ { id }) => id));
+  const approvals = idsIn(pending.stdout, ({ approvals: all }) => all.map((/** @type {any} */ { id }) => id));
   const effects = turns.flatMap((turn) => [`${turn}/0`, `${turn}/1`]);
   return { loops: [...new Set(loops)], turns, approvals, effects };
 }

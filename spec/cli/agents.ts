@@ -74,7 +74,7 @@ export class Agents extends Project {
   }
 
   /** Returns the pending approvals. */
-  approvals(): Promise<readonly Approval[]> {
-    return this.json<readonly Approval[]>(['approvals']);
+  async approvals(): Promise<readonly Approval[]> {
+    return (await this.json<{ readonly approvals: readonly Approval[] }>(['approvals'])).approvals;
   }
 }

@@ -286,7 +286,8 @@ verifies('authority.trust', 'a journal that the clone ships confers no trust on 
   expect(JSON.parse(paused.stdout)).toMatchObject({ status: 'paused' });
   rmSync(join(safe, 'payload.json'));
   // The victim trusts that directory, but neither the clone nor its journal.
-  const [approval] = await clone.json<{ id: string; turnId: string }[]>(['approvals']);
+  const { approvals } = await clone.json<{ approvals: { id: string; turnId: string }[] }>(['approvals']);
+  const [approval] = approvals;
   const answered = await clone.run(['approve', approval?.id ?? '', '--trust', safe, '--json']);
   expect(answered.stdout).toContain('only if you trust the directory of the journal too');
   const resumed = await clone.run(['resume', '--all', '--trust', safe, '--loops', safe]);

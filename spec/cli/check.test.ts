@@ -71,7 +71,6 @@ verifies('cli.contract', 'check rejects a definition that cannot run', async () 
     ok: true,
     files: [{ file: project.path('loops/hello.json'), ok: true, errors: [], warnings: [] }],
     skipped: [],
-    dangling: [],
     inFlight: [],
   });
   project.write('loops/strange.json', { ...hello, id: 'strange', colour: 'blue' });
@@ -85,9 +84,19 @@ verifies('cli.contract', 'check rejects a definition that cannot run', async () 
   const bad = await project.run(['check', '--json']);
   expect(bad.code).toBe(1);
   const findings = JSON.parse(bad.stdout);
-  expect(findings.dangling).toEqual([{ loop: 'caller@1.0.0', stepIndex: 0, missing: 'unknown' }]);
   const resultOf = (name: string): unknown =>
     findings.files.find(({ file }: { file: string }) => file === project.path(`loops/${name}.json`));
+  expect(resultOf('caller'), 'an unknown loop has no file and line').toMatchObject({
+    ok: false,
+    errors: [
+      {
+        path: '/composite/steps/0/loopId',
+        line: expect.any(Number),
+        column: expect.any(Number),
+        reason: 'calls "unknown", which does not exist',
+      },
+    ],
+  });
   expect(resultOf('strange')).toMatchObject({ ok: true, warnings: [{ path: '/colour' }] });
   expect(resultOf('schema')).toMatchObject({
     ok: false,
@@ -162,4 +171,25 @@ verifies('policy.applies', 'check reports a key without effect with its line, an
   const asks = findings.files.find(({ file }: { file: string }) => file === project.path('loops/asks.json'));
   expect(asks).toMatchObject({ ok: true, warnings: [{ path: '/backend' }] });
   expect((await project.run(['run', 'slow'])).code).not.toBe(0);
+});
+
+verifies('cli.contract', 'run reports nothing about files that its loop does not need; check and list do', async () => {
+  const project = new Project({ hello });
+  project.write('loops/s1.toml', '[[steps]]\nloop = "hello"\ninput = { name = "literal:Ada" }\n');
+  project.write('loops/s5.toml', '[[steps]]\nunknown = 1\n');
+  project.write('loops/other.json', { ...tool('other', 'echo'), tols: [] });
+  for (const args of [
+    ['run', 'loops/s1.toml'],
+    ['run', 's1'],
+    ['show', 's1'],
+  ]) {
+    const { code, stderr } = await project.run(args);
+    expect([code, stderr], args.join(' ')).toEqual([0, expect.not.stringMatching(/s5|could not be loaded|ignored/)]);
+  }
+  for (const verb of ['check', 'list']) {
+    const { stdout, stderr } = await project.run([verb]);
+    expect(stdout + stderr).toMatch(/s5\.toml:\d/);
+  }
+  const missing = await project.run(['run', 'gone']);
+  expect(missing.stderr, 'a file may define a loop that was not found').toContain('s5.toml');
 });

@@ -32,7 +32,8 @@ verifies(
     const { turnId, status } = await project.json<TurnResult>(['run', 'helper', '--input', '{"prompt":"x"}']);
     expect(status).toBe('paused');
     project.write('loops/guide.md', 'Refunds need nothing.');
-    const [approval] = await project.json<readonly { id: string }[]>(['approvals']);
+    const { approvals } = await project.json<{ approvals: { id: string }[] }>(['approvals']);
+    const [approval] = approvals;
     const stopped = await project.run(['approve', approval?.id ?? '', '--as', 'bob', '--json']);
     expect(stopped.stdout).toContain('CONTEXT_CHANGED');
     expect((await project.run(['worker', '--once'])).stderr).toContain('CONTEXT_CHANGED');

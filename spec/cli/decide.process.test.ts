@@ -33,7 +33,7 @@ verifies('cli.owner', 'an approval reaches a turn that runs in another process',
   const running = project.start([...RUN_PAYER, '--json']);
   const id = await until(async () => {
     const { stdout } = await project.run(['approvals', '--json']);
-    return stdout.startsWith('[') ? (JSON.parse(stdout) as readonly Approval[])[0]?.id : undefined;
+    return stdout.includes('"id"') ? (JSON.parse(stdout) as { approvals: Approval[] }).approvals[0]?.id : undefined;
   });
   const approving = project.start(['approve', id, '--json']);
   await until(() => project.paid.length > 0);

@@ -35,7 +35,7 @@ verifies('cli.decide', 'a paused turn names its approval and the commands that a
   expect(human.stdout).toMatch(/^APPROVAL +TOOL +EXPIRES +PATH\n/);
   for (const part of ['payer › pay', '│ {"amount":5}', '│ Run pay?', `rondo deny ${id} --reason`])
     expect(human.stdout).toContain(part);
-  expect(await project.json(['approvals', '--session', 'other'])).toEqual([]);
+  expect(await project.json(['approvals', '--session', 'other'])).toEqual({ approvals: [] });
   expect((await new Agents().run(['approvals'])).stderr).toBe('There are no pending approvals.\n');
 });
 

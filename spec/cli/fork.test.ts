@@ -22,7 +22,7 @@ verifies('fork.copy', 'rondo fork: a paused turn continues twice, each with its 
   const at = error.details.nearest;
   const fork = await project.json<ForkedTurn>(['fork', 'ada', '--at', String(at)]);
   expect(fork.origin).toEqual({ sessionId: 'ada', turnId, at });
-  const approvals = await project.json<readonly { id: string; turnId: string }[]>(['approvals']);
+  const { approvals } = await project.json<{ approvals: { id: string; turnId: string }[] }>(['approvals']);
   expect(approvals.map((approval) => approval.turnId).sort()).toEqual([turnId, fork.turnId].sort());
   const own = approvals.find((approval) => approval.turnId === fork.turnId);
   expect((await project.run(['approve', own?.id ?? '', '--as', 'bob'])).code).toBe(0);

@@ -61,10 +61,10 @@ verifies(
     const checked = report.files.find((item) => item.file === file);
     expect(checked?.errors.map(({ path, line }) => [path, line])).toEqual([
       ['/grant/limits/turn', 7],
-      ['/stop/maxTurn', 10],
       ['/stop/maxTurns', 9],
+      ['/stop/maxTurn', 10],
     ]);
-    expect(checked?.errors[2]?.reason).toBe('is missing: a hosted loop always has a maximum of turns');
+    expect(checked?.errors[1]?.reason).toBe('is missing: a hosted loop always has a maximum of turns');
     const text = await project.run(['check', 'loops/greetings.toml']);
     expect(text.code).toBe(1);
     expect(text.stdout).toContain(`bad  ${file}\n`);

@@ -39,7 +39,8 @@ verifies('cli.init', 'the test of the project passes, its types are right, and i
   expect(greeting).toMatchObject({ status: 'ok', output: { text: 'Hello Ada!' } });
   const prompt = ['--input', '{"prompt": "My lamp broke."}'];
   expect(await project.jsonProcess(['run', 'support', ...prompt])).toMatchObject({ status: 'paused' });
-  const [approval] = await project.json<{ id: string; tool: string }[]>(['approvals']);
+  const { approvals } = await project.json<{ approvals: { id: string; tool: string }[] }>(['approvals']);
+  const [approval] = approvals;
   expect(await project.jsonProcess(['approve', approval?.id ?? '', '--as', 'ada'])).toMatchObject({
     turn: { status: 'ok', output: { text: expect.stringContaining('refunded 19.00') } },
   });

@@ -112,7 +112,6 @@ verifies(
     for (const [args, path] of [
       [['export', '--out', join(clone.outside, 'a')], join(clone.outside, 'a')],
       [['export', '--out', 'inner/a'], clone.path('deep/own/a')],
-      [['export', '--out', 'file', '--trust', '.'], join(clone.outside, 'notes')],
       [['export', '--out', 'dangling', '--trust', '.'], join(clone.outside, 'new')],
       [['plan', 'convert', 'flow.toml', '--out', join(clone.outside, 'b')], join(clone.outside, 'b')],
       [['plan', 'convert', 'flow.toml', '--out', 'directory/c', '--trust', '.'], join(clone.outside, 'c')],
@@ -125,7 +124,14 @@ verifies(
       expect([args, code, stderr]).toEqual([args, 0, expect.any(String)]);
       expect(written(path), args.join(' ')).toBeTypeOf('object');
     }
-    // A file that exists is replaced.
-    expect((await clone.run(['export', '--out', join(clone.outside, 'a')])).code).toBe(0);
+    const before = readFileSync(join(clone.outside, 'a'));
+    for (const out of [join(clone.outside, 'a'), 'inner/a', 'file']) {
+      const { code, stderr } = await clone.run(['export', '--out', out, '--trust', '.']);
+      expect([code, stderr]).toEqual([64, expect.stringContaining('exists already; --out never overwrites a file')]);
+      expect(stderr).toContain('name another file, or remove that one first');
+    }
+    expect(readFileSync(join(clone.outside, 'a')), 'an export overwrote a file').toEqual(before);
+    expect(readFileSync(join(clone.outside, 'notes'), 'utf8')).toBe('precious');
+    expect((await clone.run(['export', '--out', '/dev/null'])).code, 'a device has nothing to lose').toBe(0);
   },
 );

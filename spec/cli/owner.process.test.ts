@@ -168,7 +168,7 @@ verifies('cli.owner', 'a program that uses the library serves the store as a ver
   const { runs } = await project.json<{ runs: TurnStatus[] }>(['runs']);
   expect(runs).toHaveLength(1);
   expect(await project.json(['run', 'echo', '--input', '{"n": 1}'])).toMatchObject({ status: 'ok' });
-  expect(await project.json(['approvals'])).toEqual([]);
+  expect(await project.json(['approvals'])).toEqual({ approvals: [] });
   expect((await project.run(['doctor'])).stdout).toContain(`process ${pid} owns it and responds`);
   kill();
   expect((await project.json<{ runs: TurnStatus[] }>(['runs'])).runs).toHaveLength(2);

@@ -94,6 +94,7 @@ export const errorCodes = {
   INBOX_FULL: outcomeCode(503, true, 'Too many signals wait for turns of the hosted loop.'),
   HANDOFF_REFUSED: outcomeCode(403, false, 'A handoff has no valid receipt, or its target does not accept it.'),
   TIMEOUT: outcomeCode(504, true, 'The attempt took longer than its policy allows.'),
+  REQUEST_INVALID: outcomeCode(422, false, 'A request has a key, session or principal that cannot be used.'),
   KEY_CONFLICT: outcomeCode(409, false, 'This key already belongs to a turn with another loop, input or principal.'),
   ANSWER_REFUSED: outcomeCode(409, false, 'An answer or a resolution does not match anything that is pending.'),
   FORK_REFUSED: outcomeCode(409, false, 'The turn cannot be forked at this entry.'),

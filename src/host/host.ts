@@ -153,9 +153,9 @@ export class Host {
   /**
    * Runs a turn until it ends or pauses. A failure of the loop, also an unknown loop, is a result with the status
    * `error`. With a `key`, a second call attaches to the turn of the first one; if its principal, loop or input
-   * differs, the result is the error KEY_CONFLICT. The promise rejects with a TypeError for an invalid request, with
-   * DEFINITION_INVALID for a loop in code that conflicts with a registered version or names a model that is not
-   * configured, and with a Fault if the runtime itself fails, for example if the store cannot be written.
+   * differs, the result is the error KEY_CONFLICT. The promise rejects with REQUEST_INVALID for a value that cannot be
+   * used, a TypeError for an unknown option, DEFINITION_INVALID for a loop in code that conflicts with a registered
+   * version or names a model that is not configured, and with a Fault if the runtime itself fails, for example if the store cannot be written.
    *
    * @example
    * ```ts

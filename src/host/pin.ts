@@ -5,6 +5,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
+import { shortVersion } from '../base/short-version.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
 import { failedDefinitionError } from '../loops/failed-definition.js';
@@ -155,11 +156,11 @@ function isUnchanged(
 }
 
 function missingLoopError(registry: Registry, id: string, version: string): LoopError {
-  const subject = `The turn needs the loop "${id}" ${version}, which`;
+  const subject = `The turn needs the loop "${id}" ${shortVersion(version)}, which`;
   const failure = registry.failureOf(id);
   if (failure !== undefined) return failedDefinitionError(failure, subject);
   const other = registry.find(id)?.definition.version;
-  const known = other === undefined ? '' : ` (version ${other} is registered)`;
+  const known = other === undefined ? '' : ` (version ${shortVersion(other)} is registered)`;
   const message = `${subject} is written in code; register it first${known}.`;
   return new LoopError('LOOP_NOT_FOUND', message, { loopId: id, loopVersion: version });
 }

@@ -6,6 +6,7 @@ import { compositeId, isWellFormed } from '../base/composite-id.js';
 import { LoopError } from '../base/errors.js';
 import { assertKnownKeys, optionKeys } from '../base/option-keys.js';
 import { isObject } from '../base/own-property.js';
+import { shortVersion } from '../base/short-version.js';
 import { digestOfText } from '../journal/record.js';
 import { isReservedSession, RESERVED_SESSION_PREFIX } from '../journal/reserved-sessions.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
@@ -220,32 +221,56 @@ export function noOpenTurnError(sessionId: string): LoopError {
 /** Returns the error for a request of a loop that is not registered. */
 export function unknownLoopError({ loop, version }: TurnRequest, registry: Registry): LoopError {
   const id = typeof loop === 'string' ? loop : loop.name;
-  return loopNotFoundError(registry, id, version === undefined || version === '' ? `"${id}"` : `"${id}" ${version}`);
+  return loopNotFoundError(
+    registry,
+    id,
+    version === undefined || version === '' ? `"${id}"` : `"${id}" ${shortVersion(version)}`,
+  );
 }
 
 /**
- * Throws a TypeError if a request has an unknown option or an invalid session id, key, principal or list of approvers.
+ * Throws a TypeError if a request has an unknown option, and REQUEST_INVALID if a value of it cannot be used: often it
+ * comes from data, such as the id of a message.
  */
 export function assertTurnRequest(request: TurnRequest): void {
   assertKnownKeys(request, TURN_REQUEST_KEYS, 'A turn has no');
   const { sessionId, key } = request;
   if (request.grant !== undefined) assertGrantObject(request.grant);
   if (sessionId !== undefined && !SESSION_ID_PATTERN.test(sessionId))
-    throw new TypeError(`A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`);
+    throw invalidRequest(
+      'session',
+      `A session id is 1 to 100 letters, digits or _ . : - and not ${JSON.stringify(sessionId)}.`,
+    );
   if (sessionId !== undefined && isReservedSession(sessionId))
-    throw new TypeError(`Session ids that begin with "${RESERVED_SESSION_PREFIX}" are reserved.`);
-  if (key !== undefined && (key === '' || key.length > 1000 || !isWellFormed(key)))
-    throw new TypeError('A key is text of 1 to 1,000 characters, without lone surrogates.');
+    throw invalidRequest('session', `Session ids that begin with "${RESERVED_SESSION_PREFIX}" are reserved.`);
+  const keyProblem = key === undefined ? undefined : keyProblemOf(key);
+  if (keyProblem !== undefined)
+    throw invalidRequest(
+      'key',
+      `The key ${keyProblem}. A key is text of 1 to 1,000 characters; without one, every request starts a turn.`,
+    );
   const { principal, approvers, history } = request;
   if (history !== undefined && history !== 'none' && history !== 'session')
-    throw new TypeError(`The history of a turn is "none" or "session", not ${JSON.stringify(history)}.`);
+    throw invalidRequest('history', `The history of a turn is "none" or "session", not ${JSON.stringify(history)}.`);
   if (
     (principal !== undefined && !isValidPrincipal(principal)) ||
     (approvers !== undefined && !areValidPrincipals(approvers))
   )
-    throw new TypeError(
+    throw invalidRequest(
+      'principal',
       'A principal is text of 1 to 200 characters, and approvers are a list of at least one principal.',
     );
+}
+
+function keyProblemOf(key: unknown): string | undefined {
+  if (typeof key !== 'string') return `is no text but ${key === null ? 'null' : `a ${typeof key}`}`;
+  if (key === '') return 'is empty';
+  if (key.length > 1000) return `has ${key.length} characters`;
+  return isWellFormed(key) ? undefined : 'has a lone surrogate';
+}
+
+function invalidRequest(option: string, message: string): LoopError {
+  return new LoopError('REQUEST_INVALID', message, { option });
 }
 
 function areValidPrincipals(value: unknown): boolean {

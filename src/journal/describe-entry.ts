@@ -1,5 +1,7 @@
 /** Compares requested steps with recorded ones, and describes them in the fault of a replay mismatch. */
+
 import { Fault } from '../base/errors.js';
+import { shortVersion } from '../base/short-version.js';
 import { copyAsJson, jsonEquals } from '../json/value.js';
 import type { Entry } from '../protocol/entry.js';
 import type { Json } from '../protocol/json.js';
@@ -22,7 +24,7 @@ export function equalsRecorded(recorded: Json | undefined, requested: unknown): 
 /** Describes a step in one line of bounded length; returns `nothing` for undefined. */
 function describeEntry(entry: RequestedStep | undefined): string {
   if (entry === undefined) return 'nothing';
-  const version = entry.version === undefined ? '' : `@${entry.version}`;
+  const version = entry.version === undefined ? '' : `@${shortVersion(entry.version)}`;
   const text = `${entry.type} ${entry.name ?? ''}${version} ${jsonTextOrNote(entry.value)}`.trim();
   return text.length > MAX_DESCRIPTION_CHARS ? `${text.slice(0, MAX_DESCRIPTION_CHARS)}…` : text;
 }
@@ -52,7 +54,7 @@ function nameOfStep(step: RequestedStep | undefined): string {
   const { type, name, version } = step;
   const word = STEP_WORDS.get(type) ?? type;
   if (name === undefined) return word;
-  const text = `${name}${version === undefined ? '' : `@${version}`}`;
+  const text = `${name}${version === undefined ? '' : `@${shortVersion(version)}`}`;
   return `${word} "${text.length > MAX_NAME_CHARS ? `${text.slice(0, MAX_NAME_CHARS)}…` : text}"`;
 }
 

@@ -176,8 +176,7 @@ export class KernelScope implements LayerScope, Step {
     }
   }
 
-  /** The key of the current step. */
-  private get stepKey(): string {
+  get stepKey(): string {
     return `${this.key}/${this.nextIndex - 1}`;
   }
 

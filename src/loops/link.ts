@@ -18,6 +18,7 @@ import { type DefinedLoop, innerLoopOf, toolNameIn } from './defined-loop.js';
 import type { FailedDefinition } from './failed-definition.js';
 import { leafMembers } from './leaf-loop.js';
 import { CODE_ORIGIN, type DefinitionOrigin } from './origin.js';
+import { MODEL_ADVICE } from './plan/bind-plan.js';
 import type { PlanPrompt } from './plan/compiler.js';
 import { compileSteps, compositeBody } from './plan/composite-steps.js';
 import { compilePlan, planBody } from './plan/plan.js';
@@ -231,12 +232,9 @@ function createPlanPrompt(
 }
 
 function missingModelError(id: string): LoopError {
-  const message = `"${id}" has no model: ${missingModelAdvice}.`;
+  const message = `"${id}" has no model: ${MODEL_ADVICE}.`;
   return new LoopError('DEFINITION_INVALID', message, { loopId: id });
 }
-
-const missingModelAdvice =
-  'pass --model BACKEND:MODEL, set model = "BACKEND:MODEL" in rondo.toml, or name a provider and a model in the llm of the workflow';
 
 function createTools(
   { tools, handoffs = [] }: AgentSpec,

@@ -26,13 +26,13 @@ const OPTIONAL_PREFIX = 'optional:';
 
 /** Compiles a mapping. `where` is its location in messages. Throws DEFINITION_INVALID if a path is malformed. */
 export function compileMapping(mapping: CompositeStep['inputMapping'], where: string): CompiledMapping {
-  if (typeof mapping === 'string') return compileValue(mapping, where, '') as CompiledMapping;
+  if (typeof mapping === 'string') return compileValue(mapping, where) as CompiledMapping;
   const members = Object.keys(mapping);
   const [only] = members;
   if (only !== undefined && members.length === 1) return compileSingleMember(only, mapping[only] as string, where);
   return combineMembers(
     members,
-    members.map((member) => compileValue(mapping[member] as string, where, member)),
+    members.map((member) => compileValue(mapping[member] as string, `${where}/${member}`)),
   );
 }
 
@@ -44,7 +44,7 @@ function compileSingleMember(member: string, text: string, where: string): Compi
   const segments = text.startsWith(LITERAL_PREFIX)
     ? undefined
     : compileMappingPath(text, `${where}/${member}`).singularSegments;
-  if (segments === undefined) return combineMembers([member], [compileValue(text, where, member)]);
+  if (segments === undefined) return combineMembers([member], [compileValue(text, `${where}/${member}`)]);
   return (data) => {
     const value = followSegments(data, segments);
     if (value !== undefined) return { [member]: value };
@@ -88,17 +88,17 @@ function compileMappingPath(text: string, where: string): JsonPath {
   return compileJsonPath(text.startsWith(OPTIONAL_PREFIX) ? text.slice(OPTIONAL_PREFIX.length) : text, where);
 }
 
-function compileValue(text: string, where: string, member: string): ValueLookup {
+function compileValue(text: string, where: string): ValueLookup {
   if (text.startsWith(LITERAL_PREFIX)) {
     const literal = text.slice(LITERAL_PREFIX.length);
     return () => literal;
   }
-  const path = compileMappingPath(text, `${where}/${member}`);
+  const path = compileMappingPath(text, where);
   const { singularSegments } = path;
   if (singularSegments === undefined) return (data) => path.findAll(data) as Json;
   return (data) => {
     const value = followSegments(data, singularSegments);
-    if (value === undefined) assertOptionalPath(text, `${where}/${member}`, data);
+    if (value === undefined) assertOptionalPath(text, where, data);
     return value;
   };
 }

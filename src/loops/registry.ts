@@ -7,6 +7,7 @@
  */
 
 import { LoopError } from '../base/errors.js';
+import { shortVersion } from '../base/short-version.js';
 import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
 import { compileSchema, type Validator } from '../json/schema.js';
@@ -16,6 +17,7 @@ import type { BackendRef, CompositeSpec, CompositeStep, LoopDef, ToolSpec } from
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
 import { unknownBackendError } from './definition/backends.js';
 import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
+import { DefinitionIssues } from './definition/shape.js';
 import type { FailedDefinition } from './failed-definition.js';
 import { builtInProviderIds } from './model-ref.js';
 import type { DefinitionOrigin } from './origin.js';
@@ -214,17 +216,35 @@ export class Registry {
 
   private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {
     const where = origin.file ?? 'the definition';
-    const definition = this.withBindings(this.withModel(parseDefinition(document, where), where));
+    // All checks run, so that the error has everything that is wrong.
+    const issues = new DefinitionIssues();
+    const definition = this.bind(parseDefinition(document, where), issues, where);
     const { id, prompt, composite, tool } = definition;
-    const input = compileSchema(definition.inputSchema, `${where}: /inputSchema`);
-    const output = compileSchema(definition.outputSchema, `${where}: /outputSchema`);
-    if (prompt !== undefined) compileTemplate(prompt.template, id);
-    if (composite?.steps !== undefined) compileSteps(id, composite);
-    if (composite?.plan !== undefined) planCallees(id, composite.plan);
-    if (tool !== undefined) this.assertRunnable(definition, origin, where);
+    const input = issues.attempt(() => compileSchema(definition.inputSchema, `${where}: /inputSchema`));
+    const output = issues.attempt(() => compileSchema(definition.outputSchema, `${where}: /outputSchema`));
+    if (prompt !== undefined) issues.attempt(() => compileTemplate(prompt.template, id));
+    if (composite?.steps !== undefined) issues.attempt(() => compileSteps(id, composite));
+    // A plan with a verb that is not bound cannot be compiled.
+    if (composite?.plan !== undefined && issues.count === 0) issues.attempt(() => planCallees(id, composite.plan));
+    if (tool !== undefined) issues.attempt(() => this.assertRunnable(definition, origin, where));
+    const error = issues.addedError();
+    if (error !== undefined) throw error;
     const text = canonicalJson(definition as unknown as Json);
-    const warnings = warningsOf(definition);
-    return { definition, digest: digestOfText(text), origin, input, output, definedLoop: undefined, warnings };
+    const loop = { definition, digest: digestOfText(text), origin, definedLoop: undefined };
+    return { ...loop, input: input as Validator, output: output as Validator, warnings: warningsOf(definition) };
+  }
+
+  /**
+   * Returns a definition with what the project provides: the verbs and the models that its plan or prompt needs. Adds an
+   * issue for each that is missing or unknown. `where` names the definition in messages.
+   */
+  bind(definition: LoopDef, issues: DefinitionIssues, where: string): LoopDef {
+    const withModel = issues.attempt(() => this.withModel(definition, where)) ?? definition;
+    const bound = this.withBindings(withModel, issues);
+    const { providerIds } = this.options;
+    const unknown = providerIds && unknownBackendError({ definition: bound }, providerIds, where);
+    if (unknown !== undefined) issues.addError(unknown);
+    return bound;
   }
 
   /** Returns a definition with the default model if it is a prompt without one. Throws DEFINITION_INVALID without a default. */
@@ -241,10 +261,10 @@ export class Registry {
   }
 
   /** Returns a plan with the verbs and the model of the project; any other definition as it is. */
-  private withBindings(definition: LoopDef): LoopDef {
+  private withBindings(definition: LoopDef, issues: DefinitionIssues): LoopDef {
     const { composite } = definition;
     if (composite?.plan === undefined || this.options.areRecorded === true) return definition;
-    return { ...definition, composite: { plan: bindPlan(composite.plan, this.options) } };
+    return { ...definition, composite: { plan: bindPlan(composite.plan, this.options, issues) } };
   }
 
   /** Throws DEFINITION_INVALID if a definition names a backend that is not configured. */
@@ -308,7 +328,7 @@ function replaces(added: RegisteredLoop, existing: RegisteredLoop): boolean {
   if (existing.digest === added.digest && existing.definedLoop?.source === added.definedLoop?.source) return false;
   const { id, version } = existing.definition;
   const where = files.map((file) => file ?? 'code').join(' and ');
-  const message = `"${id}" ${version} is registered with other content (${where}): raise the version of the changed one.`;
+  const message = `"${id}" ${shortVersion(version)} is registered with other content (${where}): raise the version of the changed one.`;
   throw new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'registered with other content' });
 }
 

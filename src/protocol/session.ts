@@ -31,6 +31,8 @@ export interface LayerScope extends Scope {
    * step depends on the code of the process repeats a recorded step with it, whatever the code is now.
    */
   readonly nextRecordedEntry: Entry | undefined;
+  /** The key of the last step. */
+  readonly stepKey: string;
 }
 
 /** A fact from outside of the session. */

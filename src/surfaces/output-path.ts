@@ -11,7 +11,8 @@ import { UsageError } from './settings.js';
 /** The number of links that Linux follows in one path. */
 const MAX_LINKS = 40;
 /** Windows has no O_NOFOLLOW. */
-const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW = 0 } = constants;
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
+const NEW_FILE = O_CREAT | O_EXCL;
 /** Links of the kernel, such as /dev/stdout, which lead to what is no path. No project contains them. */
 const KERNEL_PATH = /^\/(?:dev\/(?:std(?:out|err)|null|tty|fd\/\d+)|proc\/(?:self|\d+)\/fd\/\d+)$/;
 
@@ -80,17 +81,29 @@ function refusedLink(path: string, link: string, target: string): UsageError {
   );
 }
 
-/** Writes a file, and replaces the one that exists. Throws a UsageError if the path leads through a link that is not followed. */
+/**
+ * Writes a new file, or to a device or a pipe that exists. Throws a UsageError if there is a file, which is never
+ * replaced, or if the path leads through a link that is not followed.
+ */
 export function writeOutput(path: string, content: Uint8Array, trusts: TrustPredicate): void {
-  const flags = O_WRONLY | O_CREAT | O_TRUNC;
-  const descriptor = KERNEL_PATH.test(path)
-    ? openSync(path, flags, 0o666)
-    : openSync(resolveOutputPath(path, trusts), flags | O_NOFOLLOW, 0o666);
+  const isKernelPath = KERNEL_PATH.test(path);
+  const real = isKernelPath ? path : resolveOutputPath(path, trusts);
+  const found = lstatSync(real, { throwIfNoEntry: false });
+  const isStream = isKernelPath || (found !== undefined && !found.isFile());
+  if (found !== undefined && !isStream) throw existingFileError(path);
+  const descriptor = openSync(real, isKernelPath ? O_WRONLY : O_WRONLY | O_NOFOLLOW | (isStream ? 0 : NEW_FILE), 0o666);
   try {
     writeFileSync(descriptor, content);
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** Returns the error for an output whose file exists. */
+export function existingFileError(name: string): UsageError {
+  return new UsageError(
+    `${name} exists already; --out never overwrites a file. Nothing was written: name another file, or remove that one first.`,
+  );
 }
 
 /**

@@ -31,6 +31,8 @@ export interface ExceededLimit {
   readonly counter: string;
   readonly used: number;
   readonly limit: number;
+  /** What a model call was to reserve, for the message. */
+  readonly needed?: number;
 }
 
 interface Reservation {

@@ -205,7 +205,7 @@ function ambiguousIdCases() {
         await fixture.rondo(['approve', one.id], { trust: true });
         await fixture.rondo(['resume', two.turnId], { trust: true });
         expect(fixture.count('A') === 1, 'one approval to authorize one call only', fixture.executed());
-        const pending = await fixture.json(['approvals']);
+        const { approvals: pending } = await fixture.json(['approvals']);
         expect(pending.length === 1 && pending[0].id === two.id, 'the other call to stay pending', pending);
       },
     },

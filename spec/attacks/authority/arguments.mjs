@@ -47,7 +47,7 @@ function inputCases() {
       // Input that cannot be represented exactly may be refused.
       if (code !== 2) return expect(code === 64 || code === 1, 'a refusal', stdout);
       const listed = (await fixture.rondo(['approvals', '--json'])).stdout;
-      const [{ id }] = JSON.parse(listed);
+      const [{ id }] = JSON.parse(listed).approvals;
       await fixture.rondo(['approve', id], { trust: true });
       const received = readFileSync(stdinFile, 'utf8').trim();
       const same = listed.includes(`"arguments":${received},`);

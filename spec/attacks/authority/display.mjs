@@ -94,7 +94,7 @@ export const cases = () =>
         'the number of hidden characters to be shown',
         stdout.slice(0, 300),
       );
-      const [{ arguments: args }] = await fixture.json(['approvals']);
+      const [{ arguments: args }] = (await fixture.json(['approvals'])).approvals;
       expect(args.command === command, 'the whole command in the document', args.command.length);
     },
   }));

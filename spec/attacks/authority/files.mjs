@@ -284,7 +284,7 @@ function sandboxCases() {
       const { id } = await fixture.requestApproval('shell', {
         loopInput: { command: `echo ran >> '${fixture.executionLog}'; echo ran > ran.txt` },
       });
-      const [{ target }] = await fixture.json(['approvals']);
+      const [{ target }] = (await fixture.json(['approvals'])).approvals;
       if (/WITHOUT/.test(target.confinement)) throw new ExpectationError('skipped: bubblewrap does not work here');
       if (how === 'removed') rmSync(wrapper);
       else writeFileSync(wrapper, '#!/bin/sh\nexit 1\n');

@@ -47,7 +47,7 @@ function approveCases() {
         approving.kill();
         await approving.ended;
         await resumeAll(fixture);
-        const pending = await fixture.json(['approvals']);
+        const { approvals: pending } = await fixture.json(['approvals']);
         const runs = fixture.count('A');
         // A `keyed` call may be repeated with its key; a `once` call must not be repeated.
         expect(runs <= (safety === 'once' ? 1 : 2), 'the tool not to run twice', runs);

@@ -129,6 +129,14 @@ verifies('grant.budget', 'tokens and money are never exceeded, and a model witho
   expect(limited.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([7, 3]);
   expect(limited.result, 'an overrun of the provider was reported as success').toMatchObject({ status: 'stopped' });
   expect((await run({ outputTokens: 4 }, two)).requests).toHaveLength(1);
+  const unaffordable = await run({ costMicros: 4 }, two);
+  expect(unaffordable.requests).toHaveLength(0);
+  expect(unaffordable.result, 'a reservation that does not fit reads like a limit that was reached').toMatchObject({
+    status: 'stopped',
+    reason: expect.stringMatching(
+      /costMicros: The next model call does not fit .* it needs at most \d+ costMicros, and 4 of 4 are left\. It continues/,
+    ),
+  });
   const unpriced = await run({ costMicros: 1000 }, two, false);
   expect(unpriced.result).toMatchObject({ status: 'error', error: { code: 'TOOL_NOT_ADMITTED' } });
   expect(unpriced.requests).toHaveLength(0);

@@ -273,9 +273,14 @@ function expiredStop(expiresAt: number): RunStop {
 const LIMIT_ADVICE = ' It continues under another grant.';
 
 /** Returns the stop of a turn that reached a limit. */
-export function stopOf({ counter, used, limit }: ExceededLimit): RunStop {
-  const message = `The turn reached the limit of its grant (${used} of ${limit} ${counter}).${LIMIT_ADVICE}`;
-  return { reason: counter, message, data: { counter, used, limit } };
+export function stopOf({ counter, used, limit, needed }: ExceededLimit): RunStop {
+  const left = limit - used;
+  const isUnaffordable = needed !== undefined && left > 0;
+  const why = isUnaffordable
+    ? `The next model call does not fit into the grant of the turn: it needs at most ${needed} ${counter}, and ${left} of ${limit} are left.`
+    : `The turn reached the limit of its grant (${used} of ${limit} ${counter}).`;
+  const data = { counter, used, limit, ...(isUnaffordable && { needed }) };
+  return { reason: counter, message: `${why}${LIMIT_ADVICE}`, data };
 }
 
 /** Returns the text of such a stop without its advice, for a turn that gets no other grant. */

@@ -66,7 +66,11 @@ export class ModelBudget {
     const perAttempt: { [counter: string]: number } = { inputTokens: inputBytes, outputTokens: reserved };
     if (price !== undefined) perAttempt.costMicros = costMicros(price, inputBytes, reserved);
     const reservation = this.ledger.reserve(charged, { perEffect: { modelRounds: 1 }, perAttempt });
-    return 'counter' in reservation ? reservation : { reservation, inputBytes, minInputTokens, maxTokens, price };
+    if ('counter' in reservation) {
+      const needed = perAttempt[reservation.counter];
+      return needed === undefined ? reservation : { ...reservation, needed };
+    }
+    return { reservation, inputBytes, minInputTokens, maxTokens, price };
   }
 
   /** Performs a call within its reservation and settles it. */

@@ -21,7 +21,11 @@ export function backendsOf({ kind, backend, composite, policy }: LoopDef): reado
   // Tools and composites ignore `backend`.
   if (kind === 'prompt') add(backend, '/backend');
   add(composite?.agent?.backend, '/composite/agent/backend');
-  add(composite?.plan?.backend, '/composite/plan/backend');
+  const plan = composite?.plan;
+  // The backend of a workflow comes from its llm, unless the project or a flag chose it.
+  if (plan?.backend !== undefined && plan.backend.id === plan.llm?.provider)
+    uses.push({ ref: plan.backend, path: '/composite/plan/llm/provider' });
+  else add(plan?.backend, '/composite/plan/backend');
   for (const [index, route] of (policy?.routing ?? []).entries())
     add(route.backend, `${appendPointer('/policy/routing', index)}/backend`);
   for (const [index, ref] of (policy?.fallback ?? []).entries()) add(ref, appendPointer('/policy/fallback', index));

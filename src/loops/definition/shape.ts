@@ -42,12 +42,46 @@ export class DefinitionIssues {
   readonly list: DefinitionIssue[] = [];
   /** The number of issues, including those that are not kept. */
   count = 0;
+  private firstError: LoopError | undefined;
 
-  /** Adds an issue. Its path and reason are truncated. */
+  /** Adds an issue, unless it was added before. Its path and reason are truncated. */
   add(path: string, reason: string): void {
+    const issue = { path: truncateText(path, MAX_ISSUE_CHARS), reason: truncateText(reason, MAX_ISSUE_CHARS) };
+    if (this.list.some((other) => other.path === issue.path && other.reason === issue.reason)) return;
     this.count++;
-    if (!this.isFull)
-      this.list.push({ path: truncateText(path, MAX_ISSUE_CHARS), reason: truncateText(reason, MAX_ISSUE_CHARS) });
+    if (!this.isFull) this.list.push(issue);
+  }
+
+  /** Adds the issues of an error DEFINITION_INVALID: its flaws, or its path and reason. */
+  addError(error: LoopError): void {
+    this.firstError ??= error;
+    const {
+      path = '',
+      reason = error.message,
+      flaws,
+    } = (error.data ?? {}) as Partial<DefinitionIssue> & {
+      readonly flaws?: readonly DefinitionIssue[];
+    };
+    for (const issue of flaws ?? [{ path, reason }]) this.add(pointerIn(issue.path), issue.reason);
+  }
+
+  /** Returns the result of a check that throws DEFINITION_INVALID; adds the issues and returns undefined if it throws. */
+  attempt<T>(check: () => T): T | undefined {
+    try {
+      return check();
+    } catch (thrown) {
+      if (!(thrown instanceof LoopError)) throw thrown;
+      this.addError(thrown);
+      return undefined;
+    }
+  }
+
+  /** Returns the first error that was added, with the issues of all of them in its data; undefined if there is none. */
+  addedError(): LoopError | undefined {
+    const { firstError: first, count } = this;
+    if (first === undefined || count === 1) return first;
+    const flaws = this.list.map((issue) => ({ path: issue.path, reason: issue.reason }));
+    return new LoopError(first.code, first.message, { ...(first.data as JsonObject | undefined), flaws });
   }
 
   /** True if further issues are only counted, so that a check need not build their messages. */
@@ -67,6 +101,14 @@ export class DefinitionIssues {
     const message = `${where} is not a valid ${subject}: ${location}${reason}.${more}`;
     return new LoopError(code, message, { path, reason, flaws, where });
   }
+}
+
+/**
+ * Returns the JSON pointer in the path of an error, which begins with the file or the id of the definition if it is for
+ * readers.
+ */
+export function pointerIn(path: string): string {
+  return /: (\/(?:inputSchema|outputSchema|composite).*)$/s.exec(path)?.[1] ?? path;
 }
 
 /**

@@ -395,6 +395,11 @@ function duplicateNameError(steps: readonly PlanStep[], path: string): LoopError
 function labelOf(labels: ReadonlyMap<string, Label>, name: string, path: string): Label {
   const label = labels.get(name);
   if (label !== undefined) return label;
-  const reason = `there is no step "${name}" beside it; there are ${[...labels.keys()].join(', ')}`;
-  throw new LoopError('DEFINITION_INVALID', `${path}/on_error: ${reason}.`, { path: `${path}/on_error/goto`, reason });
+  throw unknownStepError(name, [...labels.keys()], path);
+}
+
+/** Returns the error for a jump to a step that does not exist, from the step at `path`. */
+export function unknownStepError(name: string, names: readonly string[], path: string): LoopError {
+  const reason = `there is no step "${name}" beside it; there are ${names.join(', ')}`;
+  return new LoopError('DEFINITION_INVALID', `${path}/on_error: ${reason}.`, { path: `${path}/on_error/goto`, reason });
 }

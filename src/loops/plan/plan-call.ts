@@ -7,6 +7,7 @@ import { isRetryableError, LoopError, toLoopError } from '../../base/errors.js';
 import type { Loop, Scope } from '../../protocol/body.js';
 import type { Json } from '../../protocol/json.js';
 import type { OnError, PlanRetry } from '../../protocol/plan.js';
+import type { LayerScope } from '../../protocol/session.js';
 import { withCallTimeout } from '../call-timeout.js';
 import type { FailedDefinition } from '../failed-definition.js';
 import type { CallInstruction, StepInstruction } from './driver.js';
@@ -107,8 +108,12 @@ class SingleCall implements CallInstruction<PlanRun> {
     return next;
   }
 
-  fail(run: PlanRun, scope: Scope, thrown: unknown): number {
-    return handleFailure(this.options, run, scope, thrown);
+  fail(run: PlanRun, scope: Scope, thrown: unknown, hasStarted: boolean): number {
+    const { loopId } = this.options.callee;
+    return handleFailure(this.options, run, scope, thrown, {
+      loopId,
+      callId: hasStarted ? lastStepOf(scope) : undefined,
+    });
   }
 }
 
@@ -117,11 +122,32 @@ export function endsPlan(scope: Scope, thrown: unknown): boolean {
   return scope.isCancelled || (thrown instanceof LoopError && thrown.code === 'BUDGET_EXHAUSTED');
 }
 
-function handleFailure(options: PlanCallOptions, run: PlanRun, scope: Scope, thrown: unknown): number {
-  const { onError, stepName, capture, callee, depth, next } = options;
+/** A call of a step; without an id before it has started. */
+interface StepCall {
+  loopId: string;
+  callId: string | undefined;
+}
+
+function lastStepOf(scope: Scope): string | undefined {
+  return (scope as Partial<LayerScope>).stepKey;
+}
+
+function handleFailure(
+  options: PlanCallOptions,
+  run: PlanRun,
+  scope: Scope,
+  thrown: unknown,
+  { loopId, callId }: StepCall,
+): number {
+  const { onError, stepName, capture, depth, next } = options;
   if (endsPlan(scope, thrown)) throw thrown;
   const error = toLoopError(thrown);
-  if (onError === 'fail') throw stepFailedError(error, `Step "${stepName}"`, { step: stepName, loopId: callee.loopId });
+  if (onError === 'fail')
+    throw stepFailedError(error, `Step "${stepName}"`, {
+      step: stepName,
+      loopId,
+      ...(callId !== undefined && { callId }),
+    });
   const result: StepResult =
     typeof onError === 'object' && 'value' in onError ? succeeded(onError.value) : failed(error);
   run.setResult(result, stepName, capture);
@@ -133,22 +159,29 @@ function handleFailure(options: PlanCallOptions, run: PlanRun, scope: Scope, thr
 
 /** Makes the attempts of a step, and returns the index of the next instruction. */
 async function runAttempts(options: PlanCallOptions, run: PlanRun, scope: Scope): Promise<number> {
-  const { stepName, capture, next } = options;
+  const { stepName, capture, next, callee } = options;
+  const last: StepCall = { loopId: callee.loopId, callId: undefined };
   try {
-    const result = await attemptResult(options, run, scope);
+    const result = await attemptResult(options, run, scope, last);
     run.setResult(result, stepName, capture);
     return next;
   } catch (thrown) {
-    return handleFailure(options, run, scope, thrown);
+    return handleFailure(options, run, scope, thrown, last);
   }
 }
 
-async function attemptResult(options: PlanCallOptions, run: PlanRun, scope: Scope): Promise<StepResult> {
+/** Makes the attempts of a step. Sets `last` to the last one that started. */
+async function attemptResult(
+  options: PlanCallOptions,
+  run: PlanRun,
+  scope: Scope,
+  last: StepCall,
+): Promise<StepResult> {
   const { retry, planId, stepName } = options;
   const maxAttempts = maxAttemptsOf(retry);
   for (let attempt = 1; ; attempt++) {
     try {
-      return succeeded(await callOnce(options, run, scope));
+      return succeeded(await callOnce(options, run, scope, last));
     } catch (thrown) {
       if (endsPlan(scope, thrown)) throw thrown;
       const error = toLoopError(thrown);
@@ -157,7 +190,7 @@ async function attemptResult(options: PlanCallOptions, run: PlanRun, scope: Scop
         // An approval starts another series of attempts.
         await askPerson(scope, { planId, gate: stepName, question: escalationText(stepName, attempt, error) }, error);
         attempt = 0;
-      } else return fallbackResult(retry?.compiledFallback, run, scope, error);
+      } else return fallbackResult(retry?.compiledFallback, run, scope, error, last);
     }
   }
 }
@@ -171,11 +204,26 @@ function callOnce(
   { callee, buildInput, count, timeoutMs, stepName }: PlanCallOptions,
   run: PlanRun,
   scope: Scope,
+  last: StepCall,
 ): Promise<Json> {
+  last.callId = undefined;
   const input = buildInput(run);
   count?.(run, input);
-  const call = (value: Json, inner: Scope): Promise<Json> => inner.call(callee.loop as Loop, value) as Promise<Json>;
+  const call = (value: Json, inner: Scope): Promise<Json> => callLoop(callee, value, inner, last);
   return Promise.resolve(withCallTimeout(stepName, timeoutMs, call)(input, scope));
+}
+
+/** Calls a loop, and sets `last` to this call. */
+async function callLoop(callee: PlanCallee, input: Json, scope: Scope, last: StepCall): Promise<Json> {
+  const output = scope.call(callee.loop as Loop, input) as Promise<Json>;
+  last.loopId = callee.loopId;
+  last.callId = lastStepOf(scope);
+  try {
+    return await output;
+  } finally {
+    // A turn that is retried may have skipped a recorded step, and called under the next key.
+    last.callId = lastStepOf(scope);
+  }
 }
 
 const DEFAULT_DELAY_MS = 1000;
@@ -199,10 +247,11 @@ async function fallbackResult(
   run: PlanRun,
   scope: Scope,
   error: LoopError,
+  last: StepCall,
 ): Promise<StepResult> {
   if (fallback === undefined) throw error;
   if (fallback === 'skip') return failed(error);
   if ('value' in fallback) return succeeded(fallback.value);
   const { callee, buildInput } = fallback.call;
-  return succeeded((await scope.call(callee.loop as Loop, buildInput(run))) as Json);
+  return succeeded(await callLoop(callee, buildInput(run), scope, last));
 }

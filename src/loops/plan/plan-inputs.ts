@@ -106,7 +106,8 @@ function mappedInput(input: PlanMapping | undefined, where: string): BuildInput 
   return ({ data }) => mapping(data);
 }
 
-function actionKind(text: string, where: string, spec: PlanSpec): CallKind {
+/** Compiles an action, which is a call of the loop of its verb. Throws DEFINITION_INVALID like `callKindOf`. */
+export function actionKind(text: string, where: string, spec: PlanSpec): CallKind {
   const { words, placeholders, render } = compileAction(text, where);
   const [first] = words;
   if (first === undefined || first.placeholders.length > 0)

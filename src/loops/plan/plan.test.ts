@@ -157,6 +157,28 @@ verifies('plan.errors', 'a failed step fails the plan, and the error names the s
   expect(plan.calls).toEqual([]);
 });
 
+verifies(
+  'plan.errors',
+  'the error of a failed step has the key of its call, also after retries and a timeout',
+  async () => {
+    const failedStepOf = async (steps: readonly PlanStep[]): Promise<object> => {
+      const result = await new PlanFixture({ steps }).run();
+      const { failedStep } = (errorOf(result)?.details ?? {}) as { failedStep?: { callId?: string; loopId: string } };
+      const { callId, loopId } = failedStep ?? {};
+      const call = result.trace.find((event) => event.callId === callId && event.type === 'call.started');
+      if (callId !== undefined) expect(call, 'the key is that of no call').toBeDefined();
+      return { loopId, callId: callId?.slice(result.turnId.length) };
+    };
+    expect(await failedStepOf([act('literal:a'), fail()])).toEqual({ loopId: 'fail', callId: '/1' });
+    const retry = { strategy: 'immediate', max_attempts: 2, fallback: { loop: 'fail' } } as const;
+    const retried = await failedStepOf([{ loop: 'fail', retry, timeout_ms: 1000 }]);
+    expect(retried).toEqual({ loopId: 'fail', callId: expect.stringMatching(/^\/\d+$/) });
+    const timed = await failedStepOf([{ loop: 'fail', timeout_ms: 1000 }]);
+    expect(timed).toEqual({ loopId: 'fail', callId: '/0/0/0' });
+    expect(await failedStepOf([{ loop: 'act', input: '$.input.gone' }])).toEqual({ loopId: 'act', callId: undefined });
+  },
+);
+
 verifies('plan.errors', 'after a skipped failure the next step reads it as the result', async () => {
   const plan = new PlanFixture({ steps: [fail({ on_error: 'skip' }), act('$.result.error.code')] });
   expect(outputOf(await plan.run())).toEqual({ value: 'TOOL_FAILED' });

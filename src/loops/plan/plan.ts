@@ -54,17 +54,29 @@ export function planBody(
   };
 }
 
-/** Throws DEFINITION_INVALID if the plan needs a strategy that is read and checked, but not implemented yet. */
-function assertSupported(id: string, { steps, states, llm, context }: PlanSpec, usesContext: boolean): void {
+/** Throws DEFINITION_INVALID if the plan needs a strategy that is not implemented yet. */
+function assertSupported(id: string, spec: PlanSpec, usesContext: boolean): void {
+  const unsupported = unsupportedStrategy(spec, usesContext);
+  if (unsupported === undefined) return;
+  const { strategy, reason } = unsupported;
+  throw new LoopError('DEFINITION_INVALID', `"${id}" cannot run: it ${reason}.`, { strategy });
+}
+
+/** Returns the strategy of a plan that is not implemented yet, and its path in the definition; undefined if there is none. */
+export function unsupportedStrategy(
+  { steps, states, llm, context }: PlanSpec,
+  usesContext: boolean,
+): { readonly strategy: string; readonly path: string; readonly reason: string } | undefined {
   const isDrivenByModel = steps === undefined && states === undefined;
-  const strategy = isDrivenByModel
-    ? `llm strategy "${llm?.strategy ?? 'none'}"`
+  const [member, name] = isDrivenByModel
+    ? ['llm', llm?.strategy ?? 'none']
     : usesContext && (context?.strategy === 'task_list' || context?.strategy === 'task_tree')
-      ? `context strategy "${context.strategy}"`
-      : undefined;
-  if (strategy === undefined) return;
-  const message = `"${id}" cannot run: it needs the ${strategy}, which this version reads and checks but does not implement yet.`;
-  throw new LoopError('DEFINITION_INVALID', message, { strategy });
+      ? ['context', context.strategy]
+      : [];
+  if (member === undefined) return undefined;
+  const strategy = `${member} strategy "${name}"`;
+  const reason = `needs the ${strategy}, which this version does not implement yet`;
+  return { strategy, path: `/composite/plan/${member}`, reason };
 }
 
 function missingCalleeError({ loopId, where, failure }: PlanCallee): LoopError {

@@ -4,6 +4,7 @@
  */
 import { LoopError } from '../../base/errors.js';
 import type { LoopDef } from '../../protocol/loop.js';
+import { DefinitionIssues } from '../definition/shape.js';
 import { planCallees } from './plan.js';
 
 /** A loop, as far as this check needs it. */
@@ -18,6 +19,7 @@ export function retriedOnceTool(
   find: (loopId: string, version?: string) => CheckedLoop | undefined,
 ): LoopError | undefined {
   if (composite?.plan === undefined) return undefined;
+  const issues = new DefinitionIssues();
   for (const { loopId, version, where, isRetried } of planCallees(id, composite.plan)) {
     const callee = isRetried ? find(loopId, version)?.definition : undefined;
     if (callee?.kind !== 'tool' || (callee.tool?.safety ?? 'once') !== 'once') continue;
@@ -25,7 +27,8 @@ export function retriedOnceTool(
     const reason =
       `repeats the tool "${loopId}", whose safety is "once", which is the default; if the tool may run again, declare ` +
       'its "safety" as "keyed", "idempotent" or "pure", else give the step "retry": { "strategy": "none" }';
-    return new LoopError('DEFINITION_INVALID', `${origin.file ?? `"${id}"`}: ${path} ${reason}.`, { path, reason });
+    const message = `${origin.file ?? `"${id}"`}: ${path} ${reason}.`;
+    issues.addError(new LoopError('DEFINITION_INVALID', message, { path, reason }));
   }
-  return undefined;
+  return issues.addedError();
 }

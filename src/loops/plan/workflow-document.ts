@@ -4,12 +4,14 @@
  * definitions find everything else that is wrong; `documentPointer` converts their paths back to paths in the document.
  */
 import { nearestWord } from '../../base/nearest-word.js';
-import { isObject } from '../../base/own-property.js';
+import { isObject, ownProperty } from '../../base/own-property.js';
+import { compileSchema } from '../../json/schema.js';
 import type { Json, JsonObject } from '../../protocol/json.js';
-import type { LoopDef } from '../../protocol/loop.js';
+import type { JsonSchema, LoopDef } from '../../protocol/loop.js';
 import type { PlanSpec } from '../../protocol/plan.js';
 import { parseDefinition } from '../definition/definition.js';
 import { DefinitionIssues, didYouMean } from '../definition/shape.js';
+import { soundPlan } from '../definition/sound-plan.js';
 import { planDigest } from './plan.js';
 import { RESERVED_PLACEHOLDERS } from './plan-inputs.js';
 import { placeholdersIn } from './plan-placeholders.js';
@@ -44,20 +46,46 @@ function parseDocument(
   workflowIds?: ReadonlyMap<string, string>,
 ): LoopDef {
   if (!isWorkflowDocument(value)) return parseDefinition(value, where);
-  return parseDefinition(
-    workflowDefinition(value, where, fileName, (path) => workflowIds?.get(path)),
-    where,
-  );
+  const issues = new DefinitionIssues();
+  checkKeys(value, issues);
+  const document = workflowDefinition(value, fileName, (path) => workflowIds?.get(path));
+  const definition = issues.attempt(() => parseDefinition(document, where));
+  if (definition === undefined || issues.count > 0) throw issues.toError(where);
+  return definition;
 }
 
-function workflowDefinition(
-  document: JsonObject,
-  where: string,
+/**
+ * Returns the definition of a document that cannot be loaded, as far as its plan can be analyzed; undefined if it has no
+ * plan. Adds the issues of its schemas. `workflowIds` is that of `parse`.
+ */
+function draftDocument(
+  value: unknown,
   fileName: string,
-  resolve: ResolveWorkflow,
-): JsonObject {
+  workflowIds: ReadonlyMap<string, string>,
+  issues: DefinitionIssues,
+): LoopDef | undefined {
+  const document = isWorkflowDocument(value)
+    ? workflowDefinition(value, fileName, (path) => workflowIds.get(path))
+    : value;
+  const plan = soundPlan((ownProperty(ownProperty(document, 'composite'), 'plan') ?? null) as Json);
+  if (plan === undefined) return undefined;
+  const { id, version, inputSchema, outputSchema } = document as JsonObject;
+  const schemaAt = (schema: Json | undefined, path: string): JsonSchema =>
+    (issues.attempt(() => compileSchema(schema, path)) && (schema as JsonSchema)) ?? {};
+  const name = typeof id === 'string' ? id : fileName;
+  return {
+    id: name,
+    name,
+    version: typeof version === 'string' ? version : '0.0.0',
+    kind: 'composite',
+    inputSchema: schemaAt(inputSchema, '/inputSchema'),
+    outputSchema: schemaAt(outputSchema, '/outputSchema'),
+    composite: { plan },
+  };
+}
+
+function workflowDefinition(document: JsonObject, fileName: string, resolve: ResolveWorkflow): JsonObject {
   const workflow = isObject(document.workflow) ? document.workflow : {};
-  assertKeys(document, workflow, where);
   const { name, description, version, input, output } = workflow;
   const plan = planOf(document, workflow, resolve);
   const id = name ?? fileName;
@@ -73,9 +101,9 @@ function workflowDefinition(
   };
 }
 
-/** Throws DEFINITION_INVALID for unknown keys, which the definition would not contain. */
-function assertKeys(document: JsonObject, workflow: JsonObject, where: string): void {
-  const issues = new DefinitionIssues();
+/** Adds an issue for each unknown key, which the definition would not contain. */
+function checkKeys(document: JsonObject, issues: DefinitionIssues): void {
+  const workflow = isObject(document.workflow) ? document.workflow : {};
   const check = (table: JsonObject, known: readonly string[], path: string): void => {
     for (const key of Object.keys(table))
       if (!known.includes(key))
@@ -90,7 +118,6 @@ function assertKeys(document: JsonObject, workflow: JsonObject, where: string): 
   for (const key of ['steps', 'states'])
     if (Object.hasOwn(document, key) && Object.hasOwn(workflow, key))
       issues.add(`/${key}`, `is also in the table "workflow"; write it once`);
-  if (issues.count > 0) throw issues.toError(where);
 }
 
 function planOf(document: JsonObject, workflow: JsonObject, resolve: ResolveWorkflow): JsonObject {
@@ -184,4 +211,4 @@ function workflowPaths(document: unknown): readonly string[] {
 }
 
 /** Converts documents, which are definitions or workflows, into definitions. */
-export const documentParser = { parse: parseDocument, workflowPaths, documentPointer };
+export const documentParser = { parse: parseDocument, draft: draftDocument, workflowPaths, documentPointer };

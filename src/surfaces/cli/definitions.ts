@@ -1,15 +1,17 @@
 /** Resolves the loop arguments of verbs: `loop`, `loop@1.2.0`, or the path of a definition file. */
+
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { LoopError } from '../../base/errors.js';
 import { nearestWord } from '../../base/nearest-word.js';
+import { shortVersion } from '../../base/short-version.js';
 import { isLoopId } from '../../loops/definition/loop-identity.js';
 import {
   describeProblem,
   failedDefinitionError,
   loopNotFoundError as notFoundError,
 } from '../../loops/failed-definition.js';
-import type { Registry } from '../../loops/registry.js';
+import { calleesOf, type Registry } from '../../loops/registry.js';
 import { type BadFile, type Definitions, loadLoops, type ProjectSettings } from '../compose.js';
 import { UsageError } from '../settings.js';
 import type { Terminal } from './terminal.js';
@@ -49,12 +51,21 @@ function splitVersion(argument: string): readonly [id: string, version: string |
  * registry.
  */
 function parseLoopReference(argument: string, option: string | undefined, registry: Registry): LoopReference {
-  if (registry.find(argument) !== undefined) return { id: argument, version: option };
-  const [id, version = option] = splitVersion(argument);
-  if (option !== undefined && version !== option) {
+  if (registry.find(argument) !== undefined)
+    return { id: argument, version: option === undefined ? undefined : fullVersion(argument, option, registry) };
+  const [id, given = option] = splitVersion(argument);
+  const version = given === undefined ? undefined : fullVersion(id, given, registry);
+  if (option !== undefined && given !== option) {
     throw new UsageError(`"${argument}" and --version ${option} are different versions; give only one.`);
   }
   return { id, version };
+}
+
+/** Returns the version that a short one of a table stands for; any other as it is. */
+function fullVersion(id: string, version: string, registry: Registry): string {
+  const versions = registry.list().flatMap(({ definition }) => (definition.id === id ? [definition.version] : []));
+  const [only, ...others] = versions.filter((each) => shortVersion(each) === version);
+  return only === undefined || others.length > 0 ? version : only;
 }
 
 /**
@@ -79,8 +90,8 @@ function singleLoopIn(
       `${file} contains several loops: ${definitions.map(({ id }) => id).join(', ')}. Give the id of one, with --loops.`,
     );
   }
-  if (option !== undefined && option !== loop.version) {
-    throw new UsageError(`${file} contains "${loop.id}@${loop.version}", not the --version ${option}.`);
+  if (option !== undefined && ![loop.version, shortVersion(loop.version)].includes(option)) {
+    throw new UsageError(`${file} contains "${loop.id}@${shortVersion(loop.version)}", not the --version ${option}.`);
   }
   return { id: loop.id, version: loop.version };
 }
@@ -125,7 +136,8 @@ export function missingLoopHints({ id, version }: LoopReference, { registry, hos
   if (runs !== undefined) return [`"${id}" is a hosted loop, which runs the loop "${runs}": rondo host start ${id}`];
   const registered = registry.list().map(({ definition }) => definition);
   const versions = registered.filter((definition) => definition.id === id).map((definition) => definition.version);
-  if (version !== undefined && versions.length > 0) return [`"${id}" exists as ${versions.join(', ')}.`];
+  if (version !== undefined && versions.length > 0)
+    return [`"${id}" exists as ${versions.map(shortVersion).join(', ')}.`];
   const ids = registered.map((definition) => definition.id);
   const suggestion = nearestWord(id, ids) ?? ids.find((other) => other.startsWith(id));
   return suggestion === undefined ? [] : [`Did you mean "${suggestion}"?`];
@@ -141,6 +153,25 @@ export function warnBadFiles(badFiles: readonly BadFile[], terminal: Terminal): 
   terminal.printToStderr(`${count === 1 ? 'One file' : `${count} files`} could not be loaded (see: rondo check):`);
   for (const item of badFiles.slice(0, MAX_LISTED_ITEMS)) terminal.printToStderr(`  ${describeBadFile(item)}`);
   if (badFiles.length > MAX_LISTED_ITEMS) terminal.printToStderr(`  and ${badFiles.length - MAX_LISTED_ITEMS} more`);
+}
+
+/**
+ * Warns about the files of a loop: ignored keys in its own and in those of the loops that it calls. If there is no such
+ * loop, warns about the files that could not be loaded, which may define it. Other files are for `check` and `list`.
+ */
+export function warnAboutLoop({ id, version }: LoopReference, definitions: Definitions, terminal: Terminal): void {
+  const { registry, badFiles, warnings } = definitions;
+  const root = registry.find(id, version);
+  if (root === undefined) warnBadFiles(badFiles, terminal);
+  const reached = new Set(root === undefined ? [] : [root]);
+  for (const { definition } of reached)
+    for (const { loopId, loopVersion } of calleesOf(definition.composite)) {
+      const callee = registry.find(loopId, loopVersion);
+      if (callee !== undefined) reached.add(callee);
+    }
+  const files = new Set([...reached].map(({ origin }) => origin.file));
+  const isConcerned = ({ file }: BadFile): boolean => root === undefined || files.has(file);
+  warnIgnoredKeys(warnings.filter(isConcerned), terminal);
 }
 
 /** Warns about ignored keys that are probably mistakes: their number and the first of them. */

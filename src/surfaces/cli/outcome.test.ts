@@ -41,3 +41,14 @@ verifies('identity.change', 'a turn that changed code stops gets one advice', ()
     'The turn is unchanged. For all turns that changed code stops: rondo check',
   ]);
 });
+
+verifies('cli.tree', 'the error of a failed step names the step and its call, and leaves out what is not known', () => {
+  const whereOf = (failedStep: object) => {
+    const error = { code: 'TOOL_FAILED', message: 'Boom.', details: { failedStep } };
+    const result = { status: 'error', turnId: 's.1', trace: [], error } as unknown as TurnResult;
+    return outcomeLines(result, { cwd })[1];
+  };
+  expect(whereOf({ step: 'second', loopId: 'boom', callId: 's.1/1' })).toBe('Where: step second (boom), call s.1/1');
+  expect(whereOf({ stepIndex: 0, loopId: 'boom', callId: 's.1/0' })).toBe('Where: step 0 (boom), call s.1/0');
+  expect(whereOf({ step: '3', loopId: 'boom' })).toBe('Where: step 3 (boom)');
+});

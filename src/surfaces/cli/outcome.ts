@@ -104,11 +104,25 @@ function signalCommand(key: string, name = ''): readonly string[] {
   return [`  rondo signal ${key.split('/', 1)[0]} ${quoted} --payload JSON`];
 }
 
+/** The step that failed, as far as the error of a turn tells. */
+interface FailedStep {
+  readonly step?: string;
+  readonly stepIndex?: number;
+  readonly loopId?: string;
+  readonly callId?: string;
+}
+
 function failedStepLines(details: unknown): readonly string[] {
-  const { failedStep } = (details ?? {}) as { failedStep?: { stepIndex?: number; loopId?: string; callId?: string } };
+  const { failedStep } = (details ?? {}) as { failedStep?: FailedStep };
   if (failedStep === undefined) return [];
-  const { stepIndex, loopId = '', callId } = failedStep;
-  return [`Where: step ${stepIndex} (${sanitizeText(loopId)}), call ${sanitizeText(callId ?? '')}`];
+  // A step of a plan has a name, a step of a composite an index. A step whose input cannot be built makes no call.
+  const { stepIndex, step = stepIndex, loopId, callId } = failedStep;
+  const parts = [
+    step === undefined ? '' : `step ${sanitizeText(String(step))}`,
+    loopId === undefined ? '' : `(${sanitizeText(loopId)})`,
+  ];
+  const place = parts.filter((part) => part !== '').join(' ');
+  return [`Where: ${place}${callId === undefined ? '' : `, call ${sanitizeText(callId)}`}`];
 }
 
 function adviceLines({ loopId, turnId, trace }: TurnResult, code: string): readonly string[] {

@@ -1,4 +1,5 @@
 /** Renders the differences of two turns: the calls in tree order, then the differences of the outputs. */
+import { shortVersion } from '../../base/short-version.js';
 import type { CallChange, CallDiff, OutputDiff, TurnDiff } from '../../views/turn-diff.js';
 import {
   createColors,
@@ -69,7 +70,7 @@ function callLines({ loopId, path, depth, only, calls, changes }: CallDiff): (re
 }
 
 function formatChange(what: CallChange['what'], value: string | number): string {
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string') return what === 'version' ? shortVersion(value) : value;
   return what === 'durationMs' ? formatDuration(value) : formatCount(value);
 }
 

@@ -1,4 +1,5 @@
 /** Renders the status of a turn: facts with labels, the input, the output, and what it waits for. */
+import { shortVersion } from '../../base/short-version.js';
 import type { TurnStatus } from '../../protocol/trace.js';
 import type { ApprovalRecord } from '../../views/approval-records.js';
 import { type CallDetails, type UsageDetails, usageOf } from '../../views/call-details.js';
@@ -60,7 +61,7 @@ export function statusLines(
   const facts: (readonly [string, string | undefined])[] = [
     ['turn', turnId],
     ['session', sessionId],
-    ['loop', loopId === '' ? undefined : `${loopId}@${loopVersion}`],
+    ['loop', loopId === '' ? undefined : `${loopId}@${shortVersion(loopVersion)}`],
     ['as', principal],
     ['status', pid === undefined ? status : `${status} in process ${pid}`],
     ['started', timeWithAge(startedAt, now)],

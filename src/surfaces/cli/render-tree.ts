@@ -3,6 +3,7 @@
  * and notes. No line is wider than the terminal, and all text is sanitised. `treeRows` selects the rows, `layOutRows`
  * aligns their columns; the live tree uses both with limits.
  */
+import { shortVersion } from '../../base/short-version.js';
 import type { TraceEvent } from '../../protocol/trace.js';
 import { type CallNode, type CallTotals, type Pricing, type TokenUsage, TraceTree } from '../../views/trace-tree.js';
 import { noteSpans } from './render-note.js';
@@ -231,7 +232,8 @@ export function callSpans(node: CallNode, { running }: Pick<TreeLayoutOptions, '
         : loopVersion === undefined
           ? ['…', 'dim']
           : [running?.mark ?? '●', 'cyan'];
-  const version = loopVersion === undefined || loopVersion === '' ? '' : `@${sanitizeText(loopVersion, NAME_OPTIONS)}`;
+  const version =
+    loopVersion === undefined || loopVersion === '' ? '' : `@${sanitizeText(shortVersion(loopVersion), NAME_OPTIONS)}`;
   return [mark, [' '], [sanitizeText(loopId || callId, NAME_OPTIONS), 'bold'], [version, 'dim'], ...detailSpans(node)];
 }
 

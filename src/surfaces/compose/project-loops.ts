@@ -1,18 +1,22 @@
 /**
  * Loads the definition files of a project, registers the valid loops and reports the invalid files, with line numbers.
  */
+
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { BadFile, FoundDefinition, HostedFile } from '../../adapters/files/index.js';
 import { LoopError } from '../../base/errors.js';
 import { ownProperty } from '../../base/own-property.js';
+import { shortVersion } from '../../base/short-version.js';
+import type { AnalyzedLoop } from '../../loops/plan/analysis/analyze.js';
 import type { RegisteredLoop, Registry, RegistryOptions } from '../../loops/registry.js';
 import type { BackendRef } from '../../protocol/loop.js';
 import { trustPredicateOf } from '../authority.js';
 import { UsageError } from '../settings.js';
 import { loadToolImplementations, providerIdsOf, toolSchemesOf } from './adapters.js';
+import { type DraftDefinition, draftDefinitions, ownProblems, withDrafts } from './draft-definitions.js';
 import { checkHostedFiles, createHostedParser, unknownToolWarnings } from './hosted-files.js';
+import { locateInFile } from './locate-problems.js';
 import type { ProjectSettings } from './project-settings.js';
 import { shippedDefinitions } from './shipped-loops.js';
 
@@ -23,6 +27,8 @@ export type FileWarning = BadFile & { readonly mistake: boolean };
 export interface Definitions {
   readonly registry: Registry;
   readonly badFiles: readonly BadFile[];
+  /** The bad files that contain a plan, as far as it can be analyzed. */
+  readonly drafts: readonly DraftDefinition[];
   /** The modules that were not imported, because they define no loops, with the reason. */
   readonly skipped: readonly BadFile[];
   /** Warnings about files that were loaded. */
@@ -36,7 +42,7 @@ export interface Definitions {
 /** Returns definitions without loops, for verbs that run none. */
 export async function emptyDefinitions(): Promise<Definitions> {
   const { Registry } = await import('../../loops/registry.js');
-  return { registry: new Registry(), badFiles: [], skipped: [], warnings: [], hosted: [], loops: [] };
+  return { registry: new Registry(), badFiles: [], drafts: [], skipped: [], warnings: [], hosted: [], loops: [] };
 }
 
 /** Options of {@link loadLoops}. */
@@ -72,9 +78,11 @@ export async function loadLoops(
     await registryOptionsOf(settings, model),
   );
   const added = await registerAll(registry, definitions);
-  const valid = await withoutInvalidPlans(registry, definitions, added);
+  const unread = loads.flatMap((load) => load.badFiles);
+  const drafts = await draftDefinitions(registry, [...unread, ...added.badFiles], added.loops);
+  const valid = await withoutInvalidPlans(registry, definitions, added, drafts);
   const { loops, badFiles: rejected, warnings } = await withoutUntrustedCallers(registry, valid);
-  const badFiles = distinctBadFiles([...loads.flatMap((load) => load.badFiles), ...rejected]);
+  const badFiles = distinctBadFiles([...unread, ...rejected]);
   addFailures(registry, badFiles);
   // A file that the caller named has been imported.
   const skipped = distinctBadFiles(loads.flatMap((load) => load.skipped)).filter(({ file }) => !files.includes(file));
@@ -85,7 +93,7 @@ export async function loadLoops(
   );
   const toolWarnings = await Promise.all(hosted.map((item) => unknownToolWarnings(item, registry)));
   const hostedWarnings = toolWarnings.flat().map((item) => ({ ...item, mistake: false }));
-  return { registry, loops, badFiles, skipped, warnings: [...warnings, ...hostedWarnings], hosted };
+  return { registry, loops, badFiles, drafts, skipped, warnings: [...warnings, ...hostedWarnings], hosted };
 }
 
 /**
@@ -165,36 +173,46 @@ async function registerAll(
   return { loops, badFiles, warnings };
 }
 
-/** Analyzes the plans among the registered loops, removes the invalid ones, and reports their problems. */
+/**
+ * Analyzes the plans among the registered loops, removes the invalid ones, and reports their problems. Also reports what
+ * else is wrong with the documents that could not be registered.
+ */
 async function withoutInvalidPlans(
   registry: Registry,
   definitions: readonly FoundDefinition[],
   added: RegisteredDefinitions,
+  drafts: readonly DraftDefinition[],
 ): Promise<RegisteredDefinitions> {
   const { loops, badFiles } = added;
-  if (!loops.some(({ registered }) => registered.definition.composite?.plan !== undefined)) return added;
+  const hasPlans = loops.some(({ registered }) => registered.definition.composite?.plan !== undefined);
+  if (!hasPlans && drafts.length === 0) return added;
   const { analyzePlans } = await import('../../loops/plan/analysis/analyze.js');
-  const problems = analyzePlans(
-    loops.map(({ registered }) => registered),
-    registry,
-  );
-  if (problems.length === 0) return added;
+  const registered = loops.map((loop) => loop.registered);
+  const table = withDrafts(registry, drafts);
   const found: BadFile[] = [];
-  for (const { registered, issues } of problems) {
-    const { id, version } = registered.definition;
-    registry.remove(id, version);
-    const flaws = issues.map(({ path, reason }) => ({ path, reason }));
-    for (const { file } of loops.filter((loop) => loop.registered === registered)) {
-      const isDocument = definitions.some((item) => item.file === file && 'definition' in item);
-      const located = isDocument ? await locateInFile(file, flaws) : flaws.map((flaw) => ({ file, ...flaw }));
+  const invalid = new Set<unknown>();
+  for (const { loop, issues } of [
+    ...drafts.map(ownProblems),
+    ...analyzePlans<AnalyzedLoop>([...registered, ...drafts], table),
+  ]) {
+    const draft = drafts.find((item) => item === loop);
+    const { id, version } = loop.definition;
+    if (draft === undefined) registry.remove(id, version);
+    invalid.add(loop);
+    for (const { file } of draft === undefined ? loops.filter((item) => item.registered === loop) : [draft]) {
+      const isDocument = draft !== undefined || definitions.some((item) => item.file === file && 'definition' in item);
+      const located = isDocument ? await locateInFile(file, issues) : issues.map((issue) => ({ file, ...issue }));
       found.push(...located.map((item) => ({ ...item, loopId: id })));
     }
   }
-  const invalid = new Set(problems.map(({ registered }) => registered));
   return {
     ...added,
-    loops: loops.filter(({ registered }) => !invalid.has(registered)),
-    badFiles: [...badFiles, ...found],
+    loops: loops.filter((loop) => !invalid.has(loop.registered)),
+    // The compiler stops at the first mistake, which the analysis finds again.
+    badFiles: [
+      ...badFiles.filter(({ file, reason }) => !found.some((item) => item.file === file && item.reason === reason)),
+      ...found,
+    ],
   };
 }
 
@@ -236,27 +254,21 @@ function isSameVersion({ definition: a }: RegisteredLoop, { definition: b }: Reg
 
 /** Returns the error of a module that exports two loops of one id and version, of which one would replace the other. */
 function duplicateExportError({ definition: { id, version } }: RegisteredLoop): LoopError {
-  const message = `the module exports another loop "${id}" ${version}: rename one of them, or raise its version.`;
+  const message = `the module exports another loop "${id}" ${shortVersion(version)}: rename one of them, or raise its version.`;
   return new LoopError('DEFINITION_INVALID', message, { path: '/version', reason: 'exported twice' });
-}
-
-/** A problem at a JSON Pointer of a document. */
-interface Flaw {
-  readonly path: string;
-  readonly reason: string;
 }
 
 /** Returns the registry's error, with its line in the file if the definition is a document. */
 async function locateRejection(item: FoundDefinition, error: LoopError): Promise<readonly BadFile[]> {
   const { file } = item;
-  const { path = '', reason = error.message, flaws } = (error.data ?? {}) as Partial<Flaw> & { flaws?: Flaw[] };
-  // The path of a schema error begins with the file, for readers; the pointer follows it.
-  const pointer = /: (\/(?:inputSchema|outputSchema|composite).*)$/s.exec(path)?.[1] ?? path;
   if (!('definition' in item)) {
     const loopId = idOfExport(item.code) ?? item.name;
     return [{ file, reason: `${item.name}: ${error.message}`, loopId }];
   }
-  return locateInFile(file, flaws ?? [{ path: pointer, reason }]);
+  const { DefinitionIssues } = await import('../../loops/definition/shape.js');
+  const issues = new DefinitionIssues();
+  issues.addError(error);
+  return locateInFile(file, issues.list);
 }
 
 /** Returns the id of an exported definition or loop; undefined if it cannot be read. */
@@ -271,18 +283,4 @@ async function locateWarnings(item: FoundDefinition, { warnings }: RegisteredLoo
   const problems = warnings.map(({ path, reason }) => ({ path, reason }));
   const located = 'definition' in item ? await locateInFile(item.file, problems) : [];
   return warnings.map((warning, index) => ({ file: item.file, ...located[index], ...warning }));
-}
-
-/** Adds line numbers to problems in a document. */
-async function locateInFile(file: string, problems: readonly Flaw[]): Promise<readonly BadFile[]> {
-  const [{ parseDefinitionText }, { documentParser }] = await Promise.all([
-    import('../../adapters/files/parse-definition.js'),
-    import('../../loops/plan/workflow-document.js'),
-  ]);
-  const parse = (): never => {
-    throw new LoopError('DEFINITION_INVALID', '', { flaws: problems.map((problem) => ({ ...problem })) });
-  };
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const result = parseDefinitionText(file, text, { ...documentParser, parse });
-  return 'badFiles' in result ? result.badFiles : problems.map((problem) => ({ file, ...problem }));
 }

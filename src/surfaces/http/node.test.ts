@@ -111,3 +111,54 @@ verifies('aisdk.chat', 'a handler that throws leaves the server running and disc
     },
   );
 });
+
+/** What `express.json()` does: reads a body of JSON to its end, keeps its bytes for `verify`, and parses it. */
+function withParsedBody(
+  listener: ReturnType<typeof nodeListener>,
+  kept: (bytes: Buffer) => object,
+): ReturnType<typeof nodeListener> {
+  return (incoming, outgoing) => {
+    if (incoming.method !== 'POST') return listener(incoming, outgoing);
+    const chunks: Buffer[] = [];
+    incoming.on('data', (bytes: Buffer) => chunks.push(bytes));
+    incoming.on('end', () => {
+      Object.assign(incoming, kept(Buffer.concat(chunks)));
+      listener(incoming, outgoing);
+    });
+  };
+}
+
+const parsers = {
+  'as a value': (bytes: Buffer) => ({ body: JSON.parse(bytes.toString()) as unknown }),
+  'as a value, with its bytes': (bytes: Buffer) => ({ body: {}, rawBody: bytes }),
+  'as bytes': (bytes: Buffer) => ({ body: bytes }),
+  'as text': (bytes: Buffer) => ({ body: bytes.toString() }),
+};
+
+for (const [name, kept] of Object.entries(parsers))
+  verifies('aisdk.chat', `a chat works behind a middleware that has read the body, and left it ${name}`, async () => {
+    const { handler } = createChat([{ text: 'Hello.' }], { options: { maxBytes: 1000 } });
+    await withServer(withParsedBody(nodeListener(handler), kept), async (api) => {
+      const response = await fetch(api, { method: 'POST', body: BODY, headers });
+      expect((await chunksIn(response)).at(-1), 'the chat hangs or fails').toMatchObject({ type: 'finish' });
+      const large = await fetch(api, { method: 'POST', body: JSON.stringify({ id: 'x'.repeat(5000) }), headers });
+      expect(large.status, 'the limit does not apply').toBe(413);
+      expect((await fetch(`${api}/chat/stream`)).status).toBe(204);
+    });
+  });
+
+verifies(
+  'aisdk.chat',
+  'a body that was read before, and of which nothing is left, is refused with the reason',
+  async () => {
+    const { handler } = createChat([{ text: 'Hello.' }]);
+    await withServer(
+      withParsedBody(nodeListener(handler), () => ({})),
+      async (api) => {
+        const response = await fetch(api, { method: 'POST', body: BODY, headers });
+        expect(response.status).toBe(500);
+        expect(await response.json()).toMatchObject({ detail: expect.stringContaining('mount the handler before') });
+      },
+    );
+  },
+);

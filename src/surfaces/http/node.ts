@@ -1,6 +1,7 @@
 /** Adapts a fetch-style handler to Node's HTTP server. Response bodies are written with backpressure. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, Readable } from 'node:stream';
+import { markRebuilt, parsedBodyOf } from './parsed-body.js';
 import { HttpProblem, problemResponse } from './problem.js';
 
 const BASE_URL = 'http://localhost';
@@ -8,7 +9,8 @@ const BASE_URL = 'http://localhost';
 const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 
 /**
- * Returns a listener for `createServer` of `node:http` that calls a fetch-style handler.
+ * Returns a listener for `createServer` of `node:http`, or a handler for Express, that calls a fetch-style handler. A body
+ * that a middleware has read is taken from `req.rawBody` or `req.body`.
  *
  * @example createServer(nodeListener(chatHandler({ host: rondo, agent: support }))).listen(3000, '127.0.0.1');
  */
@@ -95,11 +97,11 @@ function requestOf(incoming: IncomingMessage): Request {
   // Only the path of the URL is used. The client's host stays in the header, where the handler checks it.
   const address = URL.canParse(url, BASE_URL) ? new URL(url, BASE_URL) : BASE_URL;
   const isBodyless = method === 'GET' || method === 'HEAD';
-  return new Request(address, {
-    method,
-    headers: requestHeaders,
-    ...(isBodyless ? {} : { body: bodyStreamOf(incoming), duplex: 'half' }),
-  });
+  const parsed = isBodyless ? undefined : parsedBodyOf(incoming);
+  const body = parsed === undefined && !isBodyless ? bodyStreamOf(incoming) : (parsed?.bytes ?? null);
+  const request = new Request(address, { method, headers: requestHeaders, body, duplex: 'half' });
+  if (parsed?.isExact === false) markRebuilt(request);
+  return request;
 }
 
 /** Returns the body as a separate stream. A handler that does not read it to the end does not close the connection. */

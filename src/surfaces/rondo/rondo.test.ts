@@ -259,3 +259,34 @@ verifies('rondo.run', 'runTurn runs a request as run does, and refuses what it d
     await rondo.close();
   }
 });
+
+verifies(
+  'rondo.run',
+  'a key, session or principal that cannot be used is a typed error that says what is wrong',
+  async () => {
+    await using rondo = await createRondo({ store: 'memory:' });
+    const refusals: readonly (readonly [options: object, option: string, message: string])[] = [
+      [
+        { key: '' },
+        'key',
+        'The key is empty. A key is text of 1 to 1,000 characters; without one, every request starts a',
+      ],
+      [{ key: 5 }, 'key', 'The key is no text but a number.'],
+      [{ key: null }, 'key', 'The key is no text but null.'],
+      [{ key: 'k'.repeat(1001) }, 'key', 'The key has 1001 characters.'],
+      [{ key: '\ud800' }, 'key', 'The key has a lone surrogate.'],
+      [{ session: '' }, 'session', 'A session id is 1 to 100 letters'],
+      [{ as: ' ' }, 'principal', 'A principal is text of 1 to 200 characters'],
+    ];
+    for (const [options, option, message] of refusals) {
+      const error = await rondo.run(greet, { name: 'Ada' }, options).catch((thrown: unknown) => thrown);
+      expect(error, JSON.stringify(options)).toBeInstanceOf(LoopError);
+      expect(error).toMatchObject({
+        code: 'REQUEST_INVALID',
+        data: { option },
+        message: expect.stringContaining(message),
+      });
+    }
+    expect(await rondo.turns(), 'a refused request started a turn').toEqual([]);
+  },
+);

@@ -132,7 +132,8 @@ export class Rondo implements AsyncDisposable {
 
   /**
    * Runs a turn until it ends or pauses. A failure of the loop is a result with the status `error`. Rejects with a
-   * TypeError for an invalid option, and with a Fault if the runtime itself fails.
+   * TypeError for an unknown option, with REQUEST_INVALID for a value that cannot be used, and with a Fault if the
+   * runtime itself fails.
    */
   async run<I, O>(loop: LoopRef<I, O>, input: TurnInput<I>, options: RunOptions = {}): Promise<TurnResult<O>> {
     assertKnownKeys(options, RUN_OPTION_KEYS, 'A turn has no');

@@ -10,6 +10,7 @@ import { parseStrictJson } from '../../json/strict-json.js';
 import type { HostedLoopDocument, HostedSignalDelivery, SignalReceipt } from '../../protocol/hosted-loop.js';
 import type { Json } from '../../protocol/json.js';
 import { warnOfError } from '../http/operator-warning.js';
+import { isRebuilt } from '../http/parsed-body.js';
 import { HttpProblem, problemResponse } from '../http/problem.js';
 import { assertJsonContent, readBody } from '../http/request-body.js';
 import { deliveryProblemOf, isRetryableFault, notAuthentic, unavailable } from './delivery-problem.js';
@@ -58,6 +59,9 @@ const BASE_PATH = /^(?:\/[A-Za-z0-9_-][A-Za-z0-9_.~-]*)*$/;
 const LOOP_ID = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,59}$/;
 const SIGNAL_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const MAX_REPORTS = 1000;
+const PARSED_BODY_REASON =
+  'A signature covers the bytes of a body, and a middleware has parsed them: mount the signal handler before ' +
+  'express.json(), or keep the bytes with express.json({ verify: (req, _res, bytes) => { req.rawBody = bytes; } }).';
 const SIZE_ADVICE = 'send less, or a reference to what is large';
 /** Verifies deliveries for signals that do not exist, which takes as long and never succeeds. */
 const DECOY: SignalKey = { key: new Uint8Array(32), windowMs: undefined };
@@ -128,6 +132,10 @@ class SignalReceiver {
   }
 
   private async bodyOf(request: Request): Promise<Uint8Array> {
+    if (isRebuilt(request)) {
+      this.reportOnce(new TypeError(PARSED_BODY_REASON));
+      throw new HttpProblem(500, 'BODY_READ_BEFORE', PARSED_BODY_REASON);
+    }
     if (request.bodyUsed || request.body?.locked === true)
       throw new TypeError('The body of the request was read before: mount the signal handler before body parsers.');
     try {

@@ -1,5 +1,6 @@
 // The handler behind real servers: of node:http, with its adapter, and Hono.
 
+import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -53,3 +54,39 @@ verifies('hosted.signals', 'signals arrive through Hono', async () => {
     await new Promise((resolve) => server.close(resolve));
   }
 });
+
+/** A server whose middleware reads the body before the handler, as `express.json()` does. */
+function behindParser(fixture: ReturnType<typeof receiver>, kept: (bytes: Buffer) => object): RequestListener {
+  const listener = nodeListener(fixture.handler);
+  return (incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (bytes: Buffer) => chunks.push(bytes));
+    incoming.on('end', () => listener(Object.assign(incoming, kept(Buffer.concat(chunks))), outgoing));
+  };
+}
+
+verifies('hosted.signals', 'signals arrive behind a middleware that parses bodies and keeps their bytes', async () => {
+  const fixture = receiver(signalHandler);
+  const kept = (bytes: Buffer) => ({ rawBody: bytes, body: JSON.parse(bytes.toString()) as unknown });
+  await withServer(behindParser(fixture, kept), (api) => checkServer(new URL(api).origin, fixture));
+});
+
+verifies(
+  'hosted.signals',
+  'a body whose bytes are lost is refused with the remedy, and reported to the operator',
+  async () => {
+    const fixture = receiver(signalHandler);
+    const kept = (bytes: Buffer) => ({ body: JSON.parse(bytes.toString()) as unknown });
+    await withServer(behindParser(fixture, kept), async (api) => {
+      const url = `${new URL(api).origin}/signals/orders/paid`;
+      // The same bytes as those that were sent, by chance: a signature would be verified over what nobody signed.
+      for (const body of ['{"amount":40}', '{ "amount": 40 }'])
+        expect(await post(url, body)).toMatchObject({
+          status: 500,
+          reply: { detail: expect.stringContaining('express.json({ verify:') },
+        });
+    });
+    expect(fixture.delivered).toEqual([]);
+    expect(fixture.errors.map((thrown) => String(thrown))).toEqual([expect.stringContaining('before express.json()')]);
+  },
+);

@@ -7,7 +7,6 @@ import type { Json } from '../../../protocol/json.js';
 import type { JsonSchema, LoopDef } from '../../../protocol/loop.js';
 import type { PlanSpec } from '../../../protocol/plan.js';
 import { type DefinitionIssue, DefinitionIssues } from '../../definition/shape.js';
-import type { RegisteredLoop, Registry } from '../../registry.js';
 import { placeholdersIn } from '../plan-placeholders.js';
 import { inferInputSchema } from '../workflow-document.js';
 import { CallAnalysis, type LoopReference } from './call-analysis.js';
@@ -17,37 +16,51 @@ import { ReferenceCheck } from './references.js';
 import { StateAnalysis } from './state-analysis.js';
 import { StepAnalysis } from './step-analysis.js';
 
+/** A loop, as far as it is analyzed: one that is registered, or a document that cannot be. */
+export interface AnalyzedLoop {
+  readonly definition: LoopDef;
+}
+
+/** The loops that plans can call. */
+export interface LoopTable<L extends AnalyzedLoop> {
+  find(id: string, version?: string): L | undefined;
+}
+
 /** A plan that cannot run, and why. The paths of its issues are JSON pointers in its definition. */
-export interface PlanProblems {
-  readonly registered: RegisteredLoop;
+export interface PlanProblems<L extends AnalyzedLoop> {
+  readonly loop: L;
   readonly issues: readonly DefinitionIssue[];
 }
 
-/** Analyzes the plans among these loops, and returns those with issues. The other loops are looked up in the registry. */
-export function analyzePlans(loops: readonly RegisteredLoop[], registry: Registry): readonly PlanProblems[] {
+/** Analyzes the plans among these loops, and returns those with issues. The other loops are looked up in the table. */
+export function analyzePlans<L extends AnalyzedLoop>(
+  loops: readonly L[],
+  table: LoopTable<L>,
+): readonly PlanProblems<L>[] {
   const plans = loops.filter(({ definition }) => definition.composite?.plan !== undefined);
-  const analyses = new Map(plans.map((registered) => [registered, analyzePlan(registered.definition, registry)]));
-  const references = new Map([...analyses].map(([registered, analysis]) => [registered, analysis.references]));
-  const cycles = cyclesOf(references, registry);
-  return plans.flatMap((registered) => {
-    const issues = [...(analyses.get(registered)?.issues ?? []), ...(cycles.get(registered) ?? [])];
-    return issues.length === 0 ? [] : [{ registered, issues }];
+  const analyses = new Map(plans.map((loop) => [loop, analyzePlan(loop.definition, table)]));
+  const references = new Map([...analyses].map(([loop, analysis]) => [loop, analysis.references]));
+  const cycles = cyclesOf(references, table);
+  return [...analyses].flatMap(([loop, analysis]) => {
+    const issues = [...analysis.issues, ...(cycles.get(loop) ?? [])];
+    return issues.length === 0 ? [] : [{ loop, issues }];
   });
+}
+
+/** Returns the loops that a plan refers to; none if the loop is no plan. */
+export function planReferences({ definition }: AnalyzedLoop, table: LoopTable<AnalyzedLoop>): readonly LoopReference[] {
+  return definition.composite?.plan === undefined ? [] : analyzePlan(definition, table).references;
 }
 
 /** Returns the issues of one plan, and the loops that it refers to. */
 function analyzePlan(
   definition: LoopDef,
-  registry: Registry,
+  table: LoopTable<AnalyzedLoop>,
 ): { readonly issues: readonly DefinitionIssue[]; readonly references: readonly LoopReference[] } {
   const spec = definition.composite?.plan as PlanSpec;
   const issues = new DefinitionIssues();
   const check = new ReferenceCheck(issues, placeholdersIn(spec).captured);
-  const calls = new CallAnalysis(
-    spec,
-    check,
-    (id, version) => registry.find(id, version)?.definition.outputSchema as JsonSchema | undefined,
-  );
+  const calls = new CallAnalysis(spec, check, (id, version) => table.find(id, version)?.definition);
   const start = tableOf({ input: inputTypes(definition, spec), result: resultSchema({ type: 'null' }) });
   if (spec.states !== undefined)
     new StateAnalysis(spec, calls, check, issues).checkAll('/composite/plan/states', start);

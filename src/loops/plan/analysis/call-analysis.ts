@@ -1,10 +1,12 @@
 /** Checks a step or state that is a call, and tells the schema of its output and the loops that it calls. */
-import type { JsonSchema } from '../../../protocol/loop.js';
+import { compileSchema } from '../../../json/schema.js';
+import type { JsonSchema, LoopDef } from '../../../protocol/loop.js';
 import type { PlanCallStep, PlanMapping, PlanRetry, PlanSpec } from '../../../protocol/plan.js';
 import { appendPointer, DefinitionIssues } from '../../definition/shape.js';
 import { compileAction } from '../placeholders.js';
-import { type PluginParameters, pluginParameters } from '../plan-inputs.js';
+import { actionKind, callKindOf, type PluginParameters, pluginParameters } from '../plan-inputs.js';
 import { boundLoop, shippedLoop } from '../verbs.js';
+import { inputIssues, objectSchema } from './accepted-input.js';
 import { ANY, ANY_RESULT, elements, type ReadableValues, resultSchema } from './readable-values.js';
 import { ReferenceCheck } from './references.js';
 
@@ -16,8 +18,8 @@ export interface LoopReference {
   readonly path: string;
 }
 
-/** Returns the output schema of a loop; undefined if it is not known. */
-export type OutputSchemaOf = (loopId: string, version: string | undefined) => JsonSchema | undefined;
+/** Returns the definition of a loop; undefined if it is not known. */
+export type FindDefinition = (loopId: string, version: string | undefined) => LoopDef | undefined;
 
 /** The members of a call that this analysis reads. */
 interface CallMembers {
@@ -31,9 +33,12 @@ interface CallMembers {
   readonly retry?: PlanRetry;
   readonly on_error?: unknown;
   readonly capture?: string;
+  readonly plugin?: string;
 }
 
 const TEXT: JsonSchema = { type: 'string' };
+/** What the loop of a verb gets. */
+const ACTION_INPUT = objectSchema({ verb: TEXT, args: { type: 'array', items: TEXT as never }, raw: TEXT });
 
 /** Checks the calls of one plan. */
 export class CallAnalysis {
@@ -41,17 +46,20 @@ export class CallAnalysis {
   readonly references: LoopReference[] = [];
   private readonly spec: PlanSpec;
   private readonly check: ReferenceCheck;
-  private readonly outputSchemaOf: OutputSchemaOf;
+  private readonly find: FindDefinition;
 
-  constructor(spec: PlanSpec, check: ReferenceCheck, outputSchemaOf: OutputSchemaOf) {
+  constructor(spec: PlanSpec, check: ReferenceCheck, find: FindDefinition) {
     this.spec = spec;
     this.check = check;
-    this.outputSchemaOf = outputSchemaOf;
+    this.find = find;
   }
 
   /** Checks a call, and returns what can be read after it. */
   call(step: PlanCallStep, path: string, values: ReadableValues): ReadableValues {
     const { retry, on_error: onError, capture } = step as CallMembers;
+    // A state whose next one a model chooses is no call.
+    if (!('action' in step) && (step as CallMembers).plugin !== 'llm-decide')
+      this.check.attempt(() => callKindOf(step, path, this.spec));
     const output =
       'plugin' in step ? this.plugin(step as PluginParameters, path, values) : this.plain(step, path, values);
     const isReplaced = this.fallback(retry, `${path}/retry/fallback`, values) || isValue(onError);
@@ -61,16 +69,17 @@ export class CallAnalysis {
   /** Returns the schema of the result of a call without checking it. */
   resultOf(step: PlanCallStep, values: ReadableValues): JsonSchema {
     const unchecked = new ReferenceCheck(new DefinitionIssues(), new Set());
-    const after = new CallAnalysis(this.spec, unchecked, this.outputSchemaOf).call(step, '', values);
+    const after = new CallAnalysis(this.spec, unchecked, this.find).call(step, '', values);
     return after.get('result') ?? ANY_RESULT;
   }
 
   /** Checks an action, and returns the schema of its output. */
   action(text: string, path: string, values: ReadableValues): JsonSchema {
     this.check.text(text, path, values);
+    if (this.check.attempt(() => actionKind(text, path, this.spec)) === undefined) return ANY;
     const [verb] = compileAction(text).words;
     const loopId = verb === undefined ? undefined : (boundLoop(this.spec.verbs, verb.text) ?? shippedLoop(verb.text));
-    return loopId === undefined ? ANY : this.loop(loopId, undefined, path);
+    return loopId === undefined ? ANY : this.loop(loopId, undefined, path, ACTION_INPUT);
   }
 
   /** Checks a call that is no plugin, and returns the schema of its output. */
@@ -79,16 +88,26 @@ export class CallAnalysis {
     if (action !== undefined) return this.action(action, `${path}/action`, values);
     if (prompt !== undefined) {
       this.check.text(prompt, `${path}/prompt`, values);
+      if (schema !== undefined) this.check.attempt(() => compileSchema(schema, `${path}/schema`));
       return schema ?? TEXT;
     }
     if (input !== undefined) this.check.mapping(input, `${path}/input`, values);
     const [id, key] = loop === undefined ? [workflow, 'workflow'] : [loop, 'loop'];
-    return id === undefined ? ANY : this.loop(id, version, `${path}/${key}`);
+    if (id === undefined) return ANY;
+    const at = input === undefined ? `${path}/${key}` : `${path}/input`;
+    return this.loop(id, version, `${path}/${key}`, this.check.mappedSchema(input ?? '$.input', values), at);
   }
 
-  private loop(loopId: string, version: string | undefined, path: string): JsonSchema {
+  /** Checks what a loop gets, and returns the schema of its output. Issues are about `at` and the members of the input. */
+  private loop(loopId: string, version: string | undefined, path: string, passed: JsonSchema, at = path): JsonSchema {
     this.references.push({ loopId, version, path });
-    return this.outputSchemaOf(loopId, version) ?? ANY;
+    const callee = this.find(loopId, version);
+    if (callee === undefined) return ANY;
+    for (const issue of inputIssues(callee.inputSchema, passed)) {
+      const isMember = issue.path !== '' && at !== path;
+      this.check.add(isMember ? appendPointer(at, issue.path) : at, `the loop "${loopId}" ${issue.reason}`);
+    }
+    return callee.outputSchema;
   }
 
   /** Checks a fallback. Returns true if its value may replace the output. */
@@ -96,8 +115,10 @@ export class CallAnalysis {
     const fallback = retry?.fallback;
     if (typeof fallback !== 'object') return false;
     if ('loop' in fallback) {
-      if (fallback.input !== undefined) this.check.mapping(fallback.input, `${path}/input`, values);
-      this.loop(fallback.loop, undefined, `${path}/loop`);
+      const { input } = fallback;
+      if (input !== undefined) this.check.mapping(input, `${path}/input`, values);
+      const at = input === undefined ? `${path}/loop` : `${path}/input`;
+      this.loop(fallback.loop, undefined, `${path}/loop`, this.check.mappedSchema(input ?? '$.input', values), at);
     }
     return true;
   }
@@ -126,7 +147,7 @@ export class CallAnalysis {
       }
       default:
         this.parameters(parameters, path, values);
-        return this.loop(step.plugin, undefined, `${path}/plugin`);
+        return this.loop(step.plugin, undefined, `${path}/plugin`, this.parameterSchema(parameters, values));
     }
   }
 
@@ -140,10 +161,19 @@ export class CallAnalysis {
     }
   }
 
+  private parameterSchema(parameters: { readonly [name: string]: unknown }, values: ReadableValues): JsonSchema {
+    const schemas = Object.entries(parameters).map(([name, value]): readonly [string, JsonSchema] => {
+      if (typeof value !== 'string') return [name, ANY];
+      return [name, value.startsWith('$') ? this.check.schemaOf(value, values) : TEXT];
+    });
+    return objectSchema(Object.fromEntries(schemas));
+  }
+
   private eachItem(parameters: { readonly [name: string]: unknown }, path: string, values: ReadableValues): JsonSchema {
     const { source, items, ...body } = parameters;
     let list: JsonSchema = ANY;
-    if (typeof source === 'string') list = this.loop(source, undefined, `${path}/source`);
+    if (typeof source === 'string')
+      list = this.loop(source, undefined, `${path}/source`, this.check.schemaOf('$.input', values));
     else if (typeof items === 'string') {
       this.check.mapping(items, `${path}/items`, values);
       list = this.check.schemaOf(items, values);

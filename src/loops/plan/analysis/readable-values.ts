@@ -186,7 +186,7 @@ export function elements(schema: JsonSchema | undefined): JsonSchema {
 }
 
 /** Returns a member of a schema, unless another keyword may say more about the value. */
-function plainMember(schema: JsonSchema | undefined, name: string): Json | undefined {
+export function plainMember(schema: JsonSchema | undefined, name: string): Json | undefined {
   if (!isObject(schema as Json)) return undefined;
   const object = schema as JsonObject;
   return ['$ref', '$dynamicRef', 'allOf', 'anyOf', 'oneOf', 'if'].some((keyword) => Object.hasOwn(object, keyword))

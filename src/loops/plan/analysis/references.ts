@@ -3,9 +3,10 @@ import { checkMemberPath } from '../../../json/cel/check.js';
 import { compileJsonPath } from '../../../json/path.js';
 import type { JsonSchema } from '../../../protocol/loop.js';
 import type { PlanMapping } from '../../../protocol/plan.js';
-import { appendPointer, type DefinitionIssues } from '../../definition/shape.js';
+import { appendPointer, DefinitionIssues } from '../../definition/shape.js';
 import { compileCondition } from '../condition.js';
 import { compileText } from '../placeholders.js';
+import { objectSchema } from './accepted-input.js';
 import { type ReadableValues, schemaAt } from './readable-values.js';
 
 /** The names that exist only inside of certain blocks, and which. */
@@ -15,6 +16,8 @@ const BLOCK_NAMES: { readonly [name: string]: string } = {
   iteration: 'repeat',
 };
 const OPTIONAL = 'optional:';
+const TEXT: JsonSchema = { type: 'string' };
+const LIST: JsonSchema = { type: 'array' };
 const describeMissing = (variable: string): string => (variable === 'input' ? 'is not declared' : 'is not produced');
 
 /** Checks the references of one plan, and adds an issue for each that cannot be resolved. */
@@ -28,6 +31,16 @@ export class ReferenceCheck {
     this.captured = captured;
   }
 
+  /** Adds an issue. */
+  add(path: string, reason: string): void {
+    this.issues.add(path, reason);
+  }
+
+  /** Runs a compiler, and adds an issue if it refuses its text. Returns undefined then. */
+  attempt<T>(compile: () => T): T | undefined {
+    return this.issues.attempt(compile);
+  }
+
   /** Checks a mapping: one path, or one for each member. */
   mapping(mapping: PlanMapping, path: string, values: ReadableValues): void {
     if (typeof mapping === 'string') this.mappedValue(mapping, path, values);
@@ -37,12 +50,28 @@ export class ReferenceCheck {
 
   /** Returns the schema of the value that a path selects. */
   schemaOf(mapping: string, values: ReadableValues): JsonSchema {
-    return mapping.startsWith('$') ? schemaAt(values, segmentsOf(mapping)) : {};
+    if (mapping.startsWith('literal:')) return TEXT;
+    const path = pathIn(mapping);
+    // `mapping` reports a path that cannot be read.
+    const compiled = path.startsWith('$') ? new DefinitionIssues().attempt(() => compileJsonPath(path, '')) : undefined;
+    if (compiled === undefined) return {};
+    // Any other path selects the list of its matches.
+    return compiled.singularSegments === undefined ? LIST : schemaAt(values, compiled.singularSegments);
+  }
+
+  /** Returns the schema of the value that a mapping builds. */
+  mappedSchema(mapping: PlanMapping, values: ReadableValues): JsonSchema {
+    if (typeof mapping === 'string') return mapping.startsWith(OPTIONAL) ? {} : this.schemaOf(mapping, values);
+    const members = Object.entries(mapping);
+    const required = members.filter(([, text]) => !text.startsWith(OPTIONAL)).map(([member]) => member);
+    const schemas = members.map(([member, text]) => [member, this.schemaOf(text, values)] as const);
+    return objectSchema(Object.fromEntries(schemas), required);
   }
 
   /** Checks the placeholders of a text. */
   text(text: string, path: string, values: ReadableValues): void {
-    for (const placeholder of compileText(text).placeholders) {
+    const compiled = this.attempt(() => compileText(text, path));
+    for (const placeholder of compiled?.placeholders ?? []) {
       const reason = this.placeholderReason(placeholder, values);
       if (reason !== undefined) this.issues.add(path, `the placeholder {${placeholder}} has no value: ${reason}`);
     }
@@ -50,7 +79,8 @@ export class ReferenceCheck {
 
   /** Checks a condition. In a repetition it may read what an earlier repetition captured. */
   condition(text: string, path: string, values: ReadableValues): void {
-    const condition = compileCondition(text, path);
+    const condition = this.attempt(() => compileCondition(text, path));
+    if (condition === undefined) return;
     const readable = values.onCondition();
     if (condition.file !== undefined) {
       this.text(condition.file, path, readable);
@@ -65,7 +95,8 @@ export class ReferenceCheck {
   private mappedValue(text: string, path: string, values: ReadableValues): void {
     if (text.startsWith('literal:')) return;
     const isOptional = text.startsWith(OPTIONAL);
-    const names = namesIn(segmentsOf(isOptional ? text.slice(OPTIONAL.length) : text));
+    const compiled = this.attempt(() => compileJsonPath(pathIn(text), path));
+    const names = namesIn(compiled?.leadingSegments ?? []);
     const [first] = names;
     if (first === undefined) return;
     const isKnown = this.captured.has(first) || (values.get(first) ?? values.getCarried(first)) !== undefined;
@@ -102,8 +133,9 @@ export class ReferenceCheck {
   }
 }
 
-function segmentsOf(path: string): readonly (string | number | undefined)[] {
-  return compileJsonPath(path, '').leadingSegments ?? [];
+/** Returns the path of a mapping. */
+function pathIn(mapping: string): string {
+  return mapping.startsWith(OPTIONAL) ? mapping.slice(OPTIONAL.length) : mapping;
 }
 
 /** Returns the names at the start of a path, up to the first index or wildcard. */

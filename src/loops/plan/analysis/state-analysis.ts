@@ -37,7 +37,7 @@ export class StateAnalysis {
     this.states = states as readonly State[];
     this.initial = initial;
     this.byName = new Map(this.states.map((state) => [state.name, state]));
-    const names = [...this.byName.keys(), 'done', 'failed'];
+    const names = new Set([...this.byName.keys(), 'done', 'failed']);
     this.followers = new Map(this.states.map((state) => [state.name, followersOf(state, names)]));
     for (const [name, following] of this.followers)
       for (const next of following) {
@@ -129,12 +129,13 @@ function joined(first: SchemaTable, second: SchemaTable): SchemaTable {
 
 function followersOf(
   { transitions, join, terminal = false, plugin }: State,
-  names: readonly string[],
+  names: ReadonlySet<string>,
 ): readonly string[] {
   if (terminal) return [];
   if (join !== undefined) return [join];
-  if (transitions === undefined) return plugin === 'llm-decide' ? names : [];
-  return transitions.map(({ next }) => next);
+  if (transitions === undefined) return plugin === 'llm-decide' ? [...names] : [];
+  // A misspelt state is reported by itself; it may stand for any of them.
+  return transitions.flatMap(({ next }) => (names.has(next) ? [next] : [...names]));
 }
 
 function parallelResult(states: readonly string[]): JsonSchema {

@@ -5,8 +5,10 @@
 import type { JsonSchema } from '../../../protocol/loop.js';
 import type { PlanCallStep, PlanStep } from '../../../protocol/plan.js';
 import type { DefinitionIssues } from '../../definition/shape.js';
+import { unknownStepError } from '../compiler.js';
 import { compileCondition } from '../condition.js';
 import { stepNameOf } from '../plan-inputs.js';
+import { waitStep } from '../wait-step.js';
 import type { CallAnalysis } from './call-analysis.js';
 import {
   ANY,
@@ -39,6 +41,7 @@ export class StepAnalysis {
   /** Checks steps that run one after another, and returns what can be read after them. */
   steps(steps: readonly PlanStep[], path: string, before: ReadableValues): ReadableValues {
     const targets = gotoTargets(steps);
+    this.checkTargets(steps, path);
     let values = targets.size === 0 ? before : before.repeating(capturesOf(steps));
     for (const [index, step] of steps.entries()) {
       // A jump brings the result of the step that failed.
@@ -46,6 +49,13 @@ export class StepAnalysis {
       values = this.step(step, `${path}/${index}`, values);
     }
     return before.afterBlock(values);
+  }
+
+  private checkTargets(steps: readonly PlanStep[], path: string): void {
+    const names = new Set(steps.map(stepNameOf));
+    for (const [index, { on_error: onError }] of steps.entries())
+      if (typeof onError === 'object' && 'goto' in onError && !names.has(onError.goto))
+        this.issues.addError(unknownStepError(onError.goto, [...names], `${path}/${index}`));
   }
 
   private step(step: PlanStep, path: string, values: ReadableValues): ReadableValues {
@@ -80,6 +90,7 @@ export class StepAnalysis {
         return values.withResult(inside.get('result') ?? ANY_RESULT);
       }
       case 'wait':
+        this.check.attempt(() => waitStep(step.wait, '', `${path}/wait`));
         return values.withResult(resultSchema(step.wait.signal === undefined ? NULL : (step.wait.schema ?? ANY)));
     }
   }
@@ -152,10 +163,9 @@ export class StepAnalysis {
 /** Returns the value of a condition that reads nothing; undefined for any other. */
 function constantOf(text: string | undefined): boolean | undefined {
   if (text === undefined) return undefined;
-  const condition = compileCondition(text, '');
-  if (condition.names.length > 0 || condition.file !== undefined) return undefined;
   try {
-    return condition.evaluate({});
+    const condition = compileCondition(text, '');
+    return condition.names.length > 0 || condition.file !== undefined ? undefined : condition.evaluate({});
   } catch {
     return undefined;
   }

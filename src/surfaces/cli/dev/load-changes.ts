@@ -1,4 +1,5 @@
 /** Compares two loads of a project, for people. */
+import { shortVersion } from '../../../base/short-version.js';
 import { describeBadFile } from '../definitions.js';
 import { sanitizeText } from '../terminal-text.js';
 import type { LoadedLoop, LoadReport } from './messages.js';
@@ -31,7 +32,7 @@ export function loadLines(
   changes: LoadChanges,
   isFirst: boolean,
 ): readonly string[] {
-  const names = (list: readonly string[]): string => list.map((name) => sanitizeText(name)).join(', ');
+  const names = (list: readonly string[]): string => list.map((name) => sanitizeText(shortVersion(name))).join(', ');
   const count = loops.length === 1 ? '1 loop' : `${loops.length} loops`;
   const differences = (['added', 'changed', 'removed'] as const)
     .filter((kind) => changes[kind].length > 0)

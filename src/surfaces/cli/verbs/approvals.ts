@@ -18,7 +18,7 @@ export const approvals: VerbHandler = async ({ options, settingsInput, terminal,
     const full = textOption(options.full);
     const pending = await host.archive.approvals(textOption(options.session));
     const listed = full === undefined ? pending : [requireSingleApproval(pending, full)];
-    if (json) await terminal.printJson(listed);
+    if (json) await terminal.printJson({ approvals: listed });
     else if (listed.length > 0) {
       const { renderTable } = await import('../table.js');
       const { color, width } = terminal.displayOf();

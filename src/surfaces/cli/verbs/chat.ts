@@ -6,7 +6,7 @@ import { loadSettings, type ProjectSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
 import { ChatController, type ChatControllerDeps, chatReturnHint } from '../chat/chat-controller.js';
 import { Transcript } from '../chat/transcript.js';
-import { findLoop, loopNotFoundError, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
+import { findLoop, loopNotFoundError, warnAboutLoop } from '../definitions.js';
 import { assertSessionId } from '../find-turn.js';
 import { openHost, warnUntrustedEnvFile } from '../open-host.js';
 import type { Terminal } from '../terminal.js';
@@ -27,8 +27,7 @@ export const chat: VerbHandler = async ({ args, options, settingsInput, terminal
   const settings = await loadSettings(settingsInput);
   const reference = String(args[0]);
   const { wanted, definitions } = await findLoop(reference, textOption(options.version), settings);
-  warnBadFiles(definitions.badFiles, terminal);
-  warnIgnoredKeys(definitions.warnings, terminal);
+  warnAboutLoop(wanted, definitions, terminal);
   warnUntrustedEnvFile(settings, terminal);
   const definition = definitions.registry.find(wanted.id, wanted.version)?.definition;
   if (definition === undefined) throw loopNotFoundError(reference, wanted, definitions);

@@ -1,9 +1,11 @@
 /**
  * `rondo check`: validates definitions and hosted loops without running them, and lists the turns in flight that a change would break.
  */
+
 import { resolve } from 'node:path';
-import { ownText } from '../../../base/own-property.js';
+import { shortVersion } from '../../../base/short-version.js';
 import type { InFlightTurn } from '../../../host/host.js';
+import { unrunnableLoops } from '../../compose/unrunnable-loops.js';
 import { type BadFile, type Definitions, loadLoops, loadSettings, type ProjectSettings } from '../../compose.js';
 import { describeBadFile } from '../definitions.js';
 import { openHost } from '../open-host.js';
@@ -24,7 +26,6 @@ interface CheckReport {
   readonly files: readonly CheckedFile[];
   /** Modules that were not imported, because they define no loops. */
   readonly skipped: readonly Pick<BadFile, 'file' | 'reason'>[];
-  readonly dangling: readonly { readonly loop: string; readonly stepIndex: number; readonly missing: string }[];
   readonly inFlight: readonly AffectedTurn[];
 }
 
@@ -42,46 +43,33 @@ export const check: VerbHandler = async ({ args, options, settingsInput, termina
   const settings = await loadSettings(settingsInput);
   const paths = ((args[0] ?? []) as readonly string[]).map((file) => resolve(settings.cwd, file));
   const definitions = await loadLoops(settings, paths, { model: textOption(options.model) });
-  const files = checkedFilesOf(definitions, paths);
-  const dangling = danglingStepsIn(definitions, new Set(files.map(({ file }) => file)));
+  const files = checkedFilesOf(definitions, await unrunnableLoops(definitions), paths);
   const inFlight = await findInFlightTurns(settings, definitions, terminal);
-  const ok = files.every((file) => file.ok) && dangling.length === 0 && !inFlight.some(({ breaks }) => breaks);
-  const report = { ok, files, skipped: definitions.skipped, dangling, inFlight };
+  const ok = files.every((file) => file.ok) && !inFlight.some(({ breaks }) => breaks);
+  const report = { ok, files, skipped: definitions.skipped, inFlight };
   if (json) await terminal.printJson(report);
   else await terminal.print(renderCheckReport(report, createColors(terminal.displayOf().color)));
   return ok ? exitCodes.ok : exitCodes.failed;
 };
 
 function checkedFilesOf(
-  { loops, badFiles, warnings: allWarnings, registry, hosted }: Definitions,
+  { loops, badFiles, warnings: allWarnings, hosted }: Definitions,
+  unrunnable: readonly BadFile[],
   paths: readonly string[],
 ): readonly CheckedFile[] {
   const loaded = [...loops, ...badFiles, ...hosted].map(({ file }) => file);
-  const allBadFiles = [...badFiles, ...hosted.flatMap((item) => item.badFiles)];
+  const allBadFiles = [...badFiles, ...unrunnable, ...hosted.flatMap((item) => item.badFiles)];
   const files = paths.length > 0 ? paths : [...new Set(loaded)].sort();
   return files.map((file) => {
-    const bad = allBadFiles.filter((item) => item.file === file).map(({ file: _, loopId: __, ...rest }) => rest);
-    // The tools of a plan may be loaded after it.
-    const retried = loops
-      .filter((loop) => loop.file === file)
-      .flatMap(({ registered }) => registry.retriedOnceTool(registered) ?? [])
-      .map(({ data }) => ({ path: ownText(data, 'path'), reason: ownText(data, 'reason') }));
-    const errors = [...bad, ...retried];
+    const errors = allBadFiles
+      .filter((item) => item.file === file)
+      .map(({ file: _, loopId: __, ...rest }) => rest)
+      .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
     const warnings = allWarnings
       .filter((item) => item.file === file)
       .map(({ file: _, loopId: __, mistake: ___, ...rest }) => rest);
     return { file, ok: errors.length === 0, errors, warnings };
   });
-}
-
-/** Returns the steps and tools of the loops in these files that refer to a loop which does not exist. */
-function danglingStepsIn({ registry, loops }: Definitions, files: ReadonlySet<string>): CheckReport['dangling'] {
-  const checkedLoops = new Set(
-    loops
-      .filter(({ file }) => files.has(file))
-      .map(({ registered: { definition } }) => `${definition.id}@${definition.version}`),
-  );
-  return registry.missingReferences().filter(({ loop }) => checkedLoops.has(loop));
 }
 
 async function findInFlightTurns(
@@ -105,25 +93,21 @@ async function findInFlightTurns(
 }
 
 function renderCheckReport(report: CheckReport, colors: Colors): string {
-  const { ok, files, skipped, dangling, inFlight } = report;
+  const { ok, files, skipped, inFlight } = report;
   const fileLines = files.flatMap(({ file, ok: isValid, errors, warnings }) => [
     `${isValid ? colors.green('ok') : colors.red('bad')}  ${sanitizeText(file)}`,
     ...errors.map((item) => `     ${describeBadFile({ file, ...item })}`),
     ...warnings.map((item) => `     ${colors.yellow('warning')} ${describeBadFile({ file, ...item })}`),
   ]);
   const skippedLines = skipped.map((item) => `${colors.dim('skip')}  ${describeBadFile(item)}`);
-  const danglingLines = dangling.map(
-    ({ loop, stepIndex, missing }) =>
-      `${colors.red('bad')}  ${loop}: step ${stepIndex} calls "${sanitizeText(missing)}", which does not exist`,
-  );
   const turnLines = inFlight.flatMap((turn) => linesOfTurn(turn, colors));
   const emptyLine = files.length === 0 ? ['There are no definitions to check.'] : [];
   const verdict = ok ? colors.green('No problems found.') : colors.red('Problems found.');
-  return `${[...fileLines, ...skippedLines, ...danglingLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
+  return `${[...fileLines, ...skippedLines, ...turnLines, ...emptyLine, verdict].join('\n')}\n`;
 }
 
 function linesOfTurn({ turnId, loop, changed, build }: AffectedTurn, colors: Colors): readonly string[] {
-  const where = `turn ${turnId} of ${loop} is in flight`;
+  const where = `turn ${turnId} of ${shortVersion(loop)} is in flight`;
   const codeLines = changed.map(({ loop: part, now, parts, breaks, reason = '' }) => {
     const mark = breaks ? colors.red('bad') : colors.yellow('warning');
     const named = parts.length === 0 ? `${part} is ${now}` : `${part}: ${parts.join(', ')} changed`;

@@ -27,7 +27,7 @@ export const completion: VerbHandler = async ({ args, settingsInput, terminal, j
       /* guard: completed-ids-are-plain */ SAFE_ID.test(id),
     );
     const offered = [...new Set(ids)].slice(0, MAX_IDS);
-    if (json) await terminal.printJson(offered);
+    if (json) await terminal.printJson({ ids: offered });
     else await terminal.print(offered.map((id) => `${id}\n`).join(''));
     return exitCodes.ok;
   }

@@ -1,4 +1,5 @@
 /** `rondo list`: lists the loops of the project. */
+import { shortVersion } from '../../../base/short-version.js';
 import type { RegisteredLoop } from '../../../loops/registry.js';
 import { loadLoops, loadSettings } from '../../compose.js';
 import { warnBadFiles, warnIgnoredKeys } from '../definitions.js';
@@ -39,5 +40,5 @@ function documentOf({ definition, origin: { file } }: RegisteredLoop): object {
 function rowOf({ definition, definedLoop }: RegisteredLoop): readonly string[] {
   const { id, version, kind, name, description = name === id ? '' : name, composite } = definition;
   const isCode = composite !== undefined && definedLoop !== undefined;
-  return [id, version, composite?.agent !== undefined ? 'agent' : isCode ? 'code' : kind, description];
+  return [id, shortVersion(version), composite?.agent !== undefined ? 'agent' : isCode ? 'code' : kind, description];
 }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type TrustPredicate, trustPredicateOf } from '../../authority.js';
 import { type DefinitionFormat, loadSettings, readDefinitionFile, renderDefinition } from '../../compose.js';
-import { writeNewOutput } from '../../output-path.js';
+import { existingFileError, writeNewOutput } from '../../output-path.js';
 import { UsageError } from '../../settings.js';
 import { exitCodes, textOption, type VerbHandler } from '../verb.js';
 
@@ -39,7 +39,7 @@ function writeNewFile(file: string, text: string, name: string, trusts: TrustPre
   } catch (thrown) {
     if (thrown instanceof UsageError) throw thrown;
     const { code } = thrown as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw new UsageError(`${name} exists already; --out never overwrites a file.`);
+    if (code === 'EEXIST') throw existingFileError(name);
     throw new UsageError(`${name} cannot be written: ${code ?? String(thrown)}.`);
   }
 }

@@ -2,7 +2,7 @@
 import type { TurnRequest } from '../../../host/host.js';
 import { type Definitions, loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
-import { findLoop, type LoopReference, missingLoopHints, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
+import { findLoop, type LoopReference, missingLoopHints, warnAboutLoop } from '../definitions.js';
 import { assertSessionId } from '../find-turn.js';
 import { readGrant } from '../grant-file.js';
 import { readJsonInput } from '../input.js';
@@ -20,8 +20,7 @@ export const run: VerbHandler = async ({ args, options, settingsInput, terminal,
   const grant = await readGrant(options, settingsInput);
   const [version, model] = [textOption(options.version), textOption(options.model)];
   const { wanted, definitions } = await findLoop(String(args[0]), version, settings, model);
-  warnBadFiles(definitions.badFiles, terminal);
-  warnIgnoredKeys(definitions.warnings, terminal);
+  warnAboutLoop(wanted, definitions, terminal);
   warnUntrustedEnvFile(settings, terminal);
   const isRegistered = definitions.registry.find(wanted.id, wanted.version) !== undefined;
   const { host, close } = await openHost(settings, { definitions, createIfMissing: isRegistered }, terminal);

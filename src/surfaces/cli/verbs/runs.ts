@@ -1,4 +1,5 @@
 /** `rondo runs`: lists the turns of the store, the newest first. */
+import { shortVersion } from '../../../base/short-version.js';
 import type { TurnStatus } from '../../../protocol/trace.js';
 import { loadSettings } from '../../compose.js';
 import { UsageError } from '../../settings.js';
@@ -51,7 +52,7 @@ const TABLE_HEAD = ['TURN', 'LOOP', 'STATUS', 'STARTED', 'TOOK', ''];
 function rowOf(turn: TurnStatus, now: number): string[] {
   const { turnId, loopId, loopVersion, status, startedAt, durationMs, error, reason } = turn;
   const took = durationMs === undefined ? '' : formatDuration(durationMs);
-  const loop = loopId === '' ? '' : `${loopId}@${loopVersion}`;
+  const loop = loopId === '' ? '' : `${loopId}@${shortVersion(loopVersion)}`;
   const started = relativeTime(startedAt, now);
   return [turnId, loop, status, started, took, error?.code ?? reason ?? pendingSummary(turn)];
 }

@@ -1,6 +1,8 @@
 /** `rondo show`: shows a definition with its digest, versions and callers, or a turn with all its calls. */
+
 import { LoopError } from '../../../base/errors.js';
 import { ownProperty } from '../../../base/own-property.js';
+import { shortVersion } from '../../../base/short-version.js';
 import { calleesOf, type RegisteredLoop, type Registry } from '../../../loops/registry.js';
 import { loadSettings, type ProjectSettings } from '../../compose.js';
 import { findLoop, loopNotFoundError, warnBadFiles, warnIgnoredKeys } from '../definitions.js';
@@ -105,9 +107,9 @@ function renderLoop(loop: ReturnType<typeof describeLoop>): string {
   const facts = [
     ['file', file ?? '-'],
     ['digest', digest],
-    ['versions', versions.join(', ')],
+    ['versions', versions.map(shortVersion).join(', ')],
     ['calls', calls.join(', ') || '-'],
-    ['called by', calledBy.join(', ') || '-'],
+    ['called by', calledBy.map(shortVersion).join(', ') || '-'],
   ];
   const body = { prompt: definition.prompt, composite: definition.composite, tool: definition.tool };
   const parts = [
@@ -118,7 +120,7 @@ function renderLoop(loop: ReturnType<typeof describeLoop>): string {
     ...(definition.policy === undefined ? [] : [['policy', definition.policy] as const]),
   ];
   const lines = [
-    sanitizeText(`${id} ${version}  ${code ? `${kind}, in code` : kind}`),
+    sanitizeText(`${id} ${shortVersion(version)}  ${code ? `${kind}, in code` : kind}`),
     sanitizeText(description ?? name),
     '',
     ...facts.map(([label = '', value]) => `${label.padEnd(10)} ${sanitizeText(value ?? '')}`),

@@ -266,7 +266,7 @@ function keyProblemOf(key: unknown): string | undefined {
   if (typeof key !== 'string') return `is no text but ${key === null ? 'null' : `a ${typeof key}`}`;
   if (key === '') return 'is empty';
   if (key.length > 1000) return `has ${key.length} characters`;
-  return isWellFormed(key) ? undefined : 'has a lone surrogate';
+  return isWellFormed(key) ? undefined : 'has lone surrogates';
 }
 
 function invalidRequest(option: string, message: string): LoopError {

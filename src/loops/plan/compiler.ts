@@ -15,6 +15,7 @@ import { type CompiledFallback, endsPlan, type Label, newCallee, type PlanCallee
 import { type BuildInput, type CallKind, callKindOf, type SingleCallKind, stepNameOf } from './plan-inputs.js';
 import { failed, type PlanRun, type PlanRunOptions, succeeded } from './plan-run.js';
 import { type PlanInstruction, withRecovery } from './recovery.js';
+import { unknownStepError } from './step-error.js';
 import { waitStep } from './wait-step.js';
 
 /** A prompt of a plan, which becomes a loop of its own. */
@@ -396,10 +397,4 @@ function labelOf(labels: ReadonlyMap<string, Label>, name: string, path: string)
   const label = labels.get(name);
   if (label !== undefined) return label;
   throw unknownStepError(name, [...labels.keys()], path);
-}
-
-/** Returns the error for a jump to a step that does not exist, from the step at `path`. */
-export function unknownStepError(name: string, names: readonly string[], path: string): LoopError {
-  const reason = `there is no step "${name}" beside it; there are ${names.join(', ')}`;
-  return new LoopError('DEFINITION_INVALID', `${path}/on_error: ${reason}.`, { path: `${path}/on_error/goto`, reason });
 }

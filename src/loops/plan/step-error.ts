@@ -1,4 +1,4 @@
-/** The error of a composite or plan whose step failed. It identifies the innermost failed step, at any depth. */
+/** The errors of steps: of a composite or plan whose step failed, at any depth, and of a jump to no step. */
 import { LoopError } from '../../base/errors.js';
 import type { Json } from '../../protocol/json.js';
 
@@ -35,4 +35,10 @@ export function stepFailedError(error: LoopError, subject: string, step: FailedS
   const description = `${subject} (${step.loopId}) failed: ${message}`;
   const outerCode = STEP_VALIDATION_CODES.has(code) ? 'EXECUTION_FAILED' : code;
   return new LoopError(outerCode, description, { failedStep: { ...shortStep, error: stepError } }, error);
+}
+
+/** Returns the error for a jump to a step that does not exist, from the step at `path`. */
+export function unknownStepError(name: string, names: readonly string[], path: string): LoopError {
+  const reason = `there is no step "${name}" beside it; there are ${names.join(', ')}`;
+  return new LoopError('DEFINITION_INVALID', `${path}/on_error: ${reason}.`, { path: `${path}/on_error/goto`, reason });
 }

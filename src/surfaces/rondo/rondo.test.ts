@@ -274,7 +274,7 @@ verifies(
       [{ key: 5 }, 'key', 'The key is no text but a number.'],
       [{ key: null }, 'key', 'The key is no text but null.'],
       [{ key: 'k'.repeat(1001) }, 'key', 'The key has 1001 characters.'],
-      [{ key: '\ud800' }, 'key', 'The key has a lone surrogate.'],
+      [{ key: '\ud800' }, 'key', 'The key has lone surrogates.'],
       [{ session: '' }, 'session', 'A session id is 1 to 100 letters'],
       [{ as: ' ' }, 'principal', 'A principal is text of 1 to 200 characters'],
     ];

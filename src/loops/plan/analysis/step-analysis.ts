@@ -5,9 +5,9 @@
 import type { JsonSchema } from '../../../protocol/loop.js';
 import type { PlanCallStep, PlanStep } from '../../../protocol/plan.js';
 import type { DefinitionIssues } from '../../definition/shape.js';
-import { unknownStepError } from '../compiler.js';
 import { compileCondition } from '../condition.js';
 import { stepNameOf } from '../plan-inputs.js';
+import { unknownStepError } from '../step-error.js';
 import { waitStep } from '../wait-step.js';
 import type { CallAnalysis } from './call-analysis.js';
 import {

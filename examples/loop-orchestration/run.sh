@@ -153,6 +153,11 @@ turns() { rondo host status "$1" --turns | show; }
 
 ledger_lines() { if [ -f "$LEDGER" ]; then wc -l < "$LEDGER" | tr -d ' '; else echo 0; fi; }
 ledger_has() { [ "$(ledger_lines)" = "$1" ]; }
+# Exports the receipts of the store. An export overwrites no file.
+export_receipts() {
+  rm -f -- "$work/receipts.json"
+  run export --out "$work/receipts.json"
+}
 exited_with() { [ "$code" = "$1" ]; }
 
 # --- The loops ---------------------------------------------------------------------------------------------------------
@@ -181,7 +186,7 @@ ask host status sort-tickets
 holds 'a stopped loop gets no further turn' 'it.turns === 3 && it.projection.fresh === true'
 
 section 'b. Context: a skill, and the receipt of the turn before'
-run export --out "$work/receipts.json"
+export_receipts
 node -e '
   for (const { envelope } of JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8")).receipts) {
     const { hosted, context } = JSON.parse(Buffer.from(envelope.payload, "base64")).predicate;
@@ -258,7 +263,7 @@ ask host status small-budget --turns
 holds 'all turns share two rounds of the model, and the third turn stops at that' \
   'it.status === "stopped" && it.reason === "budget" && it.turnList.map(({ status }) => status).slice(0, 2).join() === "ok,ok" && it.turnList[2].status !== "ok"'
 holds 'the third turn has a receipt too' 'it.turnList.length === 3 && isReceipt(it.turnList[2].receipt)'
-run export --out "$work/receipts.json"
+export_receipts
 holds 'no receipt says that the third turn called the model' \
   'bundle().filter(({ hosted }) => hosted.turn === 3).every(({ effects }) => effects.length === 0)'
 
@@ -294,7 +299,7 @@ ask signal on-mail gift --id gift-1 --payload '{"ticket":1}'
 that 'a signal that the loop does not declare is refused' exited_with 1
 
 section 'h. Tampering'
-run export --out "$work/receipts.json"
+export_receipts
 run keys show --json > "$work/keys.json"
 origin=$data
 data=$work/elsewhere

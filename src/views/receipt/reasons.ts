@@ -55,7 +55,7 @@ export const receiptReasons = {
   session_open: 'A session is not closed, so its last receipts could be missing.',
   turn_unsealed: 'A turn did something that no receipt covers: it runs, waits for a signal, or was interrupted.',
   entries_after_closed: 'A closed session has entries after its terminal receipt, which no receipt covers.',
-  session_removed: 'A session with receipts was removed, and the removal was recorded.',
+  session_removed: 'A session with receipts, or with unsealed turns, was removed, and the removal was recorded.',
   log_missing: 'The store has receipts, and no log of them.',
   log_uncovered: 'No checkpoint of a trusted key covers the whole log of the store.',
 } as const;

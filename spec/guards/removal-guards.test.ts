@@ -1,0 +1,21 @@
+// Guards of the removal of sessions.
+
+import { guardsOf, proveGuards } from './prove.js';
+import { removalChecks, removalParts } from './removal-checks.js';
+
+const guard = guardsOf(removalChecks);
+
+proveGuards(removalParts, [
+  guard(
+    'receipt.removed',
+    'the removal of a session without receipts is recorded if it had an unsealed turn',
+    'unsealed-removal-recorded',
+    { take: 0 },
+  ),
+  guard(
+    'receipt.removed',
+    'a receipt under the id of a removed session gets into the log after a crash',
+    'receipt-logged-under-reused-id',
+    { value: 'known.leaves' },
+  ),
+]);

@@ -77,10 +77,12 @@ verifies(
     expect(await lastLine('all.json')).toBe('valid and complete for the whole store, as of receipt 4 of the log');
     await project.run(['remove', 'c', '--yes']);
     await project.run(['export', '--out', 'rest.json']);
-    const { complete, scope } = await verdictOf(project, 'rest.json');
-    expect({ complete, scope }, 'a session was removed').toEqual({
-      ...{ complete: true, scope: { sessions: ['a', 'b'], asOf: 5 } },
+    const { complete, scope, reasons } = await verdictOf(project, 'rest.json');
+    expect({ complete, scope, reasons }, 'a session was removed').toEqual({
+      ...{ complete: 'unknown', scope: { asOf: 5 }, reasons: ['session_removed'] },
     });
+    await project.run(['export', '--session', 'a', '--out', 'a.json']);
+    expect(await verdictOf(project, 'a.json')).toMatchObject({ complete: true, scope: { session: 'a', asOf: 5 } });
   },
 );
 

@@ -18,4 +18,22 @@ proveGuards(removalParts, [
     'receipt-logged-under-reused-id',
     { value: 'known.leaves' },
   ),
+  guard('receipt.removed', 'a file is as complete as its store was', 'export-states-gaps', {
+    value: '{ unsealed: 0, removed: 0 }',
+  }),
+  guard(
+    'receipt.scope',
+    'a file is complete only for what its checkpoint states',
+    'unsealed-turns-of-file-noticed',
+    'never',
+  ),
+  guard(
+    'receipt.scope',
+    'a file is complete only for what its checkpoint states',
+    'removed-sessions-of-file-noticed',
+    'never',
+  ),
+  guard('receipt.scope', 'a file is complete only for what its checkpoint states', 'whole-store-states-its-gaps', {
+    take: 0,
+  }),
 ]);

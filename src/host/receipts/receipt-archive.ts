@@ -11,10 +11,10 @@ import { bundleBytes } from '../../views/receipt/bundle.js';
 import { createCheckpoint } from '../../views/receipt/checkpoint.js';
 import { logLeafOf, payloadOf } from '../../views/receipt/envelope.js';
 import { Findings } from '../../views/receipt/findings.js';
-import { RemovedLeaves } from '../../views/receipt/removed-sessions.js';
+import { RemovedLeaves, removalsOf } from '../../views/receipt/removed-sessions.js';
 import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-receipts.js';
 import { parseStatement } from '../../views/receipt/statement.js';
-import { unsealedTurns } from '../../views/receipt/unsealed-turns.js';
+import { entriesAfterClosed, unsealedTurns } from '../../views/receipt/unsealed-turns.js';
 import { continuesWitness, type LogContents, logOrigin, verifyLogLeaves } from '../../views/receipt/verify-log.js';
 import { verifyStore } from '../../views/receipt/verify-store.js';
 import type { Archive } from '../archive.js';
@@ -84,8 +84,9 @@ export class ReceiptArchive {
     const withReceipts = sessions.filter(({ receipts }) => receipts.length > 0);
     if (withReceipts.length === 0) throw new LoopError('RECEIPT_NOT_FOUND', 'There are no receipts to export.');
     const asOf = assertLogged(sessions, log, sessionIds === undefined);
-    const isWhole = sessionIds === undefined && log.removed.length === 0;
-    const note = await this.makeCheckpoint(log, withReceipts, { isWhole, asOf });
+    // guard: export-states-gaps
+    const gaps = gapsOf(sessions, log, sessionIds);
+    const note = await this.makeCheckpoint(log, withReceipts, { isWhole: sessionIds === undefined, asOf, gaps });
     return bundleBytes({ format: 'rondo.receipts.v1', checkpoint: note, receipts: bundled(log, withReceipts) });
   }
 
@@ -270,6 +271,18 @@ function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhol
       { reasons },
     );
   return asOf;
+}
+
+/** Returns what keeps these sessions, or all, from being complete. What a session that cannot be read did is not known. */
+function gapsOf(
+  sessions: readonly ReadSession[],
+  log: LogContents,
+  sessionIds: readonly string[] | undefined,
+): NonNullable<CheckpointScope['gaps']> {
+  let unsealed = 0;
+  for (const { entries } of sessions)
+    unsealed += entries === undefined ? 1 : unsealedTurns(entries).length + Math.min(entriesAfterClosed(entries), 1);
+  return { unsealed, removed: removalsOf(log.removed, sessionIds).length };
 }
 
 /** Returns an empty log for one that is damaged: it proves nothing, and the verdict says so. */

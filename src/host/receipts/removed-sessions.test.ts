@@ -3,7 +3,10 @@ import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { testKeys } from '../../../spec/support/receipt-keys.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
+import { TrustedKeys } from '../../base/trusted-keys.js';
 import type { Store } from '../../journal/store.js';
+import type { ReceiptVerdict } from '../../protocol/receipt.js';
+import { verifyBundle } from '../../views/receipt/verify-bundle.js';
 import type { ReceiptArchive } from './receipt-archive.js';
 
 /** Returns the receipts of a store as a new process has them. */
@@ -36,6 +39,12 @@ async function interruptTurn(store: Store, sessionId: string): Promise<void> {
   await started;
 }
 
+/** Exports the whole store, and verifies the file. */
+async function verdictOfFile(store: Store): Promise<ReceiptVerdict> {
+  const keys = new TrustedKeys((await testKeys().list()).keys);
+  return verifyBundle(await archiveOf(store).export(), keys).verdict;
+}
+
 async function remove(store: Store, session: string): Promise<void> {
   await archiveOf(store).recordRemoval(session, 'eve');
   await store.journal.remove(session);
@@ -45,10 +54,15 @@ verifies('receipt.removed', 'the removal of a session with an unsealed turn is n
   const store = memoryStore();
   await runAndClose(store, 1, 'ok');
   await interruptTurn(store, 'steal');
-  expect(await archiveOf(store).verify(undefined)).toMatchObject({ complete: 'unknown', reasons: ['turn_unsealed'] });
+  const expected = { valid: true, complete: 'unknown', reasons: ['turn_unsealed'], scope: { asOf: 2 } };
+  expect(await archiveOf(store).verify(undefined)).toMatchObject(expected);
+  expect(await verdictOfFile(store)).toMatchObject(expected);
   await remove(store, 'steal');
   expect(await archiveOf(store).verify(undefined), 'a payment was removed from the record').toMatchObject({
     ...{ valid: true, complete: 'unknown', reasons: ['session_removed', 'turn_unsealed'] },
+  });
+  expect(await verdictOfFile(store), 'a file hides what its store does not').toMatchObject({
+    ...{ valid: true, complete: 'unknown', scope: { asOf: 2 }, reasons: ['session_removed'] },
   });
 });
 

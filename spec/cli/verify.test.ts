@@ -240,9 +240,16 @@ verifies(
     rmSync(clone.path('.rondo'), { recursive: true });
     cpSync(project.path('.rondo'), clone.path('.rondo'), { recursive: true });
     expect(await run(...turn)).toContain(notice);
-    expect(await run('verify', '--all')).toContain(notice);
-    await run('keys', 'accept');
-    expect(await run(...turn)).not.toContain(notice);
+    for (const args of [['verify', '--all'], ['keys'], ['keys', 'show', '--json']])
+      expect(await run(...args), args.join(' ')).toContain(notice);
+    const doctor = async (): Promise<string> => (await clone.run(['doctor', '--json'], { env })).stdout;
+    expect(await doctor()).toContain(notice);
+    expect(await run('keys', 'accept')).not.toContain(notice);
+    for (const args of [turn, ['keys', 'show']]) expect(await run(...args), args.join(' ')).not.toContain(notice);
+    expect(await doctor()).not.toContain(notice);
+    const other = await projectWith('a');
+    cpSync(other.path('.rondo/keys/keys.json'), clone.path('.rondo/keys/keys.json'));
+    expect(await run('keys', 'show'), 'foreign keys under the mark of the own ones').toContain(notice);
   },
 );
 

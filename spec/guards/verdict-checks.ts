@@ -180,15 +180,27 @@ export const verdictChecks = {
       const originOf = (place: string) => new KeyOrigin(place, join(directory, 'secret'));
       await new KeyDirectory(keys, undefined, originOf(keys)).signer('receipt');
       cpSync(keys, copy, { recursive: true });
-      deepStrictEqual([await originOf(keys).isMarked(), await originOf(copy).isMarked()], [true, false]);
+      const list = (await new KeyDirectory(keys).list()).keys;
+      deepStrictEqual([await originOf(keys).isMarked(list), await originOf(copy).isMarked(list)], [true, false]);
+    }),
+  'a mark is for the keys that were created there': ({ KeyDirectory, KeyOrigin }) =>
+    inDirectory(async (directory) => {
+      const [own, foreign] = [join(directory, 'keys'), join(directory, 'foreign')];
+      const origin = new KeyOrigin(own, join(directory, 'secret'));
+      const keys = new KeyDirectory(own, undefined, origin);
+      for (const each of [keys, new KeyDirectory(foreign)]) await each.signer('receipt');
+      strictEqual(await origin.isMarked((await keys.list()).keys), true);
+      cpSync(foreign, own, { recursive: true });
+      strictEqual(await origin.isMarked((await new KeyDirectory(own).list()).keys), false);
     }),
   'a new key does not vouch for the others': ({ KeyDirectory, KeyOrigin }) =>
     inDirectory(async (directory) => {
       const keys = new KeyDirectory(join(directory, 'keys'));
-      await keys.revoke((await keys.signer('receipt')).kid, 3);
+      const { kid } = await keys.signer('receipt');
+      await keys.revoke(kid, 3);
       const origin = new KeyOrigin(join(directory, 'keys'), join(directory, 'secret'));
       await new KeyDirectory(join(directory, 'keys'), undefined, origin).signer('receipt');
-      strictEqual(await origin.isMarked(), false);
+      strictEqual(await origin.isMarked((await keys.list()).keys), false);
     }),
   'the kept checkpoint is not replaced by an older one': (library) =>
     inDirectory(async (directory) => {

@@ -1,6 +1,7 @@
 // Verdicts on the command line: what they are about, when they are complete, and what an edited store leads to.
 
-import { chmodSync, copyFileSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import { openDriver } from '../../src/adapters/sqlite/index.js';
 import type { KeysDocument, ReceiptVerdict } from '../../src/protocol/receipt.js';
@@ -31,6 +32,12 @@ function deleteSessions(project: Project, ...names: readonly string[]): void {
     raw.exec(`DELETE FROM sessions WHERE name = '${name}'`);
   }
   raw.close();
+}
+
+/** Writes over all lengths that are kept beside the keys. */
+function setLengths(project: Project, content: string): void {
+  const directory = project.path('.rondo/keys/journal.db.lengths');
+  for (const name of readdirSync(directory)) writeFileSync(join(directory, name), content);
 }
 
 verifies(
@@ -119,7 +126,7 @@ verifies(
       raw.close();
     };
     const removal = `INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES ('x', 1, '', 1, 'eve', '')`;
-    const changes: readonly (readonly [string, (project: Project) => void])[] = [
+    const changes: (readonly [string, (project: Project) => void])[] = [
       ['store_damaged', sql('UPDATE records SET at = at + 1')],
       ['store_damaged', sql('UPDATE records SET commit_no = commit_no + 1')],
       ['store_damaged', sql(removal)],
@@ -132,6 +139,9 @@ verifies(
     const original = await projectWith('a');
     await original.run(['close', 'a']);
     expect(await verdictOf(original, '--all')).toMatchObject({ code: 0, complete: true, reasons: [] });
+    // Shorter than the checkpoint says, or empty. What was kept before a process was killed may be shorter than the log.
+    for (const content of ['0\n', '2\n', ''])
+      changes.push(['witness_missing', (project) => setLengths(project, content)]);
     for (const [i, [reason, change]] of changes.entries()) {
       const project = new Project({});
       cpSync(original.path('.rondo'), project.path('.rondo'), { recursive: true });
@@ -150,6 +160,12 @@ verifies('receipt.witness', 'a lost checkpoint is made again by an export', asyn
   expect(await verdictOf(project, '--all')).toMatchObject({ valid: false, reasons: ['witness_missing'] });
   expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
   expect(await verdictOf(project, '--all')).toMatchObject({ valid: true });
+  for (const content of ['', '1\n']) {
+    setLengths(project, content);
+    expect(await verdictOf(project, '--all')).toMatchObject({ valid: false, reasons: ['witness_missing'] });
+    expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
+    expect(await verdictOf(project, '--all')).toMatchObject({ valid: true });
+  }
 });
 
 verifies('receipt.witness', 'a rotation keeps a checkpoint, and each store has its own', async () => {

@@ -51,6 +51,7 @@ async function spentLedger({ Ledger, ManualClock, memoryStore }: StoreKeyLibrary
   const witness = {
     read: async (id: string) => kept.get(id) ?? 0,
     has: async (id: string) => kept.has(id),
+    areIntact: async () => true,
     write: async (id: string, length: number) => void kept.set(id, length),
   };
   const deps = { store: memoryStore(), clock: new ManualClock(1), witness };

@@ -72,4 +72,12 @@ proveGuards(verdictParts, [
   }),
   guard('receipt.key-origin', 'a new key does not vouch for the others', 'only-new-keys-are-marked', 'always'),
   guard('receipt.witness', 'a log that was removed is not begun again', 'lost-log-not-begun-again', 'never'),
+  guard(
+    'receipt.witness',
+    'a kept length that is less than the checkpoint says is noticed',
+    'lowered-length-noticed',
+    'always',
+  ),
+  guard('receipt.witness', 'a checkpoint is kept after the length of its log', 'length-kept-before-checkpoint', 'drop'),
+  guard('receipt.witness', 'an emptied length is noticed', 'emptied-length-noticed', 'always'),
 ]);

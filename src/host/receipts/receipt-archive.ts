@@ -248,6 +248,8 @@ export class ReceiptArchive {
     const signer = await this.deps.keys.signer('checkpoint');
     const state = { origin: logOrigin(log), size: log.leaves.length, root, ...(scope && { scope }), sessions: listed };
     const note = await createCheckpoint(state, [signer]);
+    // guard: length-kept-before-checkpoint
+    await this.deps.sealing.log.keepAtLeast(log.leaves.length + 1);
     // First outside of the store: a checkpoint of the log that is not kept there was removed.
     await this.deps.witness?.write(note);
     await this.deps.sealing.log.recordCheckpoint(note);

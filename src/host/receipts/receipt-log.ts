@@ -155,11 +155,25 @@ export class ReceiptLog {
     };
   }
 
+  /**
+   * Keeps outside of the store that the log has at least this many entries. Called before a checkpoint of them is kept, so
+   * that a kept length which is less than the checkpoint says was changed.
+   */
+  async keepAtLeast(length: number): Promise<void> {
+    await this.deps.lengths?.write(LOG_SESSION, length);
+  }
+
   /** True if what is kept outside of the store is there. It is written before the log is begun, or has a checkpoint. */
   private async hasWitnesses(hasCheckpoint: boolean): Promise<boolean> {
     const { witness, lengths } = this.deps;
-    const isKept = !hasCheckpoint || witness === undefined || (await witness.read()) !== undefined;
-    return isKept && ((await lengths?.has(LOG_SESSION)) ?? true);
+    const note = await witness?.read();
+    const isKept = !hasCheckpoint || witness === undefined || note !== undefined;
+    if (!isKept || lengths === undefined) return isKept;
+    if (!(await lengths.has(LOG_SESSION)) || !(await lengths.areIntact())) return false;
+    // The second line is the number of receipts. The log has another entry, with which it begins.
+    const receipts = Number(note?.split('\n', 2)[1] ?? -1);
+    // guard: lowered-length-noticed
+    return !((await lengths.read(LOG_SESSION)) <= receipts);
   }
 
   private add(entry: StreamEntry): Promise<void> {

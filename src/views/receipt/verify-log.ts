@@ -30,7 +30,7 @@ export interface LogContents {
   readonly checkpoints: readonly string[];
   /** True if the log had more entries before, as is known from outside of the store. */
   readonly isCutOff: boolean;
-  /** True if it has a checkpoint or a length that was kept outside of the store, and is not there any more. */
+  /** True if a checkpoint or a length that was kept outside of the store is not there any more, or not as it was. */
   readonly isWitnessMissing: boolean;
   /**
    * How many of its first receipts the sessions have: those that it had before they were read. A receipt of a turn that
@@ -114,7 +114,11 @@ export function verifyCheckpoints(
     findings.add('log', 'log_rewritten', `${name} of ${checkpoint.size} receipts`);
   // guard: missing-witness-noticed
   if (log.isWitnessMissing)
-    findings.add('store', 'witness_missing', 'a file beside the keys was removed; rondo export makes it again');
+    findings.add(
+      'store',
+      'witness_missing',
+      'a file beside the keys was removed, emptied or lowered; rondo export makes those of the log again',
+    );
   // guard: cut-off-log-is-not-valid
   if (log.isCutOff) findings.add('log', 'log_rewritten', 'the log had more entries, as is kept beside the keys');
   // guard: log-compared-with-witness

@@ -42,7 +42,6 @@ export class StreamLengths {
   /** True if no file was emptied or written over with something else. Throws a Fault with KEYS_UNUSABLE. */
   async areIntact(): Promise<boolean> {
     const names = await readdir(this.directory).catch((): readonly string[] => []);
-    // guard: emptied-length-noticed
     let areLengths = true;
     for (const name of names)
       if (FILE_NAME.test(name)) areLengths &&= (await readLength(join(this.directory, name))) !== undefined;

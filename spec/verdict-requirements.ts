@@ -4,6 +4,8 @@
 export const verdictRequirements = {
   'receipt.whole':
     'A store is complete only if every session is closed, every turn is sealed, nothing was removed and a checkpoint covers the log; otherwise the verdict says why that is unknown.',
+  'receipt.removed':
+    'The removal of a session that had receipts or unsealed turns is part of every later verdict, also of an exported file, and its id can be used again.',
   'receipt.witness':
     'A log that was removed, shortened or made again after a checkpoint is reported, and nothing is signed about it.',
   'receipt.rotation':

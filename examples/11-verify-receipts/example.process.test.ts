@@ -16,7 +16,7 @@ import { verifies } from '../../spec/verifies.js';
 import { TrustedKeys } from '../../src/base/trusted-keys.js';
 import { canonicalJson } from '../../src/json/canonical.js';
 import type { Json } from '../../src/protocol/json.js';
-import type { KeysDocument, ReceiptBundle, ReceiptPredicate } from '../../src/protocol/receipt.js';
+import type { CheckpointScope, KeysDocument, ReceiptBundle, ReceiptPredicate } from '../../src/protocol/receipt.js';
 import { bundleBytes } from '../../src/views/receipt/bundle.js';
 import { createEnvelope } from '../../src/views/receipt/envelope.js';
 import { verifyBundle } from '../../src/views/receipt/verify-bundle.js';
@@ -41,6 +41,13 @@ function verdictsOf(bytes: Uint8Array, keys: KeysDocument): readonly [string, st
   return [shown(valid, complete), shown(second.valid, second.complete)];
 }
 
+/** Returns the scope of an earlier version, or one of a store that lacked something. */
+function randomScope(): CheckpointScope | 'none' {
+  const gaps = { unsealed: random.below(2), removed: random.below(2) };
+  const scope = { isWhole: random.next() < 0.5, asOf: 1 };
+  return random.pick<CheckpointScope | 'none'>(['none', scope, { ...scope, gaps }]);
+}
+
 /** Makes a random good bundle. */
 async function goodBundle(): Promise<ReceiptBundle> {
   const ids = ['a', 'b/ü', 'c c'].slice(0, 1 + random.below(3));
@@ -51,7 +58,7 @@ async function goodBundle(): Promise<ReceiptBundle> {
   const dropped = random.next() < 0.2 ? random.pick(sessions.flat()) : undefined;
   return bundleOf(sessions, {
     hasCheckpoint,
-    ...(random.next() < 0.2 && { scope: 'none' }),
+    ...(random.next() < 0.4 && { scope: randomScope() }),
     disclosed: random.below(4),
     isIncluded: (receipt) => receipt !== dropped,
   });

@@ -52,7 +52,7 @@ const forms = JSON.parse(readFileSync(new URL('forms.json', import.meta.url), 'u
   return check(verifySignature(null, bytes, createPublicKey({ key, format: 'jwk' }), signature)) ?? decode(publicKey);
 };
 /** @type {Fn} */ const readCheckpoint = (note, keys) => {
-  const [, text = '', size, root = '', kind, asOf = size, sessions = '', signed = ''] = note.match(forms.note) ?? [];
+  const [, text = '', size, root = '', kind, asOf = size, gaps, list = '', signed = ''] = note.match(forms.note) ?? [];
   check(text, decode(root).length === 32, Number(asOf) <= Number(size));
   for (const line of signed.trim().split('\n')) {
     const [, kid = '', encoded] = line.split(' ');
@@ -61,13 +61,13 @@ const forms = JSON.parse(readFileSync(new URL('forms.json', import.meta.url), 'u
     check(sha256(kid, '\n\x01', key).subarray(0, 4).equals(keyHash), signed.split(`— ${kid} `).length === 2);
   }
   const listed = new Map();
-  for (const line of sessions.split('\n').slice(0, -1)) {
+  for (const line of list.split('\n').slice(0, -1)) {
     const [, id = '', count, head, state] = line.match(forms.listed) ?? [];
     check(state, encodeURIComponent(decodeURIComponent(id)) === id, !listed.has(decodeURIComponent(id)));
     listed.set(decodeURIComponent(id), { count: Number(count), head, isClosed: state === 'closed' });
   }
-  const scope = { sessions: kind === 'store' ? undefined : [...listed.keys()], asOf: Number(asOf) };
-  return { size: Number(size), root: decode(root).toString('hex'), listed, scope };
+  const scope = { sessions: kind === 'store' && gaps ? undefined : [...listed.keys()], asOf: Number(asOf) };
+  return { size: Number(size), root: decode(root).toString('hex'), listed, scope, hasGaps: /[1-9]/.test(gaps) };
 };
 /** @type {Fn} */ const readReceipt = ({ envelope, proof }, checkpoint, keys) => {
   const [payload, digest] = [decode(envelope.payload), sha256(canonical(envelope)).toString('hex')];
@@ -133,7 +133,7 @@ const forms = JSON.parse(readFileSync(new URL('forms.json', import.meta.url), 'u
     check(receipt > before.receipt || (receipt === before.receipt && leaf > before.leaf));
     check(rootOf(sha256('\0', salt, entry), leaf, count, proof) === root);
   }
-  const isClosed = ends.every((/** @type {any} */ { state }) => state === 'closed');
+  const isClosed = !checkpoint?.hasGaps && ends.every((/** @type {any} */ { state }) => state === 'closed');
   return { complete: !isMissing && ((checkpoint && isClosed) || 'unknown'), scope: checkpoint?.scope };
 };
 /** @type {Fn} */ export const verify = (bytes, { keys }) => {

@@ -1,6 +1,7 @@
 // Verdicts on the command line: what they are about, when they are complete, and what an edited store leads to.
 
-import { chmodSync, copyFileSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import { openDriver } from '../../src/adapters/sqlite/index.js';
 import type { KeysDocument, ReceiptVerdict } from '../../src/protocol/receipt.js';
@@ -31,6 +32,12 @@ function deleteSessions(project: Project, ...names: readonly string[]): void {
     raw.exec(`DELETE FROM sessions WHERE name = '${name}'`);
   }
   raw.close();
+}
+
+/** Writes over all lengths that are kept beside the keys. */
+function setLengths(project: Project, content: string): void {
+  const directory = project.path('.rondo/keys/journal.db.lengths');
+  for (const name of readdirSync(directory)) writeFileSync(join(directory, name), content);
 }
 
 verifies(
@@ -77,10 +84,12 @@ verifies(
     expect(await lastLine('all.json')).toBe('valid and complete for the whole store, as of receipt 4 of the log');
     await project.run(['remove', 'c', '--yes']);
     await project.run(['export', '--out', 'rest.json']);
-    const { complete, scope } = await verdictOf(project, 'rest.json');
-    expect({ complete, scope }, 'a session was removed').toEqual({
-      ...{ complete: true, scope: { sessions: ['a', 'b'], asOf: 5 } },
+    const { complete, scope, reasons } = await verdictOf(project, 'rest.json');
+    expect({ complete, scope, reasons }, 'a session was removed').toEqual({
+      ...{ complete: 'unknown', scope: { asOf: 5 }, reasons: ['session_removed'] },
     });
+    await project.run(['export', '--session', 'a', '--out', 'a.json']);
+    expect(await verdictOf(project, 'a.json')).toMatchObject({ complete: true, scope: { session: 'a', asOf: 5 } });
   },
 );
 
@@ -117,7 +126,7 @@ verifies(
       raw.close();
     };
     const removal = `INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES ('x', 1, '', 1, 'eve', '')`;
-    const changes: readonly (readonly [string, (project: Project) => void])[] = [
+    const changes: (readonly [string, (project: Project) => void])[] = [
       ['store_damaged', sql('UPDATE records SET at = at + 1')],
       ['store_damaged', sql('UPDATE records SET commit_no = commit_no + 1')],
       ['store_damaged', sql(removal)],
@@ -130,6 +139,9 @@ verifies(
     const original = await projectWith('a');
     await original.run(['close', 'a']);
     expect(await verdictOf(original, '--all')).toMatchObject({ code: 0, complete: true, reasons: [] });
+    // Shorter than the checkpoint says, or empty. What was kept before a process was killed may be shorter than the log.
+    for (const content of ['0\n', '2\n', ''])
+      changes.push(['witness_missing', (project) => setLengths(project, content)]);
     for (const [i, [reason, change]] of changes.entries()) {
       const project = new Project({});
       cpSync(original.path('.rondo'), project.path('.rondo'), { recursive: true });
@@ -148,6 +160,12 @@ verifies('receipt.witness', 'a lost checkpoint is made again by an export', asyn
   expect(await verdictOf(project, '--all')).toMatchObject({ valid: false, reasons: ['witness_missing'] });
   expect((await project.run(['export', '--out', 'again.json'])).code).toBe(0);
   expect(await verdictOf(project, '--all')).toMatchObject({ valid: true });
+  for (const content of ['', '1\n']) {
+    setLengths(project, content);
+    expect(await verdictOf(project, '--all')).toMatchObject({ valid: false, reasons: ['witness_missing'] });
+    expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
+    expect(await verdictOf(project, '--all')).toMatchObject({ valid: true });
+  }
 });
 
 verifies('receipt.witness', 'a rotation keeps a checkpoint, and each store has its own', async () => {
@@ -238,9 +256,16 @@ verifies(
     rmSync(clone.path('.rondo'), { recursive: true });
     cpSync(project.path('.rondo'), clone.path('.rondo'), { recursive: true });
     expect(await run(...turn)).toContain(notice);
-    expect(await run('verify', '--all')).toContain(notice);
-    await run('keys', 'accept');
-    expect(await run(...turn)).not.toContain(notice);
+    for (const args of [['verify', '--all'], ['keys'], ['keys', 'show', '--json']])
+      expect(await run(...args), args.join(' ')).toContain(notice);
+    const doctor = async (): Promise<string> => (await clone.run(['doctor', '--json'], { env })).stdout;
+    expect(await doctor()).toContain(notice);
+    expect(await run('keys', 'accept')).not.toContain(notice);
+    for (const args of [turn, ['keys', 'show']]) expect(await run(...args), args.join(' ')).not.toContain(notice);
+    expect(await doctor()).not.toContain(notice);
+    const other = await projectWith('a');
+    cpSync(other.path('.rondo/keys/keys.json'), clone.path('.rondo/keys/keys.json'));
+    expect(await run('keys', 'show'), 'foreign keys under the mark of the own ones').toContain(notice);
   },
 );
 

@@ -87,7 +87,7 @@ export const receiptStoreChecks = {
     const cut = entries.slice(0, -1);
     const { complete, reasons } = verifyStore([{ id: 's', entries: cut }], log, keys, WHOLE);
     deepStrictEqual({ complete, reasons }, { complete: false, reasons: ['receipts_missing'] });
-    const removed = [{ session: 's', count: 2, head: '', by: 'ada' }];
+    const removed = [{ session: 's', count: 2, head: '', by: 'ada', at: 2 }];
     strictEqual(verifyStore([], { ...log, removed }, keys, WHOLE).complete, 'unknown', 'a removal is no gap');
   },
   'only a whole store is complete': async ({ verifyStore }: StoreLibrary) => {
@@ -103,14 +103,34 @@ export const receiptStoreChecks = {
     };
     const unknown = (...reasons: readonly string[]): object => ({ valid: true, complete: 'unknown', reasons });
     deepStrictEqual(verdictOf({}), { valid: true, complete: true, reasons: [] });
-    const removed = [{ session: 'other', count: 1, head: '', by: 'eve' }];
+    const removed = [{ session: 'other', count: 1, head: '', by: 'eve', at: 0 }];
     deepStrictEqual(verdictOf({ removed }), unknown('session_removed'));
+    const unsealed = removed.map((removal) => ({ ...removal, unsealed: 1 }));
+    deepStrictEqual(verdictOf({ removed: unsealed }), unknown('session_removed', 'turn_unsealed'));
     deepStrictEqual(verdictOf({ checkpoints: [] }), unknown('log_uncovered'));
     const added = { ...(entries.at(-1) as Entry), type: 'call.reopened', key: '#x', seq: entries.length };
     deepStrictEqual(verdictOf({}, [...entries, added]), unknown('entries_after_closed'));
     const other = { id: 't', entries: [{ seq: 0, at: 1, type: 'call.started', key: 't.1', name: 'pay' }] };
     const { complete, reasons } = verifyStore([{ id: 's', entries }, other], log, keys, WHOLE);
     deepStrictEqual({ complete, reasons }, { complete: 'unknown', reasons: ['turn_unsealed'] });
+  },
+  'a session may have the id of a removed one': async ({ verifyStore }: StoreLibrary) => {
+    const { entries, log, keys } = await sealedSession();
+    const earlier = [0, 1, 2].map((sequence) => ({ session: 's', sequence, leaf: `${sequence}e`.repeat(32) }));
+    const leaves = [...earlier, ...log.leaves];
+    const removed = [{ session: 's', count: 3, head: '', by: 'ada', at: 3 }];
+    const verdictOf = (changed: Partial<LogContents>): unknown => {
+      const whole = { ...log, leaves, removed, expected: leaves.length, ...changed };
+      const { valid, complete, reasons } = verifyStore([{ id: 's', entries }], whole, keys, WHOLE);
+      return { valid, complete, reasons };
+    };
+    const reasons = ['session_removed', 'log_uncovered', 'session_open'];
+    deepStrictEqual(verdictOf({}), { valid: true, complete: 'unknown', reasons });
+    const more = [...leaves, { session: 's', sequence: 2, leaf: '3e'.repeat(32) }];
+    const missing = verdictOf({ leaves: more, expected: more.length });
+    deepStrictEqual(missing, { valid: true, complete: false, reasons: ['receipts_missing'] });
+    const part = verifyStore([{ id: 's', entries }], { ...log, leaves, removed }, keys, { ...WHOLE, isWhole: false });
+    strictEqual(part.reasons.includes('session_removed'), true, 'the verdict of a session forgets an earlier one');
   },
   'a verdict names the part that it is about': async ({ verifyStore }: StoreLibrary) => {
     const { entries, log, keys } = await sealedSession();

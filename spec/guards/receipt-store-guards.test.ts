@@ -23,6 +23,10 @@ proveGuards(receiptStoreParts, [
   guard('receipt.whole', 'only a whole store is complete', 'unsealed-turn-noticed', 'never'),
   guard('receipt.whole', 'only a whole store is complete', 'entries-after-closed-noticed', 'never'),
   guard('receipt.whole', 'only a whole store is complete', 'removed-session-noticed', 'drop'),
+  guard('receipt.whole', 'only a whole store is complete', 'removed-unsealed-turn-noticed', 'never'),
+  guard('receipt.removed', 'a session may have the id of a removed one', 'id-of-removed-session-reused', 'never'),
+  guard('receipt.removed', 'a session may have the id of a removed one', 'removed-receipt-not-expected', { take: 1 }),
+  guard('receipt.removed', 'a session may have the id of a removed one', 'removal-concerns-its-id', { value: '[]' }),
   guard('receipt.whole', 'only a whole store is complete', 'uncovered-log-noticed', 'never'),
   guard('receipt.whole', 'only a whole store is complete', 'doubt-is-not-completeness', 'always'),
 ]);

@@ -51,6 +51,7 @@ async function spentLedger({ Ledger, ManualClock, memoryStore }: StoreKeyLibrary
   const witness = {
     read: async (id: string) => kept.get(id) ?? 0,
     has: async (id: string) => kept.has(id),
+    areIntact: async () => true,
     write: async (id: string, length: number) => void kept.set(id, length),
   };
   const deps = { store: memoryStore(), clock: new ManualClock(1), witness };
@@ -101,8 +102,21 @@ export const storeKeyChecks = {
       const columns = 'session, entries, head, removed_at, removed_by, reason';
       editStore(file, (run) => run(`INSERT INTO tombstones (${columns}) VALUES ('x', 1, '', 1, 'eve', '')`));
       const store = await library.openSqlite(file, { keyFile: `${file}.key` });
-      const kinds = store.report.damage.map(({ kind }) => kind);
+      const notes = store.report.damage.map(({ note }) => note);
       await store.close();
+      deepStrictEqual(notes, ['the removal 1 in its log, of session "x", is not what was written']);
+    }),
+  'a removal that was deleted without the key is noticed': (library) =>
+    inDirectory(async (directory) => {
+      const file = await createStore(library, directory);
+      const open = () => library.openSqlite(file, { keyFile: `${file}.key` });
+      const store = await open();
+      await store.journal.remove('a');
+      await store.close();
+      editStore(file, (run) => run('DELETE FROM tombstones'));
+      const edited = await open();
+      const kinds = edited.report.damage.map(({ kind }) => kind);
+      await edited.close();
       deepStrictEqual(kinds, ['removal']);
     }),
   'a kept length is not lowered': ({ StreamLengths }) =>

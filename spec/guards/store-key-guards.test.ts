@@ -12,6 +12,7 @@ proveGuards(storeKeyParts, [
   guard('store.key', 'a key that others can read is refused', 'readable-store-key-refused', 'never'),
   guard('store.key', 'a store with a trigger can only be read', 'trigger-refused', { value: '[]' }),
   guard('store.key', 'a removal that was added without the key is noticed', 'forged-removal-noticed', { value: '[]' }),
+  guard('store.key', 'a removal that was deleted without the key is noticed', 'deleted-removal-noticed', 'never'),
   guard('grant.ledger-kept', 'a kept length is not lowered', 'kept-length-not-lowered', 'never'),
   guard('grant.ledger-kept', 'a ledger that is shorter than it was is refused', 'shortened-ledger-refused', 'never'),
   guard(

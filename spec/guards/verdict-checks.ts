@@ -2,10 +2,10 @@
 // when its guard is broken.
 
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert';
-import { chmodSync, cpSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LogWitness } from '../../src/host/host-options.js';
+import type { LengthWitness, LogWitness } from '../../src/host/host-options.js';
 import type { Store } from '../../src/journal/store.js';
 import { bundleBytes } from '../../src/views/receipt/bundle.js';
 import { bundleOf, receiptSigner, sealSession, trustedKey, trustedKeys } from '../support/receipt-fixture.js';
@@ -60,16 +60,29 @@ export function memoryWitness(): LogWitness {
   };
 }
 
+/** Lengths in memory, which can be lowered. */
+function lengthsInMemory(): LengthWitness {
+  const kept = new Map<string, number>();
+  return {
+    read: async (stream) => kept.get(stream) ?? 0,
+    has: async (stream) => kept.has(stream),
+    areIntact: async () => true,
+    write: async (stream, length) => void kept.set(stream, length),
+  };
+}
+
 /** Returns a host with receipts on a store. */
 function sealingHost(
   { Host, Registry, ManualClock, seededIds, defineLoop }: VerdictLibrary,
   store: Store,
   logWitness: LogWitness,
+  lengthWitness?: LengthWitness,
 ) {
   const registry = new Registry();
   registry.add(defineLoop({ id: 'pay', input: true, output: true, tool: () => 'paid' }));
   const clock = new ManualClock(1_000_000);
-  return new Host({ store, clock, ids: seededIds(1), registry, receiptKeys: testKeys(), logWitness });
+  const witnesses = { logWitness, ...(lengthWitness !== undefined && { lengthWitness }) };
+  return new Host({ store, clock, ids: seededIds(1), registry, receiptKeys: testKeys(), ...witnesses });
 }
 
 /** Runs a turn, closes its session, and removes the log, as one could who can change the store. */
@@ -180,15 +193,27 @@ export const verdictChecks = {
       const originOf = (place: string) => new KeyOrigin(place, join(directory, 'secret'));
       await new KeyDirectory(keys, undefined, originOf(keys)).signer('receipt');
       cpSync(keys, copy, { recursive: true });
-      deepStrictEqual([await originOf(keys).isMarked(), await originOf(copy).isMarked()], [true, false]);
+      const list = (await new KeyDirectory(keys).list()).keys;
+      deepStrictEqual([await originOf(keys).isMarked(list), await originOf(copy).isMarked(list)], [true, false]);
+    }),
+  'a mark is for the keys that were created there': ({ KeyDirectory, KeyOrigin }) =>
+    inDirectory(async (directory) => {
+      const [own, foreign] = [join(directory, 'keys'), join(directory, 'foreign')];
+      const origin = new KeyOrigin(own, join(directory, 'secret'));
+      const keys = new KeyDirectory(own, undefined, origin);
+      for (const each of [keys, new KeyDirectory(foreign)]) await each.signer('receipt');
+      strictEqual(await origin.isMarked((await keys.list()).keys), true);
+      cpSync(foreign, own, { recursive: true });
+      strictEqual(await origin.isMarked((await new KeyDirectory(own).list()).keys), false);
     }),
   'a new key does not vouch for the others': ({ KeyDirectory, KeyOrigin }) =>
     inDirectory(async (directory) => {
       const keys = new KeyDirectory(join(directory, 'keys'));
-      await keys.revoke((await keys.signer('receipt')).kid, 3);
+      const { kid } = await keys.signer('receipt');
+      await keys.revoke(kid, 3);
       const origin = new KeyOrigin(join(directory, 'keys'), join(directory, 'secret'));
       await new KeyDirectory(join(directory, 'keys'), undefined, origin).signer('receipt');
-      strictEqual(await origin.isMarked(), false);
+      strictEqual(await origin.isMarked((await keys.list()).keys), false);
     }),
   'the kept checkpoint is not replaced by an older one': (library) =>
     inDirectory(async (directory) => {
@@ -236,6 +261,41 @@ export const verdictChecks = {
     await sealingHost(library, store, memoryWitness()).receipts?.checkpoint();
     await rejects(sealingHost(library, store, witness).receipts?.checkpoint() ?? Promise.resolve(), refused);
   },
+  'a kept length that is less than the checkpoint says is noticed': async (library) => {
+    const [store, witness, kept] = [library.memoryStore(), memoryWitness(), lengthsInMemory()];
+    const hostWith = () => sealingHost(library, store, witness, kept);
+    const host = hostWith();
+    for (const sessionId of ['ada', 'bob']) await host.run({ loop: 'pay', input: {}, sessionId });
+    await host.receipts?.export();
+    await host.close();
+    const verdictOf = async () => (await hostWith().receipts?.verify(undefined))?.reasons.includes('witness_missing');
+    strictEqual(await verdictOf(), false);
+    await kept.write('rondo:receipts', 2);
+    strictEqual(await verdictOf(), true);
+  },
+  'a checkpoint is kept after the length of its log': async (library) => {
+    const [store, kept] = [library.memoryStore(), lengthsInMemory()];
+    const first = sealingHost(library, store, memoryWitness());
+    await first.run({ loop: 'pay', input: {}, sessionId: 'ada' });
+    await first.close();
+    let known = -1;
+    const witness: LogWitness = {
+      read: async () => undefined,
+      write: async () => {
+        known = await kept.read('rondo:receipts');
+      },
+    };
+    await sealingHost(library, store, witness, kept).receipts?.export();
+    strictEqual(known, 2);
+  },
+  'an emptied length is noticed': ({ StreamLengths }) =>
+    inDirectory(async (directory) => {
+      const lengths = new StreamLengths(join(directory, 'lengths'));
+      await lengths.write('g', 7);
+      strictEqual(await lengths.areIntact(), true);
+      for (const name of readdirSync(join(directory, 'lengths'))) writeFileSync(join(directory, 'lengths', name), '');
+      strictEqual(await lengths.areIntact(), false);
+    }),
   'a log that was removed is not begun again': async (library) => {
     const { host, store } = await hostWithoutLog(library);
     strictEqual((await host.run({ loop: 'pay', input: {}, sessionId: 'bob' })).status, 'ok');

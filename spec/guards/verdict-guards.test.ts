@@ -65,10 +65,19 @@ proveGuards(verdictParts, [
     'receipt.key-origin',
     'a directory of keys that was copied has no valid mark',
     'mark-belongs-to-its-directory',
-    {
-      take: 0,
-    },
+    'never',
   ),
+  guard('receipt.key-origin', 'a mark is for the keys that were created there', 'mark-lists-its-keys', {
+    value: 'true',
+  }),
   guard('receipt.key-origin', 'a new key does not vouch for the others', 'only-new-keys-are-marked', 'always'),
   guard('receipt.witness', 'a log that was removed is not begun again', 'lost-log-not-begun-again', 'never'),
+  guard(
+    'receipt.witness',
+    'a kept length that is less than the checkpoint says is noticed',
+    'lowered-length-noticed',
+    'always',
+  ),
+  guard('receipt.witness', 'a checkpoint is kept after the length of its log', 'length-kept-before-checkpoint', 'drop'),
+  guard('receipt.witness', 'an emptied length is noticed', 'emptied-length-noticed', 'always'),
 ]);

@@ -15,7 +15,12 @@ import { verifies } from '../verifies.js';
 const leaves = (count: number, fork = ''): string[] =>
   Array.from({ length: count }, (_, i) => merkleLeaf(`${i}${i > 3 ? fork : ''}`));
 const stateOf = (tree: readonly string[], origin = 'rondo/shop'): Checkpoint => ({
-  ...{ origin, size: tree.length, root: merkleRoot(tree), scope: { isWhole: false, asOf: tree.length } },
+  ...{
+    origin,
+    size: tree.length,
+    root: merkleRoot(tree),
+    scope: { isWhole: false, asOf: tree.length, gaps: { unsealed: 2, removed: 1 } },
+  },
   sessions: [{ id: 'a b\n/é', count: 3, head: 'a'.repeat(64), isClosed: false }],
 });
 

@@ -9,6 +9,7 @@ import { type VerifyOptions, verifyBundle } from '../../src/views/receipt/verify
 import {
   type BundleOptions,
   bundleOf,
+  NO_GAPS,
   type SealedReceipt,
   sealHostedTurns,
   sealSession,
@@ -58,8 +59,11 @@ verifies('receipt.scope', 'a bundle is complete for the sessions of its checkpoi
     kept: readonly (readonly SealedReceipt[])[],
     scope: BundleOptions['scope'],
   ): Promise<unknown> => verdictOf(await bundleOf(kept, { scope })).scope;
-  expect(await scopeOf(sessions, { isWhole: true, asOf: 7 })).toEqual({ asOf: 7 });
-  expect(await scopeOf([first], { isWhole: true, asOf: 5 })).toEqual({ asOf: 5 });
+  expect(await scopeOf(sessions, { isWhole: true, asOf: 7, gaps: NO_GAPS })).toEqual({ asOf: 7 });
+  expect(await scopeOf([first], { isWhole: true, asOf: 5, gaps: NO_GAPS })).toEqual({ asOf: 5 });
+  expect(await scopeOf([first], { isWhole: true, asOf: 5 }), 'an older version, which does not say').toEqual({
+    ...{ session: 'a', asOf: 5 },
+  });
   expect(await scopeOf([first], { isWhole: false, asOf: 3 })).toEqual({ session: 'a', asOf: 3 });
   expect(await scopeOf(sessions, { isWhole: false, asOf: 8 })).toEqual({ sessions: ['a', 'b'], asOf: 8 });
   expect(await scopeOf(sessions, 'none'), 'a checkpoint of an older version').toEqual({
@@ -68,6 +72,20 @@ verifies('receipt.scope', 'a bundle is complete for the sessions of its checkpoi
   });
   expect(await scopeOf([first], 'none')).toEqual({ session: 'a', asOf: 5 });
   await expect(bundleOf([first], { scope: { isWhole: true, asOf: 6 } }), 'a scope beyond the log').rejects.toThrow();
+});
+
+verifies('receipt.complete', 'a bundle is as complete as its store was when it was made', async () => {
+  const reasonsOf = async (gaps: typeof NO_GAPS) => {
+    const { valid, complete, reasons } = verdictOf(
+      await bundleOf(sessions, { scope: { isWhole: true, asOf: 8, gaps } }),
+    );
+    return { valid, complete, reasons };
+  };
+  expect(await reasonsOf(NO_GAPS)).toEqual({ valid: true, complete: true, reasons: [] });
+  const unknown = { valid: true, complete: 'unknown' };
+  expect(await reasonsOf({ unsealed: 1, removed: 0 })).toEqual({ ...unknown, reasons: ['turn_unsealed'] });
+  expect(await reasonsOf({ unsealed: 0, removed: 2 })).toEqual({ ...unknown, reasons: ['session_removed'] });
+  await expect(reasonsOf({ unsealed: -1, removed: 0 })).rejects.toThrow('invalid');
 });
 
 verifies('receipt.complete', 'without a terminal receipt, it is unknown whether a bundle is complete', async () => {

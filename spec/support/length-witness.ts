@@ -8,6 +8,7 @@ export function memoryWitness(): LengthWitness {
   return {
     read: async (stream) => kept.get(stream) ?? 0,
     has: async (stream) => kept.has(stream),
+    areIntact: async () => true,
     write: async (stream, length) => void kept.set(stream, Math.max(length, kept.get(stream) ?? 0)),
   };
 }

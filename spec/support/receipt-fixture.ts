@@ -156,6 +156,9 @@ function closing(seq: number): Omit<ReceiptPredicate, 'session' | 'sequence' | '
   return { turn: '', state: 'closed', final: true, loop, approvals: [], effects: [], journal };
 }
 
+/** A checkpoint of a store in which nothing is unsealed and nothing was removed. */
+export const NO_GAPS: NonNullable<CheckpointScope['gaps']> = { unsealed: 0, removed: 0 };
+
 /** Options of a bundle. */
 export interface BundleOptions {
   /** The receipts of the log that are in the bundle. @default all */
@@ -188,7 +191,7 @@ export async function bundleOf(
     return { envelope, ...(hasCheckpoint && { proof: { index, size: leaves.length, hashes } }) };
   });
   const listed = sessions.map(listedSession);
-  const stated = scope === 'none' ? {} : { scope: scope ?? { isWhole: true, asOf: leaves.length } };
+  const stated = scope === 'none' ? {} : { scope: scope ?? { isWhole: true, asOf: leaves.length, gaps: NO_GAPS } };
   const state = { origin: 'rondo/test', size: leaves.length, root: merkleRoot(leaves), ...stated, sessions: listed };
   const entries = kept.flatMap(([, receipt], i) => disclosedEntries(receipt, i, disclosed));
   return {

@@ -141,6 +141,8 @@ export interface LengthWitness {
   read(stream: string): Promise<number>;
   /** True if a length, which may be 0, was kept. */
   has(stream: string): Promise<boolean>;
+  /** True if each length that was kept can be read. */
+  areIntact(): Promise<boolean>;
   /** Keeps a length, unless a greater one is kept. */
   write(stream: string, length: number): Promise<void>;
 }

@@ -206,10 +206,15 @@ export interface Checkpoint {
 
 /** The part of a store that the sessions of a checkpoint are. */
 export interface CheckpointScope {
-  /** True if they are all sessions of the store that have receipts, and none was removed. */
+  /** True if they are all sessions of the store that have receipts. */
   readonly isWhole: boolean;
   /** The length of the log as of which the sessions were read; less than its size if turns ended meanwhile. */
   readonly asOf: number;
+  /**
+   * How many turns of this part did what no receipt covers, or sessions after their end, and how many of its sessions
+   * were removed. Absent in checkpoints of earlier versions, which do not say.
+   */
+  readonly gaps?: { readonly unsealed: number; readonly removed: number };
 }
 
 /** What a key may sign. */

@@ -43,7 +43,7 @@ export class KeyDirectory {
 
   /**
    * `newSeed` makes the seeds of new keys. @default random
-   * `origin` is marked when the first keys are created. @default no mark is made
+   * `origin` is marked with the keys that are created, unless it lacks others. @default no mark is made
    */
   constructor(directory: string, newSeed: () => Uint8Array = newKeySeed, origin?: KeyOrigin) {
     this.pinned = new PinnedDirectory(directory);
@@ -121,6 +121,11 @@ export class KeyDirectory {
     });
   }
 
+  /** Marks all keys of the directory as if this process had created them. */
+  accept(): Promise<void> {
+    return this.change(async (keys) => ({ keys, result: await this.origin?.mark(keys) }));
+  }
+
   private get listPath(): string {
     return join(this.directory, 'keys.json');
   }
@@ -141,11 +146,19 @@ export class KeyDirectory {
         const document = JSON.stringify({ keys }, undefined, 2);
         // What cannot be read back is not written.
         TrustedKeys.parse(JSON.parse(document));
+        await this.markNewKeys(before.keys, keys);
         await writeWholeFile(this.listPath, `${document}\n`, 0o644);
         this.wasListed = true;
       }
       return result;
     });
+  }
+
+  /** Marks keys before they are listed, so that a crash between the two reports none of them. */
+  private async markNewKeys(before: readonly TrustedKey[], keys: readonly TrustedKey[]): Promise<void> {
+    const { origin } = this;
+    // guard: only-new-keys-are-marked
+    if (before.length === 0 || (await origin?.isMarked(before)) === true) await origin?.mark(keys);
   }
 
   private async withCurrentKey(
@@ -154,8 +167,6 @@ export class KeyDirectory {
   ): Promise<{ readonly keys: readonly TrustedKey[]; readonly result: TrustedKey }> {
     const existing = currentKey({ keys }, role);
     if (existing !== undefined) return { keys, result: existing };
-    // guard: only-new-keys-are-marked
-    if (keys.length === 0) await this.origin?.mark();
     const created = await this.create(role, undefined);
     // With the first key come those of the other roles, so that the list is whatever a verifier needs from the start.
     const others = keys.length > 0 ? [] : ROLES.filter((other) => other !== role);

@@ -21,6 +21,7 @@ import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { verifies } from '../../../spec/verifies.js';
 import { isSignatureValid, publicKeyOf } from '../../base/ed25519.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
+import type { TrustedKey } from '../../protocol/receipt.js';
 import { CheckpointFile, KeyDirectory, KeyOrigin, StreamLengths, signerFromEnv } from './index.js';
 
 let directory = '';
@@ -205,26 +206,53 @@ verifies(
   async () => {
     const [created, secret] = [join(directory, 'keys'), join(directory, 'config', 'key-origin')];
     const origin = new KeyOrigin(created, secret);
+    const listed = async (name = 'keys') => (await new KeyDirectory(join(directory, name)).list()).keys;
     await new KeyDirectory(created, undefined, origin).signer('receipt');
-    expect(await origin.isMarked()).toBe(true);
+    expect(await origin.isMarked(await listed())).toBe(true);
     expect(statSync(secret).mode & 0o777).toBe(0o600);
     await new KeyDirectory(created, undefined, origin).rotate('receipt', 1);
-    expect(await origin.isMarked()).toBe(true);
+    expect(await origin.isMarked(await listed())).toBe(true);
     const moved = join(directory, 'moved');
     cpSync(created, join(directory, 'copied'), { recursive: true });
+    const own = await listed();
     renameSync(created, moved);
-    expect(await new KeyOrigin(moved, secret).isMarked(), 'the same directory under another name').toBe(true);
+    expect(await new KeyOrigin(moved, secret).isMarked(own), 'the same directory under another name').toBe(true);
     const copied = new KeyOrigin(join(directory, 'copied'), secret);
-    expect(await copied.isMarked(), 'a copy').toBe(false);
+    expect(await copied.isMarked(await listed('copied')), 'a copy').toBe(false);
     await new KeyDirectory(join(directory, 'copied'), undefined, copied).rotate('receipt', 2);
-    expect(await copied.isMarked(), 'a copy with a new key, which has the other keys too').toBe(false);
-    expect(await new KeyOrigin(moved, join(directory, 'other', 'key-origin')).isMarked(), 'another user').toBe(false);
-    expect(await new KeyOrigin(join(directory, 'none'), secret).isMarked(), 'no directory yet').toBe(false);
-    await copied.mark();
-    expect(await copied.isMarked()).toBe(true);
+    expect(await copied.isMarked(await listed('copied')), 'a copy with a new key, which has the other keys too').toBe(
+      false,
+    );
+    expect(await new KeyOrigin(moved, join(directory, 'other', 'key-origin')).isMarked(own), 'another user').toBe(
+      false,
+    );
+    expect(await new KeyOrigin(join(directory, 'none'), secret).isMarked(own), 'no directory yet').toBe(false);
+    await copied.mark(await listed('copied'));
+    expect(await copied.isMarked(await listed('copied'))).toBe(true);
     for (const lost of ['', 'AAAA']) {
       writeFileSync(secret, lost);
-      expect(await copied.isMarked(), 'another secret').toBe(false);
+      expect(await copied.isMarked(await listed('copied')), 'another secret').toBe(false);
     }
+  },
+);
+
+verifies(
+  'receipt.key-origin',
+  'a mark does not vouch for keys that were unpacked over those that it is for',
+  async () => {
+    const [own, foreign] = [join(directory, 'keys'), join(directory, 'foreign')];
+    const origin = new KeyOrigin(own, join(directory, 'config', 'key-origin'));
+    const listed = async (): Promise<readonly TrustedKey[]> => (await new KeyDirectory(own).list()).keys;
+    for (const [path, each] of [[own, origin] as const, [foreign, undefined] as const])
+      await new KeyDirectory(path, undefined, each).signer('receipt');
+    const before = await listed();
+    cpSync(foreign, own, { recursive: true });
+    expect(existsSync(join(own, 'origin'))).toBe(true);
+    expect(await origin.isMarked(await listed()), 'foreign keys sign unnoticed').toBe(false);
+    await new KeyDirectory(own, undefined, origin).rotate('receipt', 1);
+    expect(await origin.isMarked(await listed()), 'a new key beside foreign ones').toBe(false);
+    expect(await origin.isMarked([...before, ...(await listed())]), 'one foreign key').toBe(false);
+    await new KeyDirectory(own, undefined, origin).accept();
+    expect(await origin.isMarked(await listed())).toBe(true);
   },
 );

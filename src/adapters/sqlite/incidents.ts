@@ -66,6 +66,12 @@ export interface RemovedSession {
   readonly reason?: string;
 }
 
+/** How many removals were logged, and the end of the chain of their checksums, which depends on the key of the store. */
+interface RemovalChain {
+  readonly count: number;
+  readonly end: string;
+}
+
 /** An incident with the sids under which its session may have rows. */
 export interface IncidentRow {
   readonly incident: Incident;
@@ -185,7 +191,10 @@ export class IncidentTable {
       'INSERT INTO tombstones (session, entries, head, removed_at, removed_by, reason) VALUES (?, ?, ?, ?, ?, ?)';
     this.driver.prepare(sql).run(session, entries, head, at, by, reason);
     const [row] = this.removalRows('ORDER BY tombstones.id DESC LIMIT 1');
-    if (row !== undefined) this.signRemoval(row);
+    if (row === undefined) return;
+    this.signRemoval(row);
+    const chain = this.readRemovalChain();
+    if (chain !== undefined) this.writeRemovalChain(this.nextInChain(chain, this.checksumOf(row)));
   }
 
   /** Writes the checksums of all removals: those that an earlier version logged have none. */
@@ -193,14 +202,53 @@ export class IncidentTable {
     for (const row of this.removalRows('')) this.signRemoval(row);
   }
 
-  /** Returns the damage of the log of removals: rows that were added or changed. */
+  /** Begins the chain of the removals with those that are logged. */
+  chainRemovals(): void {
+    this.writeRemovalChain(this.chainOf(this.removalRows('ORDER BY tombstones.id')));
+  }
+
+  /** Returns the damage of the log of removals: rows that were added, changed or deleted. */
   findForgedRemovals(): readonly Damage[] {
+    const rows = this.removalRows('ORDER BY tombstones.id');
     // guard: forged-removal-noticed
-    const forged = this.removalRows('').filter((row) => readText(row.checksum) !== this.checksumOf(row));
-    return forged.map((row) => {
+    const forged = rows.filter((row) => readText(row.checksum) !== this.checksumOf(row));
+    const damage = forged.map((row): Damage => {
       const note = `the removal ${readInteger(row.id)} in its log, of session "${readText(row.session)}", is not what was written`;
       return { kind: 'removal', note };
     });
+    const chain = this.readRemovalChain();
+    if (chain === undefined) return damage;
+    const deleted = chain.count - rows.length;
+    const isBroken = deleted > 0 || (forged.length === 0 && this.chainOf(rows).end !== chain.end);
+    const note = deleted > 0 ? `${deleted} of its rows were deleted` : 'its end is not what was written';
+    // guard: deleted-removal-noticed
+    return isBroken ? [...damage, { kind: 'removal', note: `the log of removed sessions: ${note}` }] : damage;
+  }
+
+  private chainOf(rows: readonly Row[]): RemovalChain {
+    let chain = this.nextInChain({ count: -1, end: '' }, '');
+    for (const row of rows) chain = this.nextInChain(chain, readText(row.checksum));
+    return chain;
+  }
+
+  private nextInChain({ count, end }: RemovalChain, checksum: string): RemovalChain {
+    const text = JSON.stringify(['chain', count + 1, end, checksum]);
+    return { count: count + 1, end: this.hasher.checksumOf('removal', text, () => '') };
+  }
+
+  /** Returns where the chain of the removals ends; undefined if the store has no key. */
+  private readRemovalChain(): RemovalChain | undefined {
+    try {
+      const [row] = this.driver.prepare(`SELECT ${textColumn('removals')} FROM protection`).all();
+      const [count = '', end = ''] = readText(row?.removals).split(' ');
+      return row === undefined ? undefined : { count: Number(count), end };
+    } catch {
+      return undefined;
+    }
+  }
+
+  private writeRemovalChain({ count, end }: RemovalChain): void {
+    this.driver.prepare('UPDATE protection SET removals = ? WHERE id = 1').run(`${count} ${end}`);
   }
 
   private removalRows(rest: string): readonly Row[] {

@@ -32,6 +32,7 @@ interface Migration {
  * - `protection` names the key of the store (store-key.ts). Without the key nothing can be read or written.
  * - `tombstones.checksum` depends on that key. An earlier version must not write to a file with it: the hashes of its
  * records would not cover their time and their commit.
+ * - `protection.removals` is the number of rows of `tombstones` and the end of the chain of their checksums.
  */
 export const migrations: readonly Migration[] = [
   {
@@ -70,6 +71,7 @@ CREATE INDEX tombstones_session ON tombstones (session);`,
   { name: 'protection', sql: CREATE_PROTECTION },
   { name: 'unsealed turns', sql: MARK_INCOMPLETE },
   { name: 'signed removals', sql: "ALTER TABLE tombstones ADD COLUMN checksum TEXT NOT NULL DEFAULT '';" },
+  { name: 'chained removals', sql: "ALTER TABLE protection ADD COLUMN removals TEXT NOT NULL DEFAULT '';" },
 ];
 
 const CREATE_MIGRATIONS_TABLE = `CREATE TABLE migrations (

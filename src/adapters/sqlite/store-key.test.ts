@@ -118,6 +118,41 @@ verifies('store.key', 'a removal cannot be added or changed in the log of remova
   }
 });
 
+verifies('store.key', 'a removal cannot be deleted from the log of removals without the key', async () => {
+  const last = '(SELECT max(id) FROM tombstones)';
+  for (const [where, count] of [
+    ['1', 2],
+    ['id = 1', 1],
+    [`id = ${last}`, 1],
+  ] as const) {
+    const file = await createStore();
+    for (const session of ['x', 'y'])
+      await withStore(file, async (store) => {
+        await store.journal.claim(session);
+        await store.maintenance.remove(session, { by: 'ada' });
+      });
+    await withStore(file, async (store) => expect(store.report.damage, 'before the change').toEqual([]));
+    editStore(file, (run) => run(`DELETE FROM tombstones WHERE ${where}`));
+    await withStore(file, async (store) => {
+      const note = `the log of removed sessions: ${count} of its rows were deleted`;
+      expect(store.report.damage, where).toMatchObject([{ kind: 'removal', note }]);
+      // The next removal does not hide it.
+      await store.maintenance.remove('a', { by: 'ada' });
+      expect((await store.maintenance.verify()).damage, where).toMatchObject([{ kind: 'removal', note }]);
+    });
+  }
+});
+
+verifies('store.key', 'the removals of a version without a chain are taken over as they are', async () => {
+  const file = await createStore();
+  await withStore(file, (store) => store.maintenance.remove('a', { by: 'ada' }));
+  const keyId = new RecordHasher(readFileSync(storeKeyFileOf(file), 'utf8').trim()).checksumOf('key', 'id 2', () => '');
+  editStore(file, (run) => run(`UPDATE protection SET key_id = ?, removals = ''`, keyId));
+  await withStore(file, async (store) => expect(store.report.damage).toEqual([]));
+  editStore(file, (run) => run('DELETE FROM tombstones'));
+  await withStore(file, async (store) => expect(store.report.damage).toMatchObject([{ kind: 'removal' }]));
+});
+
 verifies('store.key', 'the removals of an earlier version are taken over once, and no others', async () => {
   const file = await createStore();
   await withStore(file, (store) => store.maintenance.remove('a', { by: 'ada' }));

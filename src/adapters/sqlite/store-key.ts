@@ -41,6 +41,7 @@ export function openRecordHasher(driver: Driver, database: string, keyFile: stri
   }
   const hasher = new RecordHasher(existsSync(file) ? readKey(file) : createKey(file));
   driver.prepare('INSERT OR REPLACE INTO protection (id, key_id) VALUES (1, ?)').run(keyIdOf(hasher));
+  new IncidentTable(driver, hasher).chainRemovals();
   return hasher;
 }
 
@@ -50,35 +51,38 @@ function existingHasher(driver: Driver, database: string, file: string, keyId: s
     throw new Fault('KEYS_UNUSABLE', message, { path: file });
   }
   const hasher = new RecordHasher(readKey(file));
-  const isEarlier = earlierKeyIdOf(hasher) === keyId;
+  const [unsigned, unchained] = earlierKeyIdsOf(hasher);
+  const isEarlier = keyId === unsigned || keyId === unchained;
   // guard: key-of-another-store-refused
   if (!isEarlier && keyIdOf(hasher) !== keyId) {
     const message = `${file} is not the key of ${database}. Restore the one that it was created with.`;
     throw new Fault('KEYS_UNUSABLE', message, { path: file });
   }
-  if (isEarlier) takeOver(driver, hasher);
+  if (isEarlier) takeOver(driver, hasher, keyId === unsigned);
   return hasher;
 }
 
 /**
- * Signs what an earlier version logged without a checksum, and names the key as this version does. A store that was
+ * Signs what an earlier version logged without a checksum, chains what one logged without a chain, and names the key as this version does. A store that was
  * created by this version never had the name that leads here, so nobody can add removals in this way.
  */
-function takeOver(driver: Driver, hasher: RecordHasher): void {
+function takeOver(driver: Driver, hasher: RecordHasher, isUnsigned: boolean): void {
   driver.exec('BEGIN IMMEDIATE');
-  new IncidentTable(driver, hasher).signRemovals();
+  const removals = new IncidentTable(driver, hasher);
+  if (isUnsigned) removals.signRemovals();
+  removals.chainRemovals();
   driver.prepare('UPDATE protection SET key_id = ? WHERE id = 1').run(keyIdOf(hasher));
   driver.exec('COMMIT');
 }
 
 /** Returns a text that identifies the key of a hasher and does not disclose it. */
 function keyIdOf(hasher: RecordHasher): string {
-  return hasher.checksumOf('key', 'id 2', () => '');
+  return hasher.checksumOf('key', 'id 3', () => '');
 }
 
-/** Returns the same as versions did whose removals have no checksum. */
-function earlierKeyIdOf(hasher: RecordHasher): string {
-  return hasher.checksumOf('key', 'id', () => '');
+/** Returns the same as versions did whose removals have no checksum, and as those did whose removals have no chain. */
+function earlierKeyIdsOf(hasher: RecordHasher): readonly [string, string] {
+  return [hasher.checksumOf('key', 'id', () => ''), hasher.checksumOf('key', 'id 2', () => '')];
 }
 
 /** Returns the id of the key of the store; empty if it has none, undefined if it cannot be read. */

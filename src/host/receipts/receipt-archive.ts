@@ -9,10 +9,12 @@ import type { Entry } from '../../protocol/entry.js';
 import type { BundledReceipt, CheckpointScope, ReceiptState, ReceiptVerdict } from '../../protocol/receipt.js';
 import { bundleBytes } from '../../views/receipt/bundle.js';
 import { createCheckpoint } from '../../views/receipt/checkpoint.js';
-import { payloadOf } from '../../views/receipt/envelope.js';
+import { logLeafOf, payloadOf } from '../../views/receipt/envelope.js';
 import { Findings } from '../../views/receipt/findings.js';
+import { RemovedLeaves, removalsOf } from '../../views/receipt/removed-sessions.js';
 import { receiptsIn, type SealedReceipt } from '../../views/receipt/sealed-receipts.js';
 import { parseStatement } from '../../views/receipt/statement.js';
+import { entriesAfterClosed, unsealedTurns } from '../../views/receipt/unsealed-turns.js';
 import { continuesWitness, type LogContents, logOrigin, verifyLogLeaves } from '../../views/receipt/verify-log.js';
 import { verifyStore } from '../../views/receipt/verify-store.js';
 import type { Archive } from '../archive.js';
@@ -82,8 +84,9 @@ export class ReceiptArchive {
     const withReceipts = sessions.filter(({ receipts }) => receipts.length > 0);
     if (withReceipts.length === 0) throw new LoopError('RECEIPT_NOT_FOUND', 'There are no receipts to export.');
     const asOf = assertLogged(sessions, log, sessionIds === undefined);
-    const isWhole = sessionIds === undefined && log.removed.length === 0;
-    const note = await this.makeCheckpoint(log, withReceipts, { isWhole, asOf });
+    // guard: export-states-gaps
+    const gaps = gapsOf(sessions, log, sessionIds);
+    const note = await this.makeCheckpoint(log, withReceipts, { isWhole: sessionIds === undefined, asOf, gaps });
     return bundleBytes({ format: 'rondo.receipts.v1', checkpoint: note, receipts: bundled(log, withReceipts) });
   }
 
@@ -123,14 +126,23 @@ export class ReceiptArchive {
     return log.leaves.length;
   }
 
-  /** Records in the log that a session is removed, if it has receipts. Call it before the session is removed. */
+  /**
+   * Records in the log that a session is removed, if it has receipts, or did what no receipt covers. Call it before the
+   * session is removed.
+   */
   async recordRemoval(sessionId: string, by: string): Promise<void> {
-    // A damaged session can be removed too: what the log has of it is enough to record that.
-    const receipts = await this.receiptsOf(sessionId).catch(() => []);
-    const { leaves } = await this.caughtUpLog([{ id: sessionId, entries: [], receipts }], await this.readLog());
-    const count = leaves.filter(({ session }) => session === sessionId).length;
-    if (count === 0) return;
-    await this.deps.sealing.log.recordRemoval({ session: sessionId, count, head: receipts.at(-1)?.hash ?? '', by });
+    const sessions = await this.readSessions([sessionId]);
+    const log = await this.caughtUpLog(sessions, await this.readLog());
+    const gone = new RemovedLeaves(log);
+    const count = log.leaves.filter(({ session, leaf }) => session === sessionId && !gone.has(leaf)).length;
+    // A damaged session can be removed too: what it did is not known.
+    const { entries, receipts } = sessions[0] as ReadSession;
+    const unsealed = entries && unsealedTurns(entries).length;
+    // guard: unsealed-removal-recorded
+    if (count === 0 && unsealed === 0) return;
+    const head = receipts.at(-1)?.hash ?? '';
+    const removed = { session: sessionId, count, head, by, ...(unsealed !== undefined && { unsealed }) };
+    await this.deps.sealing.log.recordRemoval(removed);
   }
 
   /** Resolves when all receipts of this host are in the log. */
@@ -207,9 +219,14 @@ export class ReceiptArchive {
   /** Adds the receipts of these sessions that the log lacks, and returns the log. */
   private async caughtUpLog(sessions: readonly ReadSession[], known: LogContents): Promise<LogContents> {
     const { log } = this.deps.sealing;
-    const logged = new Set(known.leaves.map(({ session, sequence }) => `${session}#${sequence}`));
+    const gone = new RemovedLeaves(known);
+    // guard: receipt-logged-under-reused-id
+    const current = known.leaves.filter(({ leaf }) => !gone.has(leaf));
+    const logged = new Set(current.map(({ session, sequence }) => `${session}#${sequence}`));
+    const isMissing = (id: string, { sequence, hash }: SealedReceipt): boolean =>
+      !logged.has(`${id}#${sequence}`) && !gone.has(logLeafOf(hash));
     const missing = sessions.flatMap(({ id, receipts }) =>
-      receipts.filter(({ sequence }) => !logged.has(`${id}#${sequence}`)).map((receipt) => ({ id, receipt })),
+      receipts.filter((receipt) => isMissing(id, receipt)).map((receipt) => ({ id, receipt })),
     );
     if (missing.length === 0) return known;
     for (const { id, receipt } of missing) log.append(id, receipt);
@@ -231,6 +248,8 @@ export class ReceiptArchive {
     const signer = await this.deps.keys.signer('checkpoint');
     const state = { origin: logOrigin(log), size: log.leaves.length, root, ...(scope && { scope }), sessions: listed };
     const note = await createCheckpoint(state, [signer]);
+    // guard: length-kept-before-checkpoint
+    await this.deps.sealing.log.keepAtLeast(log.leaves.length + 1);
     // First outside of the store: a checkpoint of the log that is not kept there was removed.
     await this.deps.witness?.write(note);
     await this.deps.sealing.log.recordCheckpoint(note);
@@ -254,6 +273,18 @@ function assertLogged(sessions: readonly ReadSession[], log: LogContents, isWhol
       { reasons },
     );
   return asOf;
+}
+
+/** Returns what keeps these sessions, or all, from being complete. What a session that cannot be read did is not known. */
+function gapsOf(
+  sessions: readonly ReadSession[],
+  log: LogContents,
+  sessionIds: readonly string[] | undefined,
+): NonNullable<CheckpointScope['gaps']> {
+  let unsealed = 0;
+  for (const { entries } of sessions)
+    unsealed += entries === undefined ? 1 : unsealedTurns(entries).length + Math.min(entriesAfterClosed(entries), 1);
+  return { unsealed, removed: removalsOf(log.removed, sessionIds).length };
 }
 
 /** Returns an empty log for one that is damaged: it proves nothing, and the verdict says so. */
@@ -287,9 +318,10 @@ interface ReadSession {
 }
 
 function bundled({ leaves }: LogContents, sessions: readonly ReadSession[]): readonly BundledReceipt[] {
-  const indexes = new Map(leaves.map(({ session, sequence }, index) => [`${session}#${sequence}`, index]));
-  const placed = sessions.flatMap(({ id, receipts }) =>
-    receipts.map(({ envelope, sequence }) => ({ envelope, index: indexes.get(`${id}#${sequence}`) ?? 0 })),
+  // By their hashes, because a removed session may have had the id of another one.
+  const indexes = new Map(leaves.map(({ leaf }, index) => [leaf, index]));
+  const placed = sessions.flatMap(({ receipts }) =>
+    receipts.map(({ envelope, hash }) => ({ envelope, index: indexes.get(logLeafOf(hash)) ?? 0 })),
   );
   const proofs = inclusionProofs(
     leaves.map(({ leaf }) => leaf),

@@ -11,8 +11,9 @@ import { SharedStream, type StreamEntry } from '../../journal/shared-stream.js';
 import type { Store } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import { logLeafOf } from '../../views/receipt/envelope.js';
+import type { LoggedRemoval, RemovedSession } from '../../views/receipt/removed-sessions.js';
 import type { SealedReceipt } from '../../views/receipt/sealed-receipts.js';
-import type { LogContents, LogLeaf, RemovedSession } from '../../views/receipt/verify-log.js';
+import type { LogContents, LogLeaf } from '../../views/receipt/verify-log.js';
 import type { LengthWitness, LogWitness } from '../host-options.js';
 
 /** The session that holds the log. */
@@ -106,7 +107,7 @@ export class ReceiptLog {
     this.appending ??= this.appendGroup();
   }
 
-  /** Records that a session with receipts is removed. */
+  /** Records that a session with receipts or unsealed turns is removed. */
   recordRemoval(removed: RemovedSession): Promise<void> {
     return this.add({ type: LOG_REMOVED, key: removed.session, value: { ...removed } });
   }
@@ -136,14 +137,14 @@ export class ReceiptLog {
     const keptLength = (await this.deps.lengths?.read(LOG_SESSION)) ?? 0;
     let length = 0;
     const leaves: LogLeaf[] = [];
-    const removed: RemovedSession[] = [];
+    const removed: LoggedRemoval[] = [];
     const checkpoints: string[] = [];
     let storeId = '';
     for await (const entries of this.deps.store.journal.read(LOG_SESSION, 0))
       for (const { type, value } of entries) {
         length += 1;
         if (type === LOG_APPENDED) leaves.push(value as unknown as LogLeaf);
-        else if (type === LOG_REMOVED) removed.push(value as unknown as RemovedSession);
+        else if (type === LOG_REMOVED) removed.push({ ...(value as unknown as RemovedSession), at: leaves.length });
         else if (type === LOG_CHECKPOINT) checkpoints.push((value as { readonly note: string }).note);
         else if (type === LOG_OPENED) storeId = ownText(value, 'storeId');
       }
@@ -154,11 +155,25 @@ export class ReceiptLog {
     };
   }
 
+  /**
+   * Keeps outside of the store that the log has at least this many entries. Called before a checkpoint of them is kept, so
+   * that a kept length which is less than the checkpoint says was changed.
+   */
+  async keepAtLeast(length: number): Promise<void> {
+    await this.deps.lengths?.write(LOG_SESSION, length);
+  }
+
   /** True if what is kept outside of the store is there. It is written before the log is begun, or has a checkpoint. */
   private async hasWitnesses(hasCheckpoint: boolean): Promise<boolean> {
     const { witness, lengths } = this.deps;
-    const isKept = !hasCheckpoint || witness === undefined || (await witness.read()) !== undefined;
-    return isKept && ((await lengths?.has(LOG_SESSION)) ?? true);
+    const note = await witness?.read();
+    const isKept = !hasCheckpoint || witness === undefined || note !== undefined;
+    if (!isKept || lengths === undefined) return isKept;
+    if (!(await lengths.has(LOG_SESSION)) || !(await lengths.areIntact())) return false;
+    // The second line is the number of receipts. The log has another entry, with which it begins.
+    const receipts = Number(note?.split('\n', 2)[1] ?? -1);
+    // guard: lowered-length-noticed
+    return !((await lengths.read(LOG_SESSION)) <= receipts);
   }
 
   private add(entry: StreamEntry): Promise<void> {

@@ -55,10 +55,11 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
     endOverlap: (role, logIndex) => directory.endOverlap(role, logIndex),
     revoke: (kid, at) => directory.revoke(kid, at),
     foreignKeysNotice: async () => {
-      if (environmentSigner !== undefined || origin === undefined || (await origin.isMarked())) return undefined;
-      return (await directory.list()).keys.length === 0 ? undefined : foreignKeysNotice(path);
+      if (environmentSigner !== undefined || origin === undefined) return undefined;
+      const { keys } = await directory.list();
+      return keys.length === 0 || (await origin.isMarked(keys)) ? undefined : foreignKeysNotice(path);
     },
-    accept: async () => origin?.mark(),
+    accept: () => directory.accept(),
   };
 }
 

@@ -9,11 +9,18 @@ import { LoopError } from '../../base/errors.js';
 import { isConsistent } from '../../base/merkle.js';
 import { sha256 } from '../../base/sha256.js';
 import type { KeyProblem, TrustedKeys } from '../../base/trusted-keys.js';
-import type { Checkpoint, CheckpointSession, NoteSigner, VerdictScope } from '../../protocol/receipt.js';
+import type {
+  Checkpoint,
+  CheckpointScope,
+  CheckpointSession,
+  NoteSigner,
+  VerdictScope,
+} from '../../protocol/receipt.js';
 
 const ORIGIN = /^rondo\/[A-Za-z0-9_.-]{1,100}$/;
 const SIZE = /^(?:0|[1-9][0-9]{0,15})$/;
-const SCOPE_LINE = /^scope (store|sessions) (0|[1-9][0-9]{0,15})$/;
+const SCOPE_LINE =
+  /^scope (store|sessions) (0|[1-9][0-9]{0,15})(?: unsealed (0|[1-9][0-9]{0,14}) removed (0|[1-9][0-9]{0,14}))?$/;
 const SESSION_LINE = /^session (\S{1,4000}) (0|[1-9][0-9]{0,15}) ([0-9a-f]{64}) (open|closed)$/;
 const SIGNATURE_LINE = /^— (\S{1,200}) (\S{1,200})$/u;
 const MAX_SIGNATURES = 4;
@@ -27,13 +34,18 @@ function keyHashOf(kid: string, publicKey: Uint8Array): Buffer {
 
 /** Returns the text of a checkpoint that is signed. Throws VALUE_INVALID if it cannot be written. */
 export function checkpointText({ origin, size, root, scope, sessions }: Checkpoint): string {
-  const scopeLines = scope === undefined ? [] : [`scope ${scope.isWhole ? 'store' : 'sessions'} ${scope.asOf}`];
+  const scopeLines = scope === undefined ? [] : [scopeLine(scope)];
   const lines = sessions.map(
     ({ id, count, head, isClosed }) => `session ${encodeId(id)} ${count} ${head} ${isClosed ? 'closed' : 'open'}`,
   );
   const text = `${[origin, size, encodeBase64(Buffer.from(root, 'hex')), ...scopeLines, ...lines].join('\n')}\n`;
   if (parseText(text) === undefined) throw new LoopError('VALUE_INVALID', 'The checkpoint has an invalid member.');
   return text;
+}
+
+function scopeLine({ isWhole, asOf, gaps }: CheckpointScope): string {
+  const gapsText = gaps === undefined ? '' : ` unsealed ${gaps.unsealed} removed ${gaps.removed}`;
+  return `scope ${isWhole ? 'store' : 'sessions'} ${asOf}${gapsText}`;
 }
 
 /** Returns the signed note of a checkpoint. */
@@ -87,8 +99,7 @@ function parseText(text: string): Checkpoint | undefined {
   const root = decodeBase64(rootText);
   if (!ORIGIN.test(origin) || !SIZE.test(sizeText) || !Number.isSafeInteger(size)) return undefined;
   if (root?.length !== 32 || rest.pop() !== '') return undefined;
-  const [, kind, asOf] = SCOPE_LINE.exec(rest[0] ?? '') ?? [];
-  const scope = kind === undefined ? undefined : { isWhole: kind === 'store', asOf: Number(asOf) };
+  const scope = parseScope(rest[0] ?? '');
   if (scope !== undefined && scope.asOf > size) return undefined;
   const sessions = (scope === undefined ? rest : rest.slice(1)).map(parseSession);
   const ids = new Set(sessions.map((session) => session?.id));
@@ -96,6 +107,13 @@ function parseText(text: string): Checkpoint | undefined {
   if (ids.has(undefined) || ids.size !== sessions.length) return undefined;
   const state = { origin, size, root: root.toString('hex'), ...(scope !== undefined && { scope }) };
   return { ...state, sessions: sessions as readonly CheckpointSession[] };
+}
+
+function parseScope(line: string): CheckpointScope | undefined {
+  const [, kind, asOf, unsealed, removed] = SCOPE_LINE.exec(line) ?? [];
+  if (kind === undefined) return undefined;
+  const scope = { isWhole: kind === 'store', asOf: Number(asOf) };
+  return unsealed === undefined ? scope : { ...scope, gaps: { unsealed: Number(unsealed), removed: Number(removed) } };
 }
 
 /** Returns the scope of a verdict about some sessions, or about a whole store. */
@@ -112,9 +130,14 @@ export function verdictScope(
     : { sessions: sessions.map(({ id }) => id), asOf };
 }
 
-/** Returns the scope of a verdict about the bundle of a checkpoint. One without a scope speaks of its sessions only. */
+/**
+ * Returns the scope of a verdict about the bundle of a checkpoint. One without a scope speaks of its sessions only, and so
+ * does one of an earlier version, which does not say what the whole store lacked.
+ */
 export function scopeOf({ scope, sessions, size }: Checkpoint): VerdictScope {
-  return verdictScope(sessions, scope?.isWhole === true, scope?.asOf ?? size);
+  // guard: whole-store-states-its-gaps
+  const isWhole = scope?.isWhole === true && scope.gaps !== undefined;
+  return verdictScope(sessions, isWhole, scope?.asOf ?? size);
 }
 
 function parseSession(line: string): CheckpointSession | undefined {

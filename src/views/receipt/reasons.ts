@@ -41,7 +41,8 @@ export const receiptReasons = {
   journal_unreadable: 'The journal of a session cannot be read.',
   log_mismatch: 'The log of the store has another receipt at a position than the session.',
   log_rewritten: 'The log of the store is not the continuation of the log of an earlier checkpoint.',
-  witness_missing: 'The checkpoint or the length of the log that is kept beside the keys was removed.',
+  witness_missing:
+    'The checkpoint of the log, or a length, that is kept beside the keys was removed, emptied or lowered.',
   definition_missing: 'The definitions with which a turn began are not in the store any more, or not as they were.',
   store_damaged: 'The store has recorded damage that was not accepted; see rondo doctor.',
   session_not_listed: 'The checkpoint does not list a session of the bundle.',
@@ -55,7 +56,7 @@ export const receiptReasons = {
   session_open: 'A session is not closed, so its last receipts could be missing.',
   turn_unsealed: 'A turn did something that no receipt covers: it runs, waits for a signal, or was interrupted.',
   entries_after_closed: 'A closed session has entries after its terminal receipt, which no receipt covers.',
-  session_removed: 'A session with receipts was removed, and the removal was recorded.',
+  session_removed: 'A session with receipts, or with unsealed turns, was removed, and the removal was recorded.',
   log_missing: 'The store has receipts, and no log of them.',
   log_uncovered: 'No checkpoint of a trusted key covers the whole log of the store.',
 } as const;

@@ -8,6 +8,7 @@ import { assertKnownKeys, optionKeys } from '../../base/option-keys.js';
 import type { TrustedKeys } from '../../base/trusted-keys.js';
 import type {
   Checkpoint,
+  CheckpointScope,
   DisclosedEntry,
   ReceiptBundle,
   ReceiptJournal,
@@ -147,6 +148,7 @@ function readBundle(
   }
   if (i === 0) findings.add('form', 'bundle_empty', 'it has no receipts');
   progress.chains.finish(checkpoint, logIndexOf === undefined);
+  verifyGaps(checkpoint?.scope?.gaps, findings);
   verifyEntries(entries, journals, findings);
   checkExpectations(progress, options, findings);
   // guard: bundle-without-checkpoint-is-not-complete
@@ -160,6 +162,15 @@ function checkpointOf(bundle: ReceiptBundle, keys: TrustedKeys, findings: Findin
   if ('checkpoint' in result) return result.checkpoint;
   findings.add('checkpoint', result.problem, 'the checkpoint of the bundle');
   return undefined;
+}
+
+/** Notices what the store lacked when the bundle was made: a file says no more than the verdict of its store. */
+function verifyGaps(gaps: CheckpointScope['gaps'], findings: Findings): void {
+  const { unsealed = 0, removed = 0 } = gaps ?? {};
+  // guard: unsealed-turns-of-file-noticed
+  if (unsealed > 0) findings.doubt('turn_unsealed', `the store had ${unsealed} turns with what no receipt covers`);
+  // guard: removed-sessions-of-file-noticed
+  if (removed > 0) findings.doubt('session_removed', `${removed} sessions were removed before`);
 }
 
 /** Verifies that each disclosed entry is a leaf of its receipt. */

@@ -8,6 +8,7 @@ import type { Checkpoint } from '../../protocol/receipt.js';
 import { readCheckpoint, verifyCheckpoint } from './checkpoint.js';
 import { envelopeHash, logLeafOf } from './envelope.js';
 import type { Findings } from './findings.js';
+import { type LoggedRemoval, RemovedLeaves } from './removed-sessions.js';
 import type { SealedReceipt } from './sealed-receipts.js';
 
 /** A leaf of the log. */
@@ -18,25 +19,18 @@ export interface LogLeaf {
   readonly leaf: string;
 }
 
-/** A session with receipts that was removed. */
-export interface RemovedSession {
-  readonly session: string;
-  readonly count: number;
-  readonly head: string;
-  readonly by: string;
-}
-
 /** The whole log of a store. */
 export interface LogContents {
   /** Empty if there is no log. */
   readonly storeId: string;
   readonly leaves: readonly LogLeaf[];
-  readonly removed: readonly RemovedSession[];
+  /** The removed sessions, in the order of their removal. */
+  readonly removed: readonly LoggedRemoval[];
   /** The signed checkpoints, oldest first. */
   readonly checkpoints: readonly string[];
   /** True if the log had more entries before, as is known from outside of the store. */
   readonly isCutOff: boolean;
-  /** True if it has a checkpoint or a length that was kept outside of the store, and is not there any more. */
+  /** True if a checkpoint or a length that was kept outside of the store is not there any more, or not as it was. */
   readonly isWitnessMissing: boolean;
   /**
    * How many of its first receipts the sessions have: those that it had before they were read. A receipt of a turn that
@@ -67,29 +61,34 @@ interface LogPlaces {
 /** Compares receipts with the log. */
 export function verifyLogLeaves(
   sessions: readonly SessionReceipts[],
-  { leaves, removed, expected }: LogContents,
+  log: LogContents,
   isWhole: boolean,
   findings: Findings,
 ): LogPlaces {
+  const { leaves, expected } = log;
   const byPlace = new Map(
     sessions.flatMap(({ id, receipts }) => receipts.map((receipt) => [`${id}#${receipt.sequence}`, receipt] as const)),
   );
   const known = new Set(sessions.map(({ id }) => id));
-  const gone = new Set(removed.map(({ session }) => session));
+  const gone = new RemovedLeaves(log);
   const indexes = new Map<string, number>();
   let asOf = leaves.length;
   for (const [index, { session, sequence, leaf }] of leaves.entries()) {
     const receipt = byPlace.get(`${session}#${sequence}`);
     const name = `session "${session}", receipt ${sequence}`;
     if (receipt === undefined) {
-      if (gone.has(session) || !(isWhole || known.has(session))) continue;
+      // guard: removed-receipt-not-expected
+      if (gone.has(leaf) || !(isWhole || known.has(session))) continue;
       // guard: logged-receipt-expected
       if (index < expected) findings.add('completeness', 'receipts_missing', name);
       else asOf = Math.min(asOf, index);
       continue;
     }
+    const isSame = logLeafOf(envelopeHash(receipt.envelope)) === leaf;
+    // guard: id-of-removed-session-reused
+    if (!isSame && gone.has(leaf)) continue;
     // guard: logged-receipt-compared
-    if (logLeafOf(envelopeHash(receipt.envelope)) !== leaf) findings.add('log', 'log_mismatch', name);
+    if (!isSame) findings.add('log', 'log_mismatch', name);
     indexes.set(receipt.hash, index);
   }
   return { indexes, asOf };
@@ -115,7 +114,11 @@ export function verifyCheckpoints(
     findings.add('log', 'log_rewritten', `${name} of ${checkpoint.size} receipts`);
   // guard: missing-witness-noticed
   if (log.isWitnessMissing)
-    findings.add('store', 'witness_missing', 'a file beside the keys was removed; rondo export makes it again');
+    findings.add(
+      'store',
+      'witness_missing',
+      'a file beside the keys was removed, emptied or lowered; rondo export makes those of the log again',
+    );
   // guard: cut-off-log-is-not-valid
   if (log.isCutOff) findings.add('log', 'log_rewritten', 'the log had more entries, as is kept beside the keys');
   // guard: log-compared-with-witness

@@ -12,6 +12,7 @@ import { verdictScope } from './checkpoint.js';
 import { Findings } from './findings.js';
 import { SALT_BYTES } from './leaf-hashes.js';
 import type { ReceiptReason } from './reasons.js';
+import { type LoggedRemoval, removalsOf } from './removed-sessions.js';
 import { receiptsIn, type SealedReceipt } from './sealed-receipts.js';
 import { entriesAfterClosed, unsealedTurns } from './unsealed-turns.js';
 import { type VerifiedReceipt, verifyBundle } from './verify-bundle.js';
@@ -57,6 +58,7 @@ export function verifyStore(
   const { indexes, asOf } = verifyLogLeaves(receipts, log, isWhole, findings);
   const isCovered = verifyCheckpoints(log, witness, keys, findings) >= asOf;
   for (const { id, entries = [] } of sorted) verifyCover(id, entries, findings);
+  verifyRemovals(removalsOf(log.removed, isWhole ? undefined : sorted.map(({ id }) => id)), findings);
   if (isWhole) verifyWholeness(log, isCovered, findings);
   const bundled = receipts.flatMap((session) => session.receipts.map(({ envelope }) => ({ envelope })));
   const bytes = bundleBytes({ format: 'rondo.receipts.v1', receipts: bundled });
@@ -112,11 +114,19 @@ function verifyCover(id: string, entries: readonly Entry[], findings: Findings):
   if (after > 0) findings.doubt('entries_after_closed', `session "${id}" has ${after} entries after its end`);
 }
 
-/** Notices why it cannot be known that the sessions of a store are all that it had. */
-function verifyWholeness({ storeId, removed, leaves }: LogContents, isCovered: boolean, findings: Findings): void {
+/** Notices what was removed, and that a removed session did what no receipt covers. */
+function verifyRemovals(removed: readonly LoggedRemoval[], findings: Findings): void {
   // guard: removed-session-noticed
-  for (const { session, by } of removed)
+  for (const { session, by, unsealed = 0 } of removed) {
     findings.doubt('session_removed', `session "${session}" was removed by ${by || 'someone'}`);
+    // guard: removed-unsealed-turn-noticed
+    if (unsealed > 0)
+      findings.doubt('turn_unsealed', `session "${session}", which was removed, had ${unsealed} unsealed turns`);
+  }
+}
+
+/** Notices why it cannot be known that the sessions of a store are all that it had. */
+function verifyWholeness({ storeId, leaves }: LogContents, isCovered: boolean, findings: Findings): void {
   if (storeId === '') findings.doubt('log_missing', 'there is no log of the receipts');
   // guard: uncovered-log-noticed
   else if (!isCovered)

@@ -11,6 +11,7 @@ import {
   type Incident,
   loadLoops,
   loadSettings,
+  openReceiptKeys,
   type ProjectSettings,
   sandboxUnavailableReason,
 } from '../../compose.js';
@@ -72,7 +73,7 @@ export const doctor: VerbHandler = async (invocation) => {
     const settings = await loadSettings(settingsInput);
     findings.push(configFinding(settings), ...envFileFindings(settings), ...(await dataDirectoryFindings(settings)));
     store = await storeFindings(settings, invocation);
-    findings.push(...store.findings);
+    findings.push(...store.findings, ...(await keyFindings(settings)));
     for (const check of [loopFindings, sandboxFindings, backendFindings]) findings.push(...(await check(settings)));
   } catch (thrown) {
     if (thrown instanceof UsageError && listOption(invocation.options.accept).length > 0) throw thrown;
@@ -144,6 +145,14 @@ async function dataDirectoryFindings({ dataDirectory }: ProjectSettings): Promis
     const message = directory === dataDirectory ? dataDirectory : `${dataDirectory} will be created by the first run`;
     return [createFinding('data', 'ok', message)];
   }
+}
+
+/** Reports keys of receipts that were not created in the data directory. */
+async function keyFindings(settings: ProjectSettings): Promise<Finding[]> {
+  const problem = await openReceiptKeys(settings)
+    .then((keys) => keys.foreignKeysNotice())
+    .catch(thrownMessage);
+  return problem === undefined ? [] : [createFinding('keys', 'warn', problem)];
 }
 
 /** Inspects the store. It is opened as by any other verb: through its owner if another process owns it. */

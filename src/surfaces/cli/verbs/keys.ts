@@ -27,6 +27,8 @@ export const keys: VerbHandler = async ({ args, options, settingsInput, terminal
   } else if (command !== 'show')
     throw new UsageError(`There is no command "keys ${command}"; there are show, create, accept, rotate and revoke.`);
   const document = await stored.list();
+  const notice = await stored.foreignKeysNotice();
+  if (notice !== undefined) terminal.printToStderr(notice);
   if (json) await terminal.printJson(document);
   else if (document.keys.length > 0) {
     const { renderTable } = await import('../table.js');

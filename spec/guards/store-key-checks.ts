@@ -1,7 +1,7 @@
 // Checks of the key of a store and of the kept lengths of ledgers: each holds on the intact library and fails when its
 // guard is broken.
 
-import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
+import { deepStrictEqual, rejects, strictEqual, throws } from 'node:assert/strict';
 import { chmodSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,6 +80,17 @@ export const storeKeyChecks = {
       await (await library.openSqlite(join(directory, 'other.db'), { keyFile: join(directory, 'other.key') })).close();
       copyFileSync(join(directory, 'other.key'), `${file}.key`);
       await rejects(library.openSqlite(file, { keyFile: `${file}.key` }), { code: 'KEYS_UNUSABLE' });
+    }),
+  'the key of another store is not used by a client': (library) =>
+    inDirectory(async (directory) => {
+      const [keyFile, other] = [join(directory, 'store.key'), join(directory, 'other.key')];
+      const owner = await library.openSqlite(join(directory, 'store.db'), { keyFile });
+      await (await library.openSqlite(join(directory, 'other.db'), { keyFile: other })).close();
+      const client = await library.openSqlite(join(directory, 'store.db'), { keyFile });
+      client.assertKey();
+      copyFileSync(other, keyFile);
+      throws(() => client.assertKey(), { code: 'KEYS_UNUSABLE' });
+      for (const store of [client, owner]) await store.close();
     }),
   'a key that others can read is refused': (library) =>
     inDirectory(async (directory) => {

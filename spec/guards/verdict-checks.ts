@@ -174,6 +174,12 @@ export const verdictChecks = {
       rmSync(join(directory, 'keys.json'));
       await rejects(keys.signer('receipt'), { code: 'KEYS_UNUSABLE' });
     }),
+  'keys that a store lost are not made again': ({ KeyDirectory }) =>
+    inDirectory(async (directory) => {
+      const keys = new KeyDirectory(join(directory, 'keys'));
+      keys.signFor({ assertKey: () => {}, hasReceipts: async () => true });
+      await rejects(keys.signer('receipt'), { code: 'KEYS_UNUSABLE' });
+    }),
   'a directory of keys that was copied has no valid mark': ({ KeyDirectory, KeyOrigin }) =>
     inDirectory(async (directory) => {
       const [keys, copy] = [join(directory, 'keys'), join(directory, 'copy')];

@@ -25,6 +25,7 @@ proveGuards(verdictParts, [
   guard('receipt.key-files', 'a directory of keys that is a link is refused', 'linked-key-directory-refused', 'never'),
   guard('receipt.key-files', 'keys in the place of those in use are refused', 'replaced-keys-refused', 'never'),
   guard('receipt.key-files', 'a list of keys that was removed is not begun again', 'removed-key-list-refused', 'never'),
+  guard('receipt.key-files', 'keys that a store lost are not made again', 'lost-keys-not-made-again', 'always'),
   guard(
     'receipt.rotation',
     'a replaced key counts while running processes may sign with it',

@@ -9,6 +9,8 @@ import { Fault } from '../../base/errors.js';
 /** A directory that must not be replaced while this process runs. */
 export class PinnedDirectory {
   readonly path: string;
+  /** Called before the directory is created. Throws if it must not be. */
+  assertCreatable: () => void = () => {};
   /** Which directory it is; undefined until it is found. */
   private identity: string | undefined;
 
@@ -31,6 +33,7 @@ export class PinnedDirectory {
   async create(): Promise<void> {
     await this.check();
     if (this.identity !== undefined) return;
+    this.assertCreatable();
     try {
       await mkdir(this.path, { recursive: true, mode: 0o700 });
     } catch (thrown) {

@@ -25,6 +25,7 @@ import {
 import { type LeaseRoute, SharedLeases } from './shared-leases.js';
 import { toFault } from './sqlite-faults.js';
 import type { CheckReport } from './store-inspection.js';
+import { assertStoreKey } from './store-key.js';
 import { HandshakeError } from './wire/handshake.js';
 import { LeaseTable } from './wire/lease-table.js';
 import { ListeningTime, REPORT_AFTER_MS } from './wire/response-watchdog.js';
@@ -71,7 +72,7 @@ export class Membership implements LeaseRoute {
   private connectedClient: StoreClient | undefined;
   private pendingJoin: Promise<void> | undefined;
   private closedFault: Fault | undefined;
-  private lastSeen: { owner: ProcessId; report: CheckReport } | undefined;
+  private lastSeen: { owner: ProcessId; report: CheckReport; keyId: string } | undefined;
 
   constructor(database: string, options: SqliteOptions) {
     this.database = database;
@@ -105,6 +106,11 @@ export class Membership implements LeaseRoute {
   /** The result of the check when the owner opened the file; without damage before this process has joined. */
   get report(): CheckReport {
     return this.lastSeen?.report ?? { checked: 'heads', damage: [] };
+  }
+
+  /** Throws KEYS_UNUSABLE unless the key of the store is in its file. */
+  assertKey(): void {
+    assertStoreKey(this.database, this.options.keyFile, this.lastSeen?.keyId ?? '');
   }
 
   /** Passes a message to the operator. */
@@ -286,7 +292,7 @@ export class Membership implements LeaseRoute {
         onClosed: () => this.handleDisconnect(client),
       });
       this.connectedClient = client;
-      this.lastSeen = { owner, report: client.report ?? this.report };
+      this.lastSeen = { owner, report: client.report ?? this.report, keyId: client.keyId };
       return undefined;
     } catch (error) {
       if (error instanceof Fault) throw error;
@@ -360,7 +366,7 @@ export class Membership implements LeaseRoute {
       store.onLost = () => {
         if (this.ownership?.store === store) this.dropOwnership();
       };
-      this.lastSeen = { owner: ownerInfo, report: store.report };
+      this.lastSeen = { owner: ownerInfo, report: store.report, keyId: store.keyId };
     } catch (error) {
       await store.close().catch(() => undefined);
       throw error;

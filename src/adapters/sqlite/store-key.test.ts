@@ -175,7 +175,7 @@ verifies('store.key', 'a store is not opened without its key, or with that of an
   const saved = readFileSync(keyFile);
   const opening = async () => (await expectFault(openSqlite(file))).message;
   rmSync(keyFile);
-  expect(await opening()).toContain('is missing. Restore the file');
+  expect(await opening()).toContain('is missing. Restore');
   copyFileSync(storeKeyFileOf(other), keyFile);
   expect(await opening()).toContain('is not the key of');
   writeFileSync(keyFile, 'short\n');

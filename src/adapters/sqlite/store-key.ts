@@ -45,19 +45,34 @@ export function openRecordHasher(driver: Driver, database: string, keyFile: stri
 }
 
 function existingHasher(driver: Driver, database: string, file: string, keyId: string): RecordHasher {
-  if (!existsSync(file)) {
-    const message = `${database} has a key, and ${file} is missing. Restore the file, or open the store with the option keyFile.`;
-    throw new Fault('KEYS_UNUSABLE', message, { path: file });
-  }
-  const hasher = new RecordHasher(readKey(file));
+  const hasher = readHasher(database, file);
   const isEarlier = earlierKeyIdOf(hasher) === keyId;
   // guard: key-of-another-store-refused
-  if (!isEarlier && keyIdOf(hasher) !== keyId) {
-    const message = `${file} is not the key of ${database}. Restore the one that it was created with.`;
-    throw new Fault('KEYS_UNUSABLE', message, { path: file });
-  }
+  if (!isEarlier && keyIdOf(hasher) !== keyId) throw otherKeyFault(database, file);
   if (isEarlier) takeOver(driver, hasher);
   return hasher;
+}
+
+/**
+ * Throws KEYS_UNUSABLE unless the key of an open store is in its file. `keyId` identifies the key; it is empty for a
+ * store that has none.
+ */
+export function assertStoreKey(database: string, keyFile: string | undefined, keyId: string): void {
+  if (keyId === '') return;
+  const file = keyFile ?? storeKeyFileOf(database);
+  // guard: keys-of-another-store-not-used
+  if (keyIdOf(readHasher(database, file)) !== keyId) throw otherKeyFault(database, file);
+}
+
+function readHasher(database: string, file: string): RecordHasher {
+  if (existsSync(file)) return new RecordHasher(readKey(file));
+  const message = `${database} has a key, and ${file} is missing. Restore the directory ${dirname(file)} from where it was moved or from a backup, or open the store with the option keyFile.`;
+  throw new Fault('KEYS_UNUSABLE', message, { path: file });
+}
+
+function otherKeyFault(database: string, file: string): Fault {
+  const message = `${file} is not the key of ${database}. Restore the one that it was created with.`;
+  return new Fault('KEYS_UNUSABLE', message, { path: file });
 }
 
 /**
@@ -71,8 +86,8 @@ function takeOver(driver: Driver, hasher: RecordHasher): void {
   driver.exec('COMMIT');
 }
 
-/** Returns a text that identifies the key of a hasher and does not disclose it. */
-function keyIdOf(hasher: RecordHasher): string {
+/** Returns a text that identifies the key of a hasher and does not disclose it; empty if it has none. */
+export function keyIdOf(hasher: RecordHasher): string {
   return hasher.checksumOf('key', 'id 2', () => '');
 }
 

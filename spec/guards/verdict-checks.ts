@@ -242,6 +242,17 @@ export const verdictChecks = {
     await sealingHost(library, store, memoryWitness()).receipts?.checkpoint();
     await rejects(sealingHost(library, store, witness).receipts?.checkpoint() ?? Promise.resolve(), refused);
   },
+  'what belongs to a session that is removed while it is verified is no flaw': async (library) => {
+    const store = library.memoryStore();
+    await sealingHost(library, store, memoryWitness()).run({ loop: 'pay', input: {}, sessionId: 'ada' });
+    const blobs = Object.create(store.blobs) as Store['blobs'];
+    blobs.get = async (session, digest) => {
+      await store.journal.remove(session);
+      return store.blobs.get(session, digest);
+    };
+    const verifier = sealingHost(library, { ...store, blobs }, memoryWitness());
+    strictEqual((await verifier.receipts?.verify(['ada']))?.valid, true);
+  },
   'a log that was removed is not begun again': async (library) => {
     const { host, store } = await hostWithoutLog(library);
     strictEqual((await host.run({ loop: 'pay', input: {}, sessionId: 'bob' })).status, 'ok');

@@ -72,4 +72,10 @@ proveGuards(verdictParts, [
   ),
   guard('receipt.key-origin', 'a new key does not vouch for the others', 'only-new-keys-are-marked', 'always'),
   guard('receipt.witness', 'a log that was removed is not begun again', 'lost-log-not-begun-again', 'never'),
+  guard(
+    'receipt.store',
+    'what belongs to a session that is removed while it is verified is no flaw',
+    'removed-session-lacks-no-definition',
+    { rewrite: [/left\.has\(digest\)/, 'true'] },
+  ),
 ]);

@@ -5,6 +5,8 @@
  */
 import { lstat, mkdir } from 'node:fs/promises';
 import { Fault } from '../../base/errors.js';
+import { accessProblem } from './own-file.js';
+import { writeFault } from './write-fault.js';
 
 /** A directory that must not be replaced while this process runs. */
 export class PinnedDirectory {
@@ -37,7 +39,7 @@ export class PinnedDirectory {
     try {
       await mkdir(this.path, { recursive: true, mode: 0o700 });
     } catch (thrown) {
-      throw this.unusable('cannot be created', thrown);
+      throw writeFault(this.path, `The keys cannot be used: the directory ${this.path} cannot be created.`, thrown);
     }
     await this.check();
   }
@@ -48,7 +50,7 @@ export class PinnedDirectory {
       return `${dev}:${ino}:${birthtimeMs}`;
     } catch (thrown) {
       if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-      throw this.unusable('cannot be read', thrown);
+      throw this.unusable(accessProblem(thrown) ?? 'cannot be read', thrown);
     }
   }
 

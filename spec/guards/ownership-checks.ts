@@ -120,6 +120,13 @@ export const ownershipChecks = {
       for (const suffix of ['.owner', '.lock'])
         strictEqual(await appendAfterRemoval(library, path + suffix.length, suffix), 'OWNERSHIP_LOST');
     }),
+  'a process that waits for due turns notices that its store was removed': (library) =>
+    inFolder(async (path) => {
+      const store = await library.openSqlite(path);
+      for (const suffix of ['', '-wal', '-shm', '.anchor']) rmSync(`${path}${suffix}`);
+      strictEqual(await codeOf(store.dueTurns.nextDueAt(0)), 'STORE_MISSING');
+      await store.close();
+    }),
   'a client does not write to a store in the place of its own': (library) =>
     inFolder(async (path) => {
       const place = join(dirname(path), 'data', 'store.db');

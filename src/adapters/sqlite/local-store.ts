@@ -322,7 +322,11 @@ export class LocalStore {
     };
     return {
       list: async (until, limit, after) => read(() => table.list(until, limit, after)),
-      nextDueAt: async (after) => read(() => table.nextDueAt(after)),
+      nextDueAt: async (after) => {
+        this.assertRunning();
+        this.commitQueue.assertPresent();
+        return read(() => table.nextDueAt(after));
+      },
       isComplete: async () => read(() => table.readMark()),
       rebuild: async (turns) => {
         this.assertFileWritable();

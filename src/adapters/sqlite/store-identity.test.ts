@@ -46,6 +46,15 @@ for (const [what, remove] of Object.entries(removals)) {
     });
   }
 
+  verifies('sqlite.files', `processes that wait for due turns notice that their store was ${what}`, async () => {
+    const { file, owner, client } = await openWithClient();
+    remove(dirname(file));
+    expect(await expectFault(client.dueTurns.nextDueAt(0))).toMatchObject({ code: 'STORE_MISSING' });
+    expect(await expectFault(owner.dueTurns.nextDueAt(0))).toMatchObject({ code: 'STORE_MISSING' });
+    await client.close();
+    await owner.close();
+  });
+
   verifies('sqlite.files', `a client whose store was ${what} says so, and makes no new one`, async () => {
     const { file, owner, client, append } = await openWithClient();
     remove(dirname(file));

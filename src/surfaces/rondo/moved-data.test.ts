@@ -108,3 +108,20 @@ verifies(
     await owner.close();
   },
 );
+
+verifies('host.work', 'a worker whose data directory is removed ends with a fault', async () => {
+  const data = newDirectory();
+  const [owner, client] = [await createRondo({ data }), await createRondo({ data })];
+  await owner.run(echo, 1);
+  const working = [owner.work(), client.work(), rondo(data, 'worker')];
+  await sleep(300);
+  rmSync(data, { recursive: true });
+  const [ofOwner, ofClient, ofVerb] = await Promise.allSettled(working);
+  for (const ended of [ofOwner, ofClient])
+    expect(ended).toMatchObject({ status: 'rejected', reason: { code: 'STORE_MISSING' } });
+  expect(ofVerb).toMatchObject({
+    status: 'fulfilled',
+    value: { code: 70, stderr: expect.stringContaining('STORE_MISSING') },
+  });
+  for (const each of [client, owner]) await each.close().catch(() => undefined);
+});

@@ -3,7 +3,16 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readlinkSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -110,6 +119,25 @@ export const ownershipChecks = {
         strictEqual(await appendAfterRemoval(library, path + suffix.length, suffix), 'STORE_MISSING');
       for (const suffix of ['.owner', '.lock'])
         strictEqual(await appendAfterRemoval(library, path + suffix.length, suffix), 'OWNERSHIP_LOST');
+    }),
+  'a process that waits for due turns notices that its store was removed': (library) =>
+    inFolder(async (path) => {
+      const store = await library.openSqlite(path);
+      for (const suffix of ['', '-wal', '-shm', '.anchor']) rmSync(`${path}${suffix}`);
+      strictEqual(await codeOf(store.dueTurns.nextDueAt(0)), 'STORE_MISSING');
+      await store.close();
+    }),
+  'a client does not write to a store in the place of its own': (library) =>
+    inFolder(async (path) => {
+      const place = join(dirname(path), 'data', 'store.db');
+      const [owner, client] = [await library.openSqlite(place), await library.openSqlite(place)];
+      const { fence } = await client.journal.claim('s');
+      renameSync(dirname(place), join(dirname(path), 'away'));
+      const next = await library.openSqlite(place);
+      // The owner notices, and its client looks for the next one.
+      strictEqual(await codeOf(append(owner, fence, 0)), 'STORE_MISSING');
+      strictEqual(await codeOf(client.journal.claim('s')), 'STORE_MISSING');
+      for (const store of [client, owner, next]) await store.close();
     }),
   'a write to a shortened file is not acknowledged': (library) =>
     inFolder(async (path) => {

@@ -12,6 +12,18 @@ proveGuards(kernelParts, [
   guard('sqlite.files', 'a write to a removed file is not acknowledged', 'store-file-present', 'drop'),
   guard('sqlite.files', 'a write to a shortened file is not acknowledged', 'shortened-file-refused', 'never'),
   guard(
+    'sqlite.files',
+    'a process that waits for due turns notices that its store was removed',
+    'waiting-process-notices-removal',
+    'always',
+  ),
+  guard(
+    'sqlite.files',
+    'a client does not write to a store in the place of its own',
+    'replaced-store-not-joined',
+    'always',
+  ),
+  guard(
     'sqlite.repeat',
     'a repeated append is accepted after a lost acknowledgement, and only with the same content',
     'repeated-append-accepted',

@@ -1,11 +1,13 @@
 // Checks of the key of a store and of the kept lengths of ledgers: each holds on the intact library and fails when its
 // guard is broken.
 
-import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
+import { deepStrictEqual, rejects, strictEqual, throws } from 'node:assert/strict';
 import { chmodSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { editStore } from '../support/forge-store.js';
+import { withoutAccess } from '../support/other-user.js';
 import type { LibraryParts } from './library.js';
 
 export const storeKeyParts: LibraryParts = [
@@ -81,6 +83,39 @@ export const storeKeyChecks = {
       await (await library.openSqlite(join(directory, 'other.db'), { keyFile: join(directory, 'other.key') })).close();
       copyFileSync(join(directory, 'other.key'), `${file}.key`);
       await rejects(library.openSqlite(file, { keyFile: `${file}.key` }), { code: 'KEYS_UNUSABLE' });
+    }),
+  'the key of another store is not used by a client': (library) =>
+    inDirectory(async (directory) => {
+      const [keyFile, other] = [join(directory, 'store.key'), join(directory, 'other.key')];
+      const owner = await library.openSqlite(join(directory, 'store.db'), { keyFile });
+      await (await library.openSqlite(join(directory, 'other.db'), { keyFile: other })).close();
+      const client = await library.openSqlite(join(directory, 'store.db'), { keyFile });
+      client.assertKey();
+      copyFileSync(other, keyFile);
+      throws(() => client.assertKey(), { code: 'KEYS_UNUSABLE' });
+      for (const store of [client, owner]) await store.close();
+    }),
+  'a key that this user may not read is not missing': (library) =>
+    inDirectory(async (directory) => {
+      const keyFile = join(directory, 'keys', 'store.key');
+      const store = await library.openSqlite(join(directory, 'store.db'), { keyFile });
+      const refused = withoutAccess(join(directory, 'keys'), () => store.assertKey());
+      await rejects(refused, { code: 'KEYS_UNUSABLE' });
+      await store.close();
+    }),
+  'a full disk is no problem of the keys': ({ KeyDirectory }) =>
+    inDirectory(async (directory) => {
+      const cause = Object.assign(new Error('no space'), { code: 'ENOSPC' });
+      const file = await open(join(directory, 'probe'), 'w');
+      const handle = Object.getPrototypeOf(file) as { writeFile: unknown };
+      const { writeFile } = handle;
+      await file.close();
+      handle.writeFile = () => Promise.reject(cause);
+      try {
+        await rejects(new KeyDirectory(directory).signer('receipt'), { code: 'STORE_FULL' });
+      } finally {
+        handle.writeFile = writeFile;
+      }
     }),
   'a key that others can read is refused': (library) =>
     inDirectory(async (directory) => {

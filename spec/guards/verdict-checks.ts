@@ -187,6 +187,12 @@ export const verdictChecks = {
       rmSync(join(directory, 'keys.json'));
       await rejects(keys.signer('receipt'), { code: 'KEYS_UNUSABLE' });
     }),
+  'keys that a store lost are not made again': ({ KeyDirectory }) =>
+    inDirectory(async (directory) => {
+      const keys = new KeyDirectory(join(directory, 'keys'));
+      keys.signFor({ assertKey: () => {}, hasReceipts: async () => true });
+      await rejects(keys.signer('receipt'), { code: 'KEYS_UNUSABLE' });
+    }),
   'a directory of keys that was copied has no valid mark': ({ KeyDirectory, KeyOrigin }) =>
     inDirectory(async (directory) => {
       const [keys, copy] = [join(directory, 'keys'), join(directory, 'copy')];
@@ -296,6 +302,17 @@ export const verdictChecks = {
       for (const name of readdirSync(join(directory, 'lengths'))) writeFileSync(join(directory, 'lengths', name), '');
       strictEqual(await lengths.areIntact(), false);
     }),
+  'what belongs to a session that is removed while it is verified is no flaw': async (library) => {
+    const store = library.memoryStore();
+    await sealingHost(library, store, memoryWitness()).run({ loop: 'pay', input: {}, sessionId: 'ada' });
+    const blobs = Object.create(store.blobs) as Store['blobs'];
+    blobs.get = async (session, digest) => {
+      await store.journal.remove(session);
+      return store.blobs.get(session, digest);
+    };
+    const verifier = sealingHost(library, { ...store, blobs }, memoryWitness());
+    strictEqual((await verifier.receipts?.verify(['ada']))?.valid, true);
+  },
   'a log that was removed is not begun again': async (library) => {
     const { host, store } = await hostWithoutLog(library);
     strictEqual((await host.run({ loop: 'pay', input: {}, sessionId: 'bob' })).status, 'ok');

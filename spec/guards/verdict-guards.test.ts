@@ -25,6 +25,7 @@ proveGuards(verdictParts, [
   guard('receipt.key-files', 'a directory of keys that is a link is refused', 'linked-key-directory-refused', 'never'),
   guard('receipt.key-files', 'keys in the place of those in use are refused', 'replaced-keys-refused', 'never'),
   guard('receipt.key-files', 'a list of keys that was removed is not begun again', 'removed-key-list-refused', 'never'),
+  guard('receipt.key-files', 'keys that a store lost are not made again', 'lost-keys-not-made-again', 'always'),
   guard(
     'receipt.rotation',
     'a replaced key counts while running processes may sign with it',
@@ -80,4 +81,10 @@ proveGuards(verdictParts, [
   ),
   guard('receipt.witness', 'a checkpoint is kept after the length of its log', 'length-kept-before-checkpoint', 'drop'),
   guard('receipt.witness', 'an emptied length is noticed', 'emptied-length-noticed', 'always'),
+  guard(
+    'receipt.store',
+    'what belongs to a session that is removed while it is verified is no flaw',
+    'removed-session-lacks-no-definition',
+    { rewrite: [/left\.has\(digest\)/, 'true'] },
+  ),
 ]);

@@ -97,7 +97,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     loadToolImplementations(settings),
     options.clock ?? createClock(settings),
   ]);
-  const { store, isDurable, maintenance } = await openStore(settings, options, clock.now);
+  const { store, isDurable, maintenance, assertKey } = await openStore(settings, options, clock.now);
   try {
     if (isDurable) await markDataDirectory(settings.dataDirectory, settings.cwd);
     const notice = isDurable ? await receiptKeys.foreignKeysNotice() : undefined;
@@ -113,7 +113,9 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const deps = { store, clock, ids, registry, providers: models, implementations, fileExists, contextFiles, trusts };
     const { limitPricesOf } = await import('./compose/limit-prices.js');
     const priceOf = limitPricesOf(settings, models);
-    const receipts = isDurable ? { receiptKeys, ...(await openWitnesses(settings, receiptKeys)) } : {};
+    const receipts = isDurable
+      ? { receiptKeys, ...(await openWitnesses(settings, receiptKeys, { store, assertKey })) }
+      : {};
     const host = new Host({ ...deps, ...named, priceOf, modelOverride, ...receipts });
     return {
       host,
@@ -123,6 +125,7 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
       store,
       isDurable,
       maintenance,
+      assertKey,
       close: async () => {
         await host.receipts?.flush();
         await store.close();

@@ -31,6 +31,14 @@ const ENDED_OVERLAP = 64;
 /** The end of the names of the files that hold the keys of stores. */
 const STORE_KEY_SUFFIX = '.store-key';
 
+/** The store that keys sign for. */
+export interface SignedStore {
+  /** Throws a Fault with the code KEYS_UNUSABLE if the key of the store is not where it was. */
+  assertKey(): void;
+  /** True if the store has receipts, which keys have signed. */
+  hasReceipts(): Promise<boolean>;
+}
+
 /** The keys in a directory. */
 export class KeyDirectory {
   /** The directory, which stays the same while this process runs. */
@@ -40,6 +48,7 @@ export class KeyDirectory {
   private readonly origin: KeyOrigin | undefined;
   /** True if this process has read or written a list: it is not begun again. */
   private wasListed = false;
+  private store: SignedStore | undefined;
 
   /**
    * `newSeed` makes the seeds of new keys. @default random
@@ -52,6 +61,12 @@ export class KeyDirectory {
     this.origin = origin;
   }
 
+  /** Sets the store that the keys sign for. Without one, keys are created whenever there are none. */
+  signFor(store: SignedStore): void {
+    this.store = store;
+    this.pinned.assertCreatable = () => store.assertKey();
+  }
+
   /** Returns the public keys: the content of `keys.json`. */
   async list(): Promise<KeysDocument> {
     await this.pinned.check();
@@ -62,11 +77,29 @@ export class KeyDirectory {
     return bytes === undefined ? { keys: [] } : parseList(bytes, this.listPath);
   }
 
-  /** Returns the signer of the current key of a role. Creates the key if there is none. */
+  /**
+   * Returns the signer of the current key of a role. Creates the key if there is none. Throws a Fault with the code
+   * KEYS_UNUSABLE if the keys are not those of the store: it has receipts and there are no keys, or its own key is gone.
+   */
   async signer(role: KeyRole): Promise<NoteSigner> {
-    const current =
-      currentKey(await this.list(), role) ?? (await this.change((keys) => this.withCurrentKey(keys, role)));
+    const listed = await this.list();
+    this.store?.assertKey();
+    if (listed.keys.length === 0) await this.assertNeverSigned();
+    const current = currentKey(listed, role) ?? (await this.change((keys) => this.withCurrentKey(keys, role)));
     return this.load(current);
+  }
+
+  /** Throws if the store has receipts and there are no keys: they were moved away or removed. */
+  private async assertNeverSigned(): Promise<void> {
+    if ((await this.store?.hasReceipts()) !== true) return;
+    // Another process may have made the first keys meanwhile. Keys are there before the receipts that they sign.
+    const { keys } = await this.list();
+    // guard: lost-keys-not-made-again
+    if (keys.length > 0) return;
+    throw unusable(
+      `${this.directory} has no keys, and the store has receipts that others signed. Restore the directory from where ` +
+        'it was moved or from a backup, or begin with new keys: rondo keys create',
+    );
   }
 
   /**

@@ -3,9 +3,10 @@
  * that has ended is taken over.
  */
 import { randomUUID } from 'node:crypto';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fault } from '../../base/errors.js';
+import { writeFault } from './write-fault.js';
 
 const RETRY_MS = 10;
 const MAX_WAIT_MS = 10_000;
@@ -38,12 +39,23 @@ async function acquire(path: string): Promise<void> {
 async function create(path: string): Promise<boolean> {
   try {
     const file = await open(path, 'wx', 0o600);
-    await file.writeFile(`${process.pid}`);
-    await file.close();
+    await writeOwner(file, path);
     return true;
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw new Fault('KEYS_UNUSABLE', `The keys cannot be changed: ${path} cannot be written.`, { path }, thrown);
+    throw writeFault(path, `The keys cannot be changed: ${path} cannot be written.`, thrown);
+  }
+}
+
+/** Writes this process into a lock that it has created. A lock without an owner would delay the next process. */
+async function writeOwner(file: FileHandle, path: string): Promise<void> {
+  try {
+    await file.writeFile(`${process.pid}`);
+  } catch (thrown) {
+    await rm(path, { force: true });
+    throw thrown;
+  } finally {
+    await file.close();
   }
 }
 

@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
+import { withoutAccess } from '../../../spec/support/other-user.js';
 import { verifies } from '../../../spec/verifies.js';
 import { isSignatureValid, publicKeyOf } from '../../base/ed25519.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
@@ -171,6 +172,42 @@ verifies('receipt.key-files', 'a key that the disk does not confirm is refused w
     sync.mockRestore();
   }
   for (const write of writes) await write();
+});
+
+verifies('receipt.key-files', 'keys that a full disk keeps from being made are asked for again later', async () => {
+  const file = await open(join(directory, 'probe'), 'w');
+  const write = vi.spyOn(Object.getPrototypeOf(file), 'writeFile');
+  await file.close();
+  const place = join(directory, 'keys');
+  try {
+    // The first write is that of the lock, the second one that of a key.
+    for (const code of ['ENOSPC', 'EDQUOT'])
+      for (const skipped of [0, 1]) {
+        write.mockReset();
+        if (skipped === 0) write.mockRejectedValueOnce(Object.assign(new Error(`${code}: no space`), { code }));
+        else {
+          write.mockResolvedValueOnce(undefined);
+          write.mockRejectedValueOnce(Object.assign(new Error(`${code}: no space`), { code }));
+        }
+        await expect(new KeyDirectory(place).signer('receipt')).rejects.toMatchObject({
+          code: 'STORE_FULL',
+          message: expect.stringContaining('Free some disk space'),
+        });
+        expect(readdirSync(place), 'what a failed write leaves delays the next process').toEqual([]);
+      }
+  } finally {
+    write.mockRestore();
+  }
+  await new KeyDirectory(place).signer('receipt');
+});
+
+verifies('receipt.key-files', 'keys that this user may not read are a problem of permissions', async () => {
+  await new KeyDirectory(directory).signer('receipt');
+  const refused = withoutAccess(directory, () => new KeyDirectory(join(directory, 'keys')).signer('receipt'));
+  await expect(refused).rejects.toMatchObject({
+    code: 'KEYS_UNUSABLE',
+    message: expect.stringMatching(/cannot be read by this user \(EACCES\)\. Make it .* chmod 600/),
+  });
 });
 
 verifies('receipt.key-files', 'a lock of a process that has ended is taken over', async () => {

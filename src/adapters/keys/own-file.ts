@@ -25,8 +25,15 @@ export async function readOwnFile(path: string, maxBytes: number): Promise<Buffe
     }
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw thrown instanceof Fault ? thrown : unusable(`${path} cannot be read`, thrown);
+    throw thrown instanceof Fault ? thrown : unusable(`${path} ${accessProblem(thrown) ?? 'cannot be read'}`, thrown);
   }
+}
+
+/** Says what to do if this user may not read a file; undefined for another error. */
+export function accessProblem(thrown: unknown): string | undefined {
+  const { code } = thrown as NodeJS.ErrnoException;
+  if (code !== 'EACCES' && code !== 'EPERM') return undefined;
+  return `cannot be read by this user (${code}). Make it and its directory belong to the user of this process, with chmod 600 and 700`;
 }
 
 async function assertOwnDirectory(directory: string): Promise<void> {

@@ -5,10 +5,14 @@
  */
 import { lstat, mkdir } from 'node:fs/promises';
 import { Fault } from '../../base/errors.js';
+import { accessProblem } from './own-file.js';
+import { writeFault } from './write-fault.js';
 
 /** A directory that must not be replaced while this process runs. */
 export class PinnedDirectory {
   readonly path: string;
+  /** Called before the directory is created. Throws if it must not be. */
+  assertCreatable: () => void = () => {};
   /** Which directory it is; undefined until it is found. */
   private identity: string | undefined;
 
@@ -31,10 +35,11 @@ export class PinnedDirectory {
   async create(): Promise<void> {
     await this.check();
     if (this.identity !== undefined) return;
+    this.assertCreatable();
     try {
       await mkdir(this.path, { recursive: true, mode: 0o700 });
     } catch (thrown) {
-      throw this.unusable('cannot be created', thrown);
+      throw writeFault(this.path, `The keys cannot be used: the directory ${this.path} cannot be created.`, thrown);
     }
     await this.check();
   }
@@ -45,7 +50,7 @@ export class PinnedDirectory {
       return `${dev}:${ino}:${birthtimeMs}`;
     } catch (thrown) {
       if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-      throw this.unusable('cannot be read', thrown);
+      throw this.unusable(accessProblem(thrown) ?? 'cannot be read', thrown);
     }
   }
 

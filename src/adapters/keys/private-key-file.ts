@@ -8,6 +8,8 @@ import { dirname } from 'node:path';
 import { decodeBase64, encodeBase64 } from '../../base/base64.js';
 import { type PrivateKey, privateKeyOf } from '../../base/ed25519.js';
 import { Fault } from '../../base/errors.js';
+import { accessProblem } from './own-file.js';
+import { writeFault } from './write-fault.js';
 
 const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
@@ -15,18 +17,19 @@ const MAX_FILE_BYTES = 100;
 
 /**
  * Writes a file as a whole: readers see the content before or after, and it survives a crash. Throws a Fault with the code
- * KEYS_UNUSABLE if the disk does not confirm that.
+ * KEYS_UNUSABLE if the disk does not confirm that, and with STORE_FULL if it is full.
  */
 export async function writeWholeFile(path: string, content: string, mode: number): Promise<void> {
   try {
     await replaceFile(path, content, mode);
   } catch (cause) {
-    throw unusableFile(path, `cannot be written (${(cause as Error).message})`, cause);
+    await rm(temporaryOf(path), { force: true }).catch(() => undefined);
+    throw writeFault(path, `The key file ${path} cannot be written (${(cause as Error).message}).`, cause);
   }
 }
 
 async function replaceFile(path: string, content: string, mode: number): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
+  const temporary = temporaryOf(path);
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', mode);
   try {
@@ -44,6 +47,10 @@ async function replaceFile(path: string, content: string, mode: number): Promise
   }
 }
 
+function temporaryOf(path: string): string {
+  return `${path}.${process.pid}.tmp`;
+}
+
 /** Writes the seed of a private key. */
 export async function writePrivateKey(path: string, seed: Uint8Array): Promise<void> {
   await writeWholeFile(path, `${encodeBase64(seed)}\n`, OWNER_ONLY);
@@ -57,7 +64,8 @@ export async function readPrivateKey(path: string): Promise<PrivateKey> {
   } catch (cause) {
     throw unusableFile(
       path,
-      'cannot be opened. Restore it, or revoke its key (with --all, if the log cannot be signed without it)',
+      accessProblem(cause) ??
+        'cannot be opened. Restore it, or revoke its key (with --all, if the log cannot be signed without it)',
       cause,
     );
   }
@@ -71,7 +79,10 @@ export async function readPrivateKey(path: string): Promise<PrivateKey> {
         'can be read by others. Run chmod 600 on it, or revoke its key (with --all, if the log cannot be signed without it)',
       );
     if (process.getuid !== undefined && stats.uid !== process.getuid())
-      throw unusableFile(path, 'belongs to another user');
+      throw unusableFile(
+        path,
+        `belongs to another user (uid ${stats.uid}). Use the store as that user, or change its owner`,
+      );
     const text = await file.readFile('utf8');
     const seed = text.endsWith('\n') ? decodeBase64(text.slice(0, -1)) : undefined;
     if (seed?.length !== 32)

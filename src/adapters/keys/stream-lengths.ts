@@ -6,10 +6,10 @@
  */
 import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { Fault } from '../../base/errors.js';
 import { sha256 } from '../../base/sha256.js';
 import { readOwnFile } from './own-file.js';
 import { PinnedDirectory } from './pinned-directory.js';
+import { writeFault } from './write-fault.js';
 
 const MAX_FILE_BYTES = 64;
 const FILE_NAME = /^[0-9a-f]{32}$/;
@@ -65,14 +65,14 @@ export class StreamLengths {
     const file = this.fileOf(stream);
     const temporary = `${file}.${process.pid}.tmp`;
     await this.keys.create();
-    await mkdir(this.directory, { mode: 0o700 }).catch((thrown: NodeJS.ErrnoException) => {
-      if (thrown.code !== 'EEXIST') throw thrown;
-    });
     try {
+      await mkdir(this.directory, { mode: 0o700 }).catch((thrown: NodeJS.ErrnoException) => {
+        if (thrown.code !== 'EEXIST') throw thrown;
+      });
       await writeFile(temporary, `${length}\n`, { mode: 0o600 });
       await rename(temporary, file);
     } catch (cause) {
-      throw new Fault('KEYS_UNUSABLE', `The length of a stream cannot be kept in ${file}.`, { path: file }, cause);
+      throw writeFault(file, `The length of a stream cannot be kept in ${file}.`, cause);
     }
   }
 

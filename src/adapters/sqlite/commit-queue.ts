@@ -205,6 +205,23 @@ export class CommitQueue {
   }
 
   /**
+   * Throws STORE_MISSING, and stops, if the files of the store were removed. For a process that waits for work and writes
+   * nothing: what it reads is still there for it alone.
+   */
+  assertPresent(): void {
+    try {
+      this.fileGuard.assertUnchanged();
+    } catch (error) {
+      // A lost ownership is found by the next commit, which another owner can then perform.
+      // guard: waiting-process-notices-removal
+      if (!(error instanceof Fault) || error.code !== 'STORE_MISSING') return;
+      this.stop(error);
+      setImmediate(this.onLost);
+      throw error;
+    }
+  }
+
+  /**
    * Runs the operations in one transaction and returns the callbacks that answer them. Returns undefined if the
    * transaction failed; all operations are then rejected.
    */

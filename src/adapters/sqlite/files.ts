@@ -12,6 +12,7 @@ import {
   mkdirSync,
   openSync,
   readSync,
+  rmSync,
   type Stats,
   statSync,
   writeFileSync,
@@ -174,11 +175,17 @@ function createFile(path: string): number {
   return descriptor;
 }
 
-/** Creates a file with this content and mode 0600; `flush` syncs it to disk. Throws if the path exists. */
+/**
+ * Creates a file with this content and mode 0600; `flush` syncs it to disk. Throws if the path exists. A file that cannot be
+ * written as a whole is removed.
+ */
 export function writeNewFile(path: string, content: string, options: { readonly flush?: boolean } = {}): void {
   const descriptor = createFile(path);
   try {
     writeFileSync(descriptor, content, options);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
   } finally {
     closeSync(descriptor);
   }

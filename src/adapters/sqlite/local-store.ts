@@ -23,6 +23,7 @@ import { SnapshotTable } from './snapshot-table.js';
 import { toFault, toReadFault } from './sqlite-faults.js';
 import { StoreFileGuard } from './store-file-guard.js';
 import type { CheckReport, StoreHealth } from './store-inspection.js';
+import { keyIdOf } from './store-key.js';
 import { TransactionWriter } from './transaction-writer.js';
 
 /** What a local store works with. */
@@ -67,6 +68,8 @@ export class LocalStore {
   readonly maintenance: LocalMaintenance;
   /** The result of the check when the store was opened. */
   readonly report: CheckReport;
+  /** Identifies the key of the store; empty if it has none. */
+  readonly keyId: string;
   /** Called when this process has lost the store to another owner, or when a file of it was removed or replaced. */
   onLost: () => void = () => {};
   /**
@@ -91,6 +94,7 @@ export class LocalStore {
     this.anchor = anchor;
     this.health = health;
     this.report = health.report;
+    this.keyId = keyIdOf(hasher);
     this.records = new RecordTable(driver, hasher);
     this.sessionHeads = new SessionHeads(driver, this.records);
     const dueTurns = new DueTurnTable(driver);
@@ -318,7 +322,11 @@ export class LocalStore {
     };
     return {
       list: async (until, limit, after) => read(() => table.list(until, limit, after)),
-      nextDueAt: async (after) => read(() => table.nextDueAt(after)),
+      nextDueAt: async (after) => {
+        this.assertRunning();
+        this.commitQueue.assertPresent();
+        return read(() => table.nextDueAt(after));
+      },
       isComplete: async () => read(() => table.readMark()),
       rebuild: async (turns) => {
         this.assertFileWritable();

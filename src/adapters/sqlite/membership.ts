@@ -24,7 +24,9 @@ import {
 } from './owner/unresponsive-messages.js';
 import { type LeaseRoute, SharedLeases } from './shared-leases.js';
 import { toFault } from './sqlite-faults.js';
+import { StoreIdentity } from './store-identity.js';
 import type { CheckReport } from './store-inspection.js';
+import { assertStoreKey } from './store-key.js';
 import { HandshakeError } from './wire/handshake.js';
 import { LeaseTable } from './wire/lease-table.js';
 import { ListeningTime, REPORT_AFTER_MS } from './wire/response-watchdog.js';
@@ -67,15 +69,17 @@ export class Membership implements LeaseRoute {
   readonly leases: SharedLeases;
   private readonly database: string;
   private readonly options: SqliteOptions;
+  private readonly identity: StoreIdentity;
   private ownership: Ownership | undefined;
   private connectedClient: StoreClient | undefined;
   private pendingJoin: Promise<void> | undefined;
   private closedFault: Fault | undefined;
-  private lastSeen: { owner: ProcessId; report: CheckReport } | undefined;
+  private lastSeen: { owner: ProcessId; report: CheckReport; keyId: string } | undefined;
 
   constructor(database: string, options: SqliteOptions) {
     this.database = database;
     this.options = options;
+    this.identity = new StoreIdentity(database);
     this.leases = new SharedLeases(randomUUID(), this);
   }
 
@@ -105,6 +109,11 @@ export class Membership implements LeaseRoute {
   /** The result of the check when the owner opened the file; without damage before this process has joined. */
   get report(): CheckReport {
     return this.lastSeen?.report ?? { checked: 'heads', damage: [] };
+  }
+
+  /** Throws KEYS_UNUSABLE unless the key of the store is in its file. */
+  assertKey(): void {
+    assertStoreKey(this.database, this.options.keyFile, this.lastSeen?.keyId ?? '');
   }
 
   /** Passes a message to the operator. */
@@ -226,6 +235,14 @@ export class Membership implements LeaseRoute {
     if (this.closedFault !== undefined) throw this.closedFault;
   }
 
+  /** Ends this membership with STORE_MISSING if the store that it joined was removed or replaced. */
+  private assertSameStore(): void {
+    const fault = this.identity.changedFault();
+    if (fault === undefined) return;
+    this.closedFault ??= fault;
+    throw fault;
+  }
+
   /**
    * Becomes a client of the living owner, or the owner. Retries until that succeeds, `MAX_JOIN_MS` have passed, or
    * `assertWanted` throws.
@@ -238,6 +255,8 @@ export class Membership implements LeaseRoute {
     try {
       for (;;) {
         const owner = readLivingOwner(this.database);
+        // After it is known who the owner is: it is that of this store, or of an earlier one.
+        this.assertSameStore();
         let reason = owner === undefined ? undefined : await this.tryConnect(owner);
         if (owner !== undefined && reason === undefined) return;
         if (owner === undefined && this.defersToExistingClients(begun)) reason = 'its owner has ended';
@@ -286,7 +305,8 @@ export class Membership implements LeaseRoute {
         onClosed: () => this.handleDisconnect(client),
       });
       this.connectedClient = client;
-      this.lastSeen = { owner, report: client.report ?? this.report };
+      this.identity.note();
+      this.lastSeen = { owner, report: client.report ?? this.report, keyId: client.keyId };
       return undefined;
     } catch (error) {
       if (error instanceof Fault) throw error;
@@ -312,6 +332,7 @@ export class Membership implements LeaseRoute {
       const result = await tryToAcquireOwnership(this.database);
       if (typeof result === 'string') return result;
       candidacy = result;
+      this.assertSameStore();
       const owner = readLivingOwner(this.database);
       if (owner === undefined || owner.secret === candidacy.previousOwner?.secret) {
         // Written first, so that other processes can name the owner while the database is opened and checked.
@@ -356,11 +377,12 @@ export class Membership implements LeaseRoute {
       const { socket: address, secret } = ownerInfo;
       const server = await StoreServer.listen({ store, address, secret, leaseTable });
       store.setListening(true);
+      this.identity.note();
       this.ownership = { store, lock, ownerInfo, ownerFileIdentity, leaseTable, server };
       store.onLost = () => {
         if (this.ownership?.store === store) this.dropOwnership();
       };
-      this.lastSeen = { owner: ownerInfo, report: store.report };
+      this.lastSeen = { owner: ownerInfo, report: store.report, keyId: store.keyId };
     } catch (error) {
       await store.close().catch(() => undefined);
       throw error;

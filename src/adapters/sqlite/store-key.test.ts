@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, s
 import { dirname } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import { editStore, forgeEntries } from '../../../spec/support/forge-store.js';
+import { withoutAccess } from '../../../spec/support/other-user.js';
 import { appendEntry, cleanUp, expectFault, freshFile, readValues } from '../../../spec/support/sqlite-fixture.mjs';
 import { verifies } from '../../../spec/verifies.js';
 import { genesisHash, RecordHasher } from '../../journal/record.js';
@@ -210,7 +211,7 @@ verifies('store.key', 'a store is not opened without its key, or with that of an
   const saved = readFileSync(keyFile);
   const opening = async () => (await expectFault(openSqlite(file))).message;
   rmSync(keyFile);
-  expect(await opening()).toContain('is missing. Restore the file');
+  expect(await opening()).toContain('is missing. Restore');
   copyFileSync(storeKeyFileOf(other), keyFile);
   expect(await opening()).toContain('is not the key of');
   writeFileSync(keyFile, 'short\n');
@@ -252,3 +253,15 @@ verifies(
     expect(await withStore(file, async (store) => store.report.damage)).toMatchObject([{ session: 'a' }]);
   },
 );
+
+verifies('store.key', 'a key that this user may not read is not said to be missing', async () => {
+  const file = freshFile();
+  const store = await openSqlite(file, { keyFile: storeKeyFileOf(file) });
+  const refused = withoutAccess(dirname(storeKeyFileOf(file)), () => store.assertKey());
+  await expect(refused).rejects.toMatchObject({
+    code: 'KEYS_UNUSABLE',
+    message: expect.stringMatching(/store-key cannot be read by this user \(EACCES\)\. Make it .* chmod 600/),
+  });
+  store.assertKey();
+  await store.close();
+});

@@ -4,7 +4,7 @@
  * store has a key from its beginning, or none at all: a key that came later would vouch for what it did not see.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { decodeBase64, encodeBase64 } from '../../base/base64.js';
 import { Fault } from '../../base/errors.js';
@@ -13,6 +13,7 @@ import { storeKeyFileOf } from '../../journal/store-files.js';
 import { type Driver, readText, textColumn } from './driver.js';
 import { isOwnedByThisUser, makeDataDirectory, writeNewFile } from './files.js';
 import { IncidentTable } from './incidents.js';
+import { toFault, toReadFault } from './sqlite-faults.js';
 
 /** The SQL that creates the table. Its row says which key the store has. */
 export const CREATE_PROTECTION =
@@ -30,40 +31,56 @@ const OTHERS = 0o077;
 export function openRecordHasher(driver: Driver, database: string, keyFile: string | undefined): RecordHasher {
   const file = keyFile ?? storeKeyFileOf(database);
   const keyId = readKeyId(driver);
-  if (keyId === undefined) return existsSync(file) ? new RecordHasher(readKey(file)) : new RecordHasher();
+  if (keyId === undefined) return isPresent(file) ? new RecordHasher(readKey(file)) : new RecordHasher();
   if (keyId !== '') return existingHasher(driver, database, file, keyId);
   const isNew = hasNoSessions(driver);
-  if (!existsSync(file) && (keyFile === undefined || !isNew)) return new RecordHasher();
+  if (!isPresent(file) && (keyFile === undefined || !isNew)) return new RecordHasher();
   // guard: removed-protection-refused
   if (!isNew) {
     const message = `${database} was written without its key, which is in ${file}. Restore it from a backup. If you removed the key of another store of this name on purpose, remove this file.`;
     throw new Fault('STORE_DAMAGED', message, { path: database });
   }
-  const hasher = new RecordHasher(existsSync(file) ? readKey(file) : createKey(file));
+  const hasher = new RecordHasher(isPresent(file) ? readKey(file) : createKey(file));
   driver.prepare('INSERT OR REPLACE INTO protection (id, key_id) VALUES (1, ?)').run(keyIdOf(hasher));
   new IncidentTable(driver, hasher).chainRemovals();
   return hasher;
 }
 
 function existingHasher(driver: Driver, database: string, file: string, keyId: string): RecordHasher {
-  if (!existsSync(file)) {
-    const message = `${database} has a key, and ${file} is missing. Restore the file, or open the store with the option keyFile.`;
-    throw new Fault('KEYS_UNUSABLE', message, { path: file });
-  }
-  const hasher = new RecordHasher(readKey(file));
+  const hasher = readHasher(database, file);
   const [unsigned, unchained] = earlierKeyIdsOf(hasher);
   const isEarlier = keyId === unsigned || keyId === unchained;
   // guard: key-of-another-store-refused
-  if (!isEarlier && keyIdOf(hasher) !== keyId) {
-    const message = `${file} is not the key of ${database}. Restore the one that it was created with.`;
-    throw new Fault('KEYS_UNUSABLE', message, { path: file });
-  }
+  if (!isEarlier && keyIdOf(hasher) !== keyId) throw otherKeyFault(database, file);
   if (isEarlier) takeOver(driver, hasher, keyId === unsigned);
   return hasher;
 }
 
 /**
- * Signs what an earlier version logged without a checksum, chains what one logged without a chain, and names the key as this version does. A store that was
+ * Throws KEYS_UNUSABLE unless the key of an open store is in its file. `keyId` identifies the key; it is empty for a
+ * store that has none.
+ */
+export function assertStoreKey(database: string, keyFile: string | undefined, keyId: string): void {
+  if (keyId === '') return;
+  const file = keyFile ?? storeKeyFileOf(database);
+  // guard: keys-of-another-store-not-used
+  if (keyIdOf(readHasher(database, file)) !== keyId) throw otherKeyFault(database, file);
+}
+
+function readHasher(database: string, file: string): RecordHasher {
+  if (isPresent(file)) return new RecordHasher(readKey(file));
+  const message = `${database} has a key, and ${file} is missing. Restore the directory ${dirname(file)} from where it was moved or from a backup, or open the store with the option keyFile.`;
+  throw new Fault('KEYS_UNUSABLE', message, { path: file });
+}
+
+function otherKeyFault(database: string, file: string): Fault {
+  const message = `${file} is not the key of ${database}. Restore the one that it was created with.`;
+  return new Fault('KEYS_UNUSABLE', message, { path: file });
+}
+
+/**
+ * Signs what an earlier version logged without a checksum, chains what one logged without a chain, and names the key as
+ * this version does. A store that was
  * created by this version never had the name that leads here, so nobody can add removals in this way.
  */
 function takeOver(driver: Driver, hasher: RecordHasher, isUnsigned: boolean): void {
@@ -75,8 +92,8 @@ function takeOver(driver: Driver, hasher: RecordHasher, isUnsigned: boolean): vo
   driver.exec('COMMIT');
 }
 
-/** Returns a text that identifies the key of a hasher and does not disclose it. */
-function keyIdOf(hasher: RecordHasher): string {
+/** Returns a text that identifies the key of a hasher and does not disclose it; empty if it has none. */
+export function keyIdOf(hasher: RecordHasher): string {
   return hasher.checksumOf('key', 'id 3', () => '');
 }
 
@@ -100,23 +117,56 @@ function hasNoSessions(driver: Driver): boolean {
 
 function createKey(file: string): string {
   const key = encodeBase64(randomBytes(KEY_BYTES));
-  makeDataDirectory(dirname(file));
-  writeNewFile(file, `${key}\n`, { flush: true });
+  try {
+    makeDataDirectory(dirname(file));
+    writeNewFile(file, `${key}\n`, { flush: true });
+  } catch (error) {
+    throw toFault(error, 'Writing', file);
+  }
   return key;
+}
+
+/** True if there is a key file. One that this user may not see is not missing. */
+function isPresent(file: string): boolean {
+  try {
+    return statSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    throw unreadableFault(error, file);
+  }
+}
+
+/** Returns KEYS_UNUSABLE with a remedy if this user may not read the file, and otherwise the fault of a failed read. */
+function unreadableFault(error: unknown, file: string): Fault {
+  const { code } = error as NodeJS.ErrnoException;
+  // guard: unreadable-key-is-not-missing
+  if (code !== 'EACCES' && code !== 'EPERM') return toReadFault(error, file);
+  const message = `${file} cannot be read by this user (${code}). Make it and its directory belong to the user of this process, with chmod 600 and 700.`;
+  return new Fault('KEYS_UNUSABLE', message, { path: file }, error);
+}
+
+function openKeyFile(file: string): number {
+  try {
+    return openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+  } catch (error) {
+    throw unreadableFault(error, file);
+  }
 }
 
 function readKey(file: string): string {
   const unusable = (problem: string): Fault => new Fault('KEYS_UNUSABLE', `${file} ${problem}.`, { path: file });
-  const descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+  const descriptor = openKeyFile(file);
   try {
     const status = fstatSync(descriptor);
     if (!status.isFile() || status.size > MAX_FILE_BYTES) throw unusable('is not the key of a store');
     // guard: readable-store-key-refused
-    if ((status.mode & OTHERS) !== 0 || !isOwnedByThisUser(status))
-      throw unusable('belongs to another user or can be read by others. Run chmod 600 on it');
+    if ((status.mode & OTHERS) !== 0) throw unusable('can be read by others. Run chmod 600 on it');
+    if (!isOwnedByThisUser(status))
+      throw unusable(`belongs to another user (uid ${status.uid}). Use the store as that user, or change its owner`);
     const text = readFileSync(descriptor, 'utf8').replace(/\n$/, '');
     if (decodeBase64(text)?.length !== KEY_BYTES) throw unusable('is damaged. Restore it');
     return text;
+  } catch (error) {
+    throw unreadableFault(error, file);
   } finally {
     closeSync(descriptor);
   }

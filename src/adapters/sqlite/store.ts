@@ -39,6 +39,11 @@ export interface SqliteStore extends Store {
   readonly owner: StoreOwner;
   /** Verification, damage and removal of sessions. */
   readonly maintenance: Maintenance;
+  /**
+   * Throws a Fault with the code KEYS_UNUSABLE if the store has a key that is not in its file any more: the directory of
+   * the keys was moved away or replaced.
+   */
+  assertKey(): void;
   /** Returns counters since this process became the owner; all are zero in a client. */
   stats(): CommitStats;
 }
@@ -121,6 +126,10 @@ class SharedStore implements SqliteStore {
   get owner(): StoreOwner {
     const { pid } = this.membership.owner;
     return { pid, here: this.membership.local !== undefined };
+  }
+
+  assertKey(): void {
+    this.membership.assertKey();
   }
 
   stats(): CommitStats {

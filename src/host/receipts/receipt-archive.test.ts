@@ -3,6 +3,7 @@ import { hostOf, tool } from '../../../spec/support/host-fixture.js';
 import { testKeys } from '../../../spec/support/receipt-keys.js';
 import { verifies } from '../../../spec/verifies.js';
 import { memoryStore } from '../../adapters/memory/index.js';
+import { Fault } from '../../base/errors.js';
 import { TrustedKeys } from '../../base/trusted-keys.js';
 import type { Store } from '../../journal/store.js';
 import { verifyBundle } from '../../views/receipt/verify-bundle.js';
@@ -36,6 +37,41 @@ verifies('receipt.store', 'receipts of turns that end while a store is verified 
       complete: 'unknown',
     });
 });
+
+verifies(
+  'receipt.store',
+  'what belongs to a session that is removed while a store is verified is no flaw',
+  async () => {
+    const store = memoryStore();
+    const worker = hostOf([tool('echo')], { store, receiptKeys: testKeys(), seed: 1 });
+    for (const sessionId of ['a', 'b', 'c']) await worker.run({ loop: 'echo', input: {}, sessionId });
+    await worker.receipts?.flush();
+    const remove = async (session: string): Promise<void> => {
+      await worker.receipts?.recordRemoval(session, 'ada');
+      await store.journal.remove(session);
+    };
+    const [blobs, journal] = [Object.create(store.blobs), Object.create(store.journal)] as [
+      Store['blobs'],
+      Store['journal'],
+    ];
+    // One is removed before its definitions are read, one while its entries are.
+    blobs.get = async (session, digest) => {
+      if (session === 'a') await remove(session);
+      return store.blobs.get(session, digest);
+    };
+    journal.read = async function* (session, from) {
+      yield* store.journal.read(session, from);
+      if (session !== 'b') return;
+      await remove(session);
+      throw new Fault('STORE_DAMAGED', 'The session has no entries.');
+    };
+    const verifier = hostOf([tool('echo')], { store: { ...store, blobs, journal }, receiptKeys: testKeys(), seed: 2 });
+    const { valid, complete, reasons } = (await verifier.receipts?.verify(undefined)) ?? {};
+    expect({ valid, complete, reasons }).toMatchObject({ valid: true, complete: 'unknown' });
+    expect(reasons, 'a healthy store is called invalid').not.toContain('definition_missing');
+    expect(await verifier.receipts?.verify(undefined)).toMatchObject({ valid: true, subject: { sessions: 1 } });
+  },
+);
 
 verifies('receipt.log', 'a receipt that two processes add to the log is in it once', async () => {
   const store = memoryStore();

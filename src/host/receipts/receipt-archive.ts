@@ -162,20 +162,25 @@ export class ReceiptArchive {
     return Promise.all([...ids].sort((a, b) => (a < b ? -1 : 1)).map(read));
   }
 
+  /** Leaves out the sessions that cannot be read because they were removed meanwhile. */
+  private async withoutRemoved(sessions: readonly ReadSession[]): Promise<readonly ReadSession[]> {
+    if (sessions.every(({ entries }) => entries !== undefined)) return sessions;
+    const stored = new Set(await this.sessionIds());
+    return sessions.filter(({ id, entries }) => entries !== undefined || stored.has(id));
+  }
+
   /** Returns the turns of which the definitions are not in the store as they were. */
   private async turnsWithoutDefinitions(sessions: readonly ReadSession[]): Promise<readonly string[]> {
+    const { archive } = this.deps;
     const lost = sessions.map(async ({ id, entries = [] }) => {
-      const digests = new Map(
-        entries.flatMap(({ type, key, definitionDigest }) =>
-          type === 'call.started' && !key.includes('/') && definitionDigest !== undefined
-            ? [[definitionDigest, key] as const]
-            : [],
-        ),
+      const found = [...turnsByDefinition(entries)].map(async ([digest, turn]) =>
+        (await archive.hasDefinitions(id, digest)) ? [] : [{ digest, turn }],
       );
-      const found = [...digests].map(async ([digest, turn]) =>
-        (await this.deps.archive.hasDefinitions(id, digest)) ? [] : [turn],
-      );
-      return (await Promise.all(found)).flat();
+      const missing = (await Promise.all(found)).flat();
+      if (missing.length === 0) return [];
+      const left = turnsByDefinition(await archive.storedEntriesOf(id).catch(() => entries));
+      // guard: removed-session-lacks-no-definition
+      return missing.flatMap(({ digest, turn }) => (left.has(digest) ? [turn] : []));
     });
     return (await Promise.all(lost)).flat();
   }
@@ -206,7 +211,7 @@ export class ReceiptArchive {
     // Read before the log: a process that makes a checkpoint meanwhile has added to the log before.
     const witness = await this.deps.witness?.read();
     const { expected } = await this.readLog().catch(orElse);
-    const sessions = await this.readSessions(sessionIds ?? (await this.sessionIds()));
+    const sessions = await this.withoutRemoved(await this.readSessions(sessionIds ?? (await this.sessionIds())));
     const log = { ...(await this.readLog().catch(orElse)), expected };
     return { sessions, log, witness };
   }
@@ -315,6 +320,17 @@ interface ReadSession {
   readonly id: string;
   readonly entries: readonly Entry[] | undefined;
   readonly receipts: readonly SealedReceipt[];
+}
+
+/** Returns a turn for each digest of definitions that the turns of a session began with. */
+function turnsByDefinition(entries: readonly Entry[]): ReadonlyMap<string, string> {
+  return new Map(
+    entries.flatMap(({ type, key, definitionDigest }) =>
+      type === 'call.started' && !key.includes('/') && definitionDigest !== undefined
+        ? [[definitionDigest, key] as const]
+        : [],
+    ),
+  );
 }
 
 function bundled({ leaves }: LogContents, sessions: readonly ReadSession[]): readonly BundledReceipt[] {

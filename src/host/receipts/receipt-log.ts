@@ -8,12 +8,13 @@ import { ownText } from '../../base/own-property.js';
 import type { Clock, Ids } from '../../journal/clock.js';
 import { RESERVED_SESSION_PREFIX } from '../../journal/reserved-sessions.js';
 import { SharedStream, type StreamEntry } from '../../journal/shared-stream.js';
-import type { Store } from '../../journal/store.js';
+import type { Journal, Store } from '../../journal/store.js';
 import type { Json } from '../../protocol/json.js';
 import { logLeafOf } from '../../views/receipt/envelope.js';
 import type { LoggedRemoval, RemovedSession } from '../../views/receipt/removed-sessions.js';
 import type { SealedReceipt } from '../../views/receipt/sealed-receipts.js';
 import type { LogContents, LogLeaf } from '../../views/receipt/verify-log.js';
+import { RECEIPT_SEALED } from '../../views/turns.js';
 import type { LengthWitness, LogWitness } from '../host-options.js';
 
 /** The session that holds the log. */
@@ -38,6 +39,21 @@ export function logRewrittenFault(): Fault {
       'were removed or replaced. Restore the store from a backup. If they were removed on purpose, remove the file ' +
       '*.checkpoint and the directory *.lengths of the store in the directory of the keys, which begins a new log.',
   );
+}
+
+/** True if a store has receipts: in its log, or in a session, which has them a little earlier. */
+export async function hasReceipts({ journal }: Pick<Store, 'journal'>): Promise<boolean> {
+  const sessions = (await journal.list()).map(({ session }) => session);
+  if (sessions.includes(LOG_SESSION)) return true;
+  // A damaged session says nothing.
+  for (const session of sessions) if (await hasReceipt(journal, session).catch(() => false)) return true;
+  return false;
+}
+
+async function hasReceipt(journal: Journal, session: string): Promise<boolean> {
+  for await (const entries of journal.read(session, 0))
+    if (entries.some(({ type }) => type === RECEIPT_SEALED)) return true;
+  return false;
 }
 
 interface LogDeps {

@@ -35,6 +35,8 @@ export interface OpenedStore {
   readonly isDurable: boolean;
   /** Maintenance operations of a durable store. */
   readonly maintenance: Maintenance | undefined;
+  /** Throws a Fault with the code KEYS_UNUSABLE if the store has a key that is not in its file any more. */
+  assertKey(): void;
 }
 
 /** The environment variables, and the hosts to which each may be sent. */
@@ -154,11 +156,12 @@ export async function openStore(
   const exists = (path: string): boolean => [path, `${path}.anchor`, `${path}-wal`].some((file) => existsSync(file));
   if (store.kind === 'memory' || !(createIfMissing || exists(store.path))) {
     const { memoryStore } = await import('../../adapters/memory/index.js');
-    return { store: memoryStore(), isDurable: false, maintenance: undefined };
+    return { store: memoryStore(), isDurable: false, maintenance: undefined, assertKey: () => {} };
   }
   const { openSqlite } = await import('../../adapters/sqlite/index.js');
   const opened = await openSqlite(store.path, { now, keyFile: storeKeyFileOf(store.path), ...(notify && { notify }) });
-  return { store: opened, isDurable: true, maintenance: opened.maintenance };
+  const assertKey = (): void => opened.assertKey();
+  return { store: opened, isDurable: true, maintenance: opened.maintenance, assertKey };
 }
 
 /** Returns the system clock, or for tests a clock whose wall clock starts at `clockStartAt`. */

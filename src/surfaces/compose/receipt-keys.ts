@@ -1,7 +1,7 @@
 /** The keys of receipts: those in the data directory, or the signer that the environment of runx describes. */
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import type { PinnedDirectory, RunxSigner } from '../../adapters/keys/index.js';
+import type { PinnedDirectory, RunxSigner, SignedStore } from '../../adapters/keys/index.js';
 import { encodeBase64 } from '../../base/base64.js';
 import { Fault } from '../../base/errors.js';
 import { sha256 } from '../../base/sha256.js';
@@ -12,6 +12,7 @@ import { parseStrictJson } from '../../json/strict-json.js';
 import type { KeysDocument, TrustedKey } from '../../protocol/receipt.js';
 import { trustFilePath } from '../authority.js';
 import type { Settings } from '../settings.js';
+import type { OpenedStore } from './adapters.js';
 
 type Environment = { readonly [name: string]: string | undefined };
 
@@ -31,6 +32,8 @@ export interface StoredKeys extends ReceiptKeys, RotatedKeys {
   readonly environmentSigner: RunxSigner | undefined;
   /** The directory of the keys. */
   readonly directory: PinnedDirectory;
+  /** Sets the store that the keys sign for. Without one, keys are created whenever there are none. */
+  signFor(store: SignedStore): void;
   /** Returns what to tell the user if keys that sign were not created in this data directory; undefined otherwise. */
   foreignKeysNotice(): Promise<string | undefined>;
   /** Takes the keys as if they had been created here. */
@@ -48,6 +51,7 @@ export async function openReceiptKeys({ dataDirectory, env }: KeySettings): Prom
   return {
     environmentSigner,
     directory: directory.pinned,
+    signFor: (store) => directory.signFor(store),
     // The signer of the environment signs everything, so that its public key is all that a verifier needs.
     signer: (role) => (environmentSigner !== undefined ? Promise.resolve(environmentSigner) : directory.signer(role)),
     list: async () => withEnvironmentKey(await directory.list(), environmentSigner),
@@ -74,16 +78,20 @@ function foreignKeysNotice(path: string): string {
 type Witnesses = Pick<HostOptions, 'logWitness' | 'lengthWitness'>;
 
 /**
- * Returns where the newest checkpoint of the log of the store and the lengths of its log and its ledgers are kept: beside the keys,
+ * Connects keys with the open store that they sign for, and returns where the newest checkpoint of the log of the store and the lengths of its log and its ledgers are kept: beside the keys,
  * which several stores may share. They are named after the place of the store in the data directory, so that both can be
  * moved together. Call it when the store is open: from then on the directory of the keys must stay the same.
  */
 export async function openWitnesses(
   { dataDirectory, store }: Settings,
-  { directory }: Pick<StoredKeys, 'directory'>,
+  { directory, signFor }: Pick<StoredKeys, 'directory' | 'signFor'>,
+  opened: Pick<OpenedStore, 'store' | 'assertKey'>,
 ): Promise<Witnesses> {
   if (store.kind === 'memory') return {};
   await directory.check();
+  const hasReceipts = async (): Promise<boolean> =>
+    (await import('../../host/receipts/receipt-log.js')).hasReceipts(opened.store);
+  signFor({ assertKey: opened.assertKey, hasReceipts });
   const { CheckpointFile, StreamLengths } = await import('../../adapters/keys/index.js');
   const place = relative(dataDirectory, store.path).split(sep).join('/');
   const name = place === DEFAULT_STORE ? DEFAULT_STORE : sha256(place).toString('hex').slice(0, 16);

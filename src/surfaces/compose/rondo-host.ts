@@ -39,7 +39,7 @@ export async function composeRondo(options: RondoOptions): Promise<ComposedRondo
   const receiptKeys = store.isDurable ? await openReceiptKeys(settings) : undefined;
   const notice = await receiptKeys?.foreignKeysNotice();
   if (notice !== undefined) process.emitWarning(notice, { type: 'RondoWarning', code: 'KEYS_FOREIGN' });
-  const witnesses = receiptKeys === undefined ? {} : await openWitnesses(settings, receiptKeys);
+  const witnesses = receiptKeys === undefined ? {} : await openWitnesses(settings, receiptKeys, store);
   const ids = options.ids ?? (await createIds(settings, store.store));
   const host = new Host({
     store: store.store,
@@ -71,11 +71,11 @@ async function openStoreOf(
   given: RondoOptions['store'],
   settings: Settings,
   now: () => number,
-): Promise<{ readonly store: Store; readonly isDurable: boolean; close(): Promise<void> }> {
+): Promise<{ readonly store: Store; readonly isDurable: boolean; assertKey(): void; close(): Promise<void> }> {
   if (given !== undefined && typeof given !== 'string')
-    return { store: given, isDurable: false, close: async () => {} };
+    return { store: given, isDurable: false, assertKey: () => {}, close: async () => {} };
   protectDataDirectory(settings.dataDirectory);
-  const { store, isDurable } = await openStore(settings, {}, now);
+  const { store, isDurable, assertKey } = await openStore(settings, {}, now);
   if (isDurable) await markDataDirectory(settings.dataDirectory, settings.cwd);
-  return { store, isDurable, close: () => store.close() };
+  return { store, isDurable, assertKey, close: () => store.close() };
 }

@@ -297,6 +297,7 @@ export class Rondo implements AsyncDisposable {
   /**
    * Continues everything that is due until `close`: sleeping turns, delivered signals, expired approvals and interrupted
    * turns, also those of other processes whose loops are registered here. Any number of processes may work on one store.
+   * Rejects with a Fault if the store is lost, as with STORE_MISSING if its directory was removed.
    */
   work(options: WorkOptions = {}): Promise<void> {
     return this.host.work(options);

@@ -15,6 +15,7 @@ import { authenticateAsClient } from './handshake.js';
 import type { ReplySink } from './lease-table.js';
 import { type OwnerMessage, parseOwnerMessage } from './messages.js';
 import { ResponseWatchdog } from './response-watchdog.js';
+import type { HelloReply } from './store-server.js';
 import { ConnectionLost, fromWireError, toWireError } from './wire-errors.js';
 
 /** A lease of this process, as it is reported to the owner. */
@@ -59,6 +60,8 @@ export class StoreClient {
   readonly owner: OwnerInfo;
   /** The result of the check when the owner opened the store. */
   report: CheckReport | undefined;
+  /** Identifies the key of the store; empty if it has none, or if the owner does not say. */
+  keyId = '';
   private readonly options: StoreClientOptions;
   private readonly channel: Channel;
   private readonly watchdog: ResponseWatchdog;
@@ -94,10 +97,13 @@ export class StoreClient {
     try {
       await client.authenticate();
       const { id, process, heldSessions } = options;
-      const { report } = (await client.request('hello', { id, process, held: heldSessions() })) as {
-        report: CheckReport;
-      };
+      const { report, keyId = '' } = (await client.request('hello', {
+        id,
+        process,
+        held: heldSessions(),
+      })) as HelloReply;
       client.report = report;
+      client.keyId = keyId;
       return client;
     } catch (error) {
       client.channel.destroy();

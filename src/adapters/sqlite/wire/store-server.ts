@@ -177,6 +177,14 @@ interface HelloRequest {
   readonly held: readonly HeldSession[];
 }
 
+/** The answer to it. */
+export interface HelloReply {
+  /** The result of the check when the owner opened the store. */
+  readonly report: CheckReport;
+  /** Identifies the key of the store; empty if it has none. Owners of earlier versions do not send it. */
+  readonly keyId?: string;
+}
+
 /** The connection of one client: its requests, and its answers to forwarded requests. */
 class ClientConnection {
   private readonly channel: Channel;
@@ -273,9 +281,10 @@ class ClientConnection {
     return operations.get(op)?.(store, request as never);
   }
 
-  private async handleHello({ id, process, held }: HelloRequest): Promise<{ readonly report: CheckReport }> {
+  private async handleHello({ id, process, held }: HelloRequest): Promise<HelloReply> {
     this.clientProcess = this.deps.leaseTable.connectClient(id, process, this.channel, held);
-    return { report: this.deps.store.report };
+    const { report, keyId } = this.deps.store;
+    return { report, keyId };
   }
 
   /** Returns the sink that passes the reply of another process on to this client. */

@@ -24,6 +24,7 @@ import { compilePlan, planBody } from './plan/plan.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolFromImplementation, toolLeaf } from './tool.js';
+import { isUntrustedPart, mixedTrustProblem } from './trust-boundary.js';
 
 /** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
@@ -31,6 +32,8 @@ export interface LinkedLoop {
   readonly root: RegisteredLoop;
   /** All definitions that it consists of, the root first. */
   readonly definitions: readonly RegisteredLoop[];
+  /** Why it must not run, without a full stop: it needs trust, and not all of its parts have it; undefined if it may. */
+  readonly trustProblem: string | undefined;
 }
 
 /**
@@ -95,7 +98,9 @@ function resolveLoop(root: RegisteredLoop, registry: Registry): LinkedLoop {
     if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
     else next.fail(registry.failureOf(next.loopId));
   }
-  return { loop, root, definitions: [...loops.keys()] };
+  const definitions = [...loops.keys()];
+  const trustProblem = definitions.some(isUntrustedPart) ? mixedTrustProblem(registry, root) : undefined;
+  return { loop, root, definitions, trustProblem };
 }
 
 function createLoop(registered: RegisteredLoop, context: LinkContext): Loop<Json, Json> {

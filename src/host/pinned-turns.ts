@@ -8,7 +8,7 @@ import type { TurnStatus } from '../protocol/trace.js';
 import type { Archive, StoredTurn } from './archive.js';
 import { type BuildChange, buildChangeSince, type CodeChange, codeChangesSince, isSourceOnly } from './code-changes.js';
 import type { HostOptions } from './host-options.js';
-import { type PinnedLoop, pin, unpin } from './pin.js';
+import { assertTrustedParts, type PinnedLoop, pin, unpin } from './pin.js';
 import type { ReplayReport } from './replay.js';
 import { unknownLoopError } from './turn-request.js';
 import type { TurnRunner } from './turn-runner.js';
@@ -41,9 +41,11 @@ export class PinnedTurns {
     this.turns = turns;
   }
 
-  /** Returns the loop that a turn started with; see `link`. */
+  /** Returns the loop that a turn started with; see `link`. Throws DEFINITION_INVALID if parts of it are not trusted. */
   async loopOf(stored: StoredTurn): Promise<PinnedLoop> {
-    return this.link(stored, await this.archive.pinnedText(stored));
+    const pinned = this.link(stored, await this.archive.pinnedText(stored));
+    assertTrustedParts(pinned);
+    return pinned;
   }
 
   /**
@@ -52,7 +54,7 @@ export class PinnedTurns {
    * none.
    */
   link({ identity }: StoredTurn, pinText: string | undefined): PinnedLoop {
-    const { implementations = new Map(), trusts = () => false, build } = this.options;
+    const { implementations = new Map(), trusts, build } = this.options;
     const { registry } = this;
     const { loopId, loopVersion, turnId } = identity;
     const kept = this.turns.keptLoop(turnId);

@@ -12,7 +12,7 @@ import type { Archive, StoredTurn } from '../archive.js';
 import { changedContextResult } from '../context-change.js';
 import type { HostOptions, TurnOptions } from '../host-options.js';
 import type { PeerHosts } from '../peers.js';
-import { pin } from '../pin.js';
+import { assertTrustedParts, pin } from '../pin.js';
 import type { PinnedTurns } from '../pinned-turns.js';
 import { RemoteTurn } from '../remote-turn.js';
 import type { SessionQueues } from '../session-queues.js';
@@ -120,13 +120,16 @@ export class TurnKernel {
     }
     const startedWith = await archive.pinnedText(stored);
     const pinned = pinnedTurns.link(stored, startedWith);
+    // guard: cancelled-turn-needs-no-grant
+    const isCancelled = earlierEntries.some(({ type, key }) => type === 'cancel.requested' && key === identity.turnId);
+    const hasEnded = turn.endedEntry !== undefined || isCancelled;
+    // A turn that was cancelled performs nothing more, but its end must be recorded.
+    if (!hasEnded) assertTrustedParts(pinned);
     const changed = await changedContextResult(stored, pinned, this.deps.options);
     // guard: changed-context-stops-the-turn
     if (changed !== undefined) return changed;
     const request = { input: turn.startedEntry.value };
-    // guard: cancelled-turn-needs-no-grant
-    const isCancelled = earlierEntries.some(({ type, key }) => type === 'cancel.requested' && key === identity.turnId);
-    const continued = { isContinued: true, hasEnded: turn.endedEntry !== undefined || isCancelled };
+    const continued = { isContinued: true, hasEnded };
     return turns.run(identity, { pinned, request, earlierEntries, startedWith, ...continued }, options);
   }
 

@@ -124,6 +124,33 @@ verifies('tool.trust', 'the journal of a clone, made where the clone was trusted
   expect(stdout + stderr).toContain(`rondo trust ${clone.directory} `);
 });
 
+verifies(
+  'tool.trust',
+  'the journal of a clone continues no turn of trusted code, even of trusted definitions',
+  async () => {
+    const revoked = new Revoked();
+    const { project, clone } = revoked;
+    project.write('loops/waits.toml', WAITS);
+    const { turnId } = await project.json<{ turnId: string }>(['run', 'waits', '--session', 'x']);
+    cpSync(project.path('.rondo'), clone.path('.rondo'), { recursive: true });
+    const env = { RONDO_TRUST: project.directory };
+    const loops = ['--loops', project.path('loops')];
+    for (const verb of [
+      ['signal', 'x', 'go'],
+      ['resume', turnId],
+      ['worker', '--once'],
+    ]) {
+      const { stdout, stderr } = await clone.run([...verb, ...loops], { env });
+      expect(revoked.takeMark(), 'the journal of a clone drove trusted code').toBe('');
+      expect(stdout + stderr, verb.join(' ')).toContain(`rondo trust ${clone.path('.rondo')} `);
+    }
+    // The operator says whose journal it is.
+    const named = ['resume', turnId, ...loops, '--data', clone.path('.rondo')];
+    expect((await clone.run(named, { env })).code).toBe(0);
+    expect(revoked.takeMark()).toContain('from the clone');
+  },
+);
+
 verifies('tool.trust', 'a turn that an untrusted rondo.toml took part in does not continue with it', async () => {
   const revoked = new Revoked();
   const { project, clone } = revoked;

@@ -87,6 +87,12 @@ export interface HostOptions {
    */
   readonly trusts?: (directory: string | undefined) => boolean;
   /**
+   * The directory of the journal, if it may come from somebody else. Turns that it has continue only if they need no
+   * trust, because it has their inputs too.
+   * @default the journal is the operator's
+   */
+  readonly untrustedJournal?: string | undefined;
+  /**
    * The maximum depth of nested calls in a turn.
    * @default 2000
    */

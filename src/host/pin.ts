@@ -139,12 +139,16 @@ function keptCode(kept: LinkedLoop | undefined, id: string, version: string): Re
     ?.definedLoop;
 }
 
-/** Throws DEFINITION_INVALID if a turn may not continue, because parts of it are no longer trusted, or never were. */
-export function assertTrustedParts({ root, trustProblem }: LinkedLoop): void {
+/**
+ * Throws DEFINITION_INVALID if a turn may not continue, because parts of it, or the journal that has it, are no longer
+ * trusted, or never were.
+ */
+export function assertTrustedParts(linked: LinkedLoop, untrustedJournal: string | undefined): void {
+  const trustProblem = linked.trustProblem({ untrustedDirectory: untrustedJournal });
   // guard: mixed-trust-not-continued
   if (trustProblem === undefined) return;
   const hint = 'Unless its definitions are registered here unchanged, the directory of the journal must be trusted too';
-  throw mixedTrustError(root, `${trustProblem}. ${hint}`);
+  throw mixedTrustError(linked.root, `${trustProblem}. ${hint}`);
 }
 
 /** Returns the error of an untrusted definition with a hint that the definition comes from the journal. */

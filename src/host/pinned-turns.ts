@@ -44,8 +44,15 @@ export class PinnedTurns {
   /** Returns the loop that a turn started with; see `link`. Throws DEFINITION_INVALID if parts of it are not trusted. */
   async loopOf(stored: StoredTurn): Promise<PinnedLoop> {
     const pinned = this.link(stored, await this.archive.pinnedText(stored));
-    assertTrustedParts(pinned);
+    this.assertTrusted(stored, pinned);
     return pinned;
+  }
+
+  /** Throws DEFINITION_INVALID if a turn must not continue because something that it consists of is not trusted. */
+  assertTrusted({ identity }: StoredTurn, pinned: PinnedLoop): void {
+    // A turn that has run in this process is no invention of the journal.
+    const isOwn = this.turns.keptLoop(identity.turnId) !== undefined;
+    assertTrustedParts(pinned, isOwn ? undefined : this.options.untrustedJournal);
   }
 
   /**

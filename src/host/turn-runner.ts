@@ -114,8 +114,9 @@ export class TurnRunner {
       contextSources: contextSourcesOf(options),
       link: (loop) => {
         const linked = linkLoop(registry, registry.registrationOf(loop) ?? registry.add(loop, CODE_ORIGIN));
+        const reason = linked.trustProblem({ isCode: true });
         // guard: mixed-trust-not-called
-        if (linked.trustProblem !== undefined) throw mixedTrustError(linked.root, linked.trustProblem);
+        if (reason !== undefined) throw mixedTrustError(linked.root, reason);
         return linked.loop;
       },
     });

@@ -24,7 +24,13 @@ import { compilePlan, planBody } from './plan/plan.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolFromImplementation, toolLeaf } from './tool.js';
-import { isUntrustedPart, mixedTrustProblem } from './trust-boundary.js';
+import { drivenProblem, isUntrustedPart, mixedTrustProblem } from './trust-boundary.js';
+
+/** What runs a linked loop: code, or a journal in a directory that is not trusted. */
+interface LoopCaller {
+  readonly isCode?: boolean;
+  readonly untrustedDirectory?: string | undefined;
+}
 
 /** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
@@ -32,8 +38,11 @@ export interface LinkedLoop {
   readonly root: RegisteredLoop;
   /** All definitions that it consists of, the root first. */
   readonly definitions: readonly RegisteredLoop[];
-  /** Why it must not run, without a full stop: it needs trust, and not all of its parts have it; undefined if it may. */
-  readonly trustProblem: string | undefined;
+  /**
+   * Returns why it must not run, without a full stop: it needs trust, and not all of its parts have it, or the directory
+   * that drives it does not; undefined if it may. What code calls needs trust.
+   */
+  trustProblem(caller?: LoopCaller): string | undefined;
 }
 
 /**
@@ -99,7 +108,10 @@ function resolveLoop(root: RegisteredLoop, registry: Registry): LinkedLoop {
     else next.fail(registry.failureOf(next.loopId));
   }
   const definitions = [...loops.keys()];
-  const trustProblem = definitions.some(isUntrustedPart) ? mixedTrustProblem(registry, root) : undefined;
+  const trustProblem: LinkedLoop['trustProblem'] = ({ isCode, untrustedDirectory } = {}) => {
+    const mixed = definitions.some(isUntrustedPart) ? mixedTrustProblem(registry, root, isCode) : undefined;
+    return mixed ?? (untrustedDirectory && drivenProblem(registry, [root], untrustedDirectory));
+  };
   return { loop, root, definitions, trustProblem };
 }
 

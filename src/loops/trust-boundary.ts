@@ -21,20 +21,37 @@ interface Part {
  */
 export function trustProblem(registry: Registry, callees: readonly Callee[], directory: string): string | undefined {
   const roots = callees.flatMap(({ loopId, loopVersion }) => registry.find(loopId, loopVersion) ?? []);
+  return drivenProblem(registry, roots, directory);
+}
+
+/** The same for loops that are known. */
+export function drivenProblem(
+  registry: Registry,
+  roots: readonly RegisteredLoop[],
+  directory: string,
+): string | undefined {
   const needy = partNeedingTrust(registry, partsOf(registry, roots));
   return needy && `${needText(needy.path)}, and ${distrustText(directory)}`;
 }
 
-/** Returns the reason why a loop must not run, without a full stop: it needs trust and has parts without; otherwise undefined. */
-export function mixedTrustProblem(registry: Registry, root: RegisteredLoop): string | undefined {
+/**
+ * Returns the reason why a loop must not run, without a full stop: it needs trust, or code calls it, and has parts without;
+ * otherwise undefined.
+ */
+export function mixedTrustProblem(
+  registry: Registry,
+  root: RegisteredLoop,
+  isCalledByCode = false,
+): string | undefined {
   const parts = partsOf(registry, [root]);
   const untrusted = parts.find(({ registered }) => isUntrustedPart(registered));
-  const needy = untrusted && partNeedingTrust(registry, parts);
-  if (needy === undefined) return undefined;
-  const { origin, definition } = untrusted?.registered ?? root;
+  if (untrusted === undefined) return undefined;
+  const needy = partNeedingTrust(registry, parts);
+  if (needy === undefined && !isCalledByCode) return undefined;
+  const { origin, definition } = untrusted.registered;
   const name = definition === root.definition ? undefined : `"${definition.id}" ${definition.version}`;
-  const need = needText(needy.path.slice(1));
-  if (isForeignDefinition(untrusted?.registered ?? root)) {
+  const need = needy === undefined ? 'code runs it' : needText(needy.path.slice(1));
+  if (isForeignDefinition(untrusted.registered)) {
     const where = origin.directory === undefined ? 'it is recorded without its file' : distrustText(origin.directory);
     return `${need}${name === undefined ? '' : `, together with ${name}`}, and ${where}`;
   }

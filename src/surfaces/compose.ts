@@ -84,6 +84,18 @@ function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate 
   return store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false;
 }
 
+/**
+ * Returns the directory of a journal that is not trusted, unless the operator or a trusted config chose its place; otherwise
+ * undefined. The working directory may be a clone, which may ship one.
+ */
+function untrustedJournalOf({ store, authority, hasExplicitStore, config }: ProjectSettings): string | undefined {
+  const trusts = trustPredicateOf(authority);
+  const { file, data = config.store } = config;
+  const isChosen = hasExplicitStore || (data !== undefined && trusts(file && dirname(file)));
+  // guard: journal-of-the-working-directory-needs-trust
+  return store.kind === 'memory' || isChosen || trusts(dirname(store.path)) ? undefined : dirname(store.path);
+}
+
 /** Creates a host on the store of the settings, with the definitions and all model providers and tools. */
 export async function composeHost(settings: ProjectSettings, options: ComposeOptions = {}): Promise<ComposedHost> {
   const { definitions = await loadLoops(settings), modelOverride } = options;
@@ -112,7 +124,8 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const { limitPricesOf } = await import('./compose/limit-prices.js');
     const priceOf = limitPricesOf(settings, models);
     const receipts = isDurable ? { receiptKeys, ...(await openWitnesses(settings, receiptKeys)) } : {};
-    const host = new Host({ ...deps, ...named, priceOf, modelOverride, ...receipts });
+    const untrustedJournal = untrustedJournalOf(settings);
+    const host = new Host({ ...deps, ...named, priceOf, modelOverride, untrustedJournal, ...receipts });
     return {
       host,
       registry,

@@ -108,7 +108,8 @@ export class HostedDriver {
    */
   private assertStillTrusted({ state }: HostedStream): void {
     const { options } = this.deps;
-    const flaw = options.trusts && trustFlawOf(documentOf(state), options, state.now.started?.directory);
+    const directory = options.untrustedJournal ?? (options.trusts && state.now.started?.directory);
+    const flaw = trustFlawOf(documentOf(state), options, directory);
     // guard: hosted-loop-waits-for-revoked-trust
     if (flaw === undefined) return;
     const hint = 'The directory of the journal, which has the start of the loop, must be trusted too.';

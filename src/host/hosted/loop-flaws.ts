@@ -15,7 +15,7 @@ export interface LoopFlaw {
 }
 
 /** The loops of a host, and what its operator trusts now. */
-export type TrustContext = Pick<HostOptions, 'registry' | 'trusts'>;
+export type TrustContext = Pick<HostOptions, 'registry' | 'trusts' | 'untrustedJournal'>;
 
 /** Returns the problems that a hosted loop has with the loop that it runs. `hasCode` is true if code makes its inputs. */
 export function loopFlawsOf(

@@ -18,9 +18,9 @@ export function startRefusalOf(
   registry: Registry,
   providers: ReadonlyMap<string, ModelProvider> | undefined,
 ): LoopError | undefined {
-  const { root, trustProblem } = linked;
+  const reason = linked.trustProblem();
   // guard: mixed-trust-not-started
-  if (trustProblem !== undefined) return mixedTrustError(root, trustProblem);
+  if (reason !== undefined) return mixedTrustError(linked.root, reason);
   return unknownModelInLinked(linked, providers) ?? retriedOnceToolIn(linked, registry);
 }
 

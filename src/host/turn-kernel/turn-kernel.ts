@@ -12,7 +12,7 @@ import type { Archive, StoredTurn } from '../archive.js';
 import { changedContextResult } from '../context-change.js';
 import type { HostOptions, TurnOptions } from '../host-options.js';
 import type { PeerHosts } from '../peers.js';
-import { assertTrustedParts, pin } from '../pin.js';
+import { pin } from '../pin.js';
 import type { PinnedTurns } from '../pinned-turns.js';
 import { RemoteTurn } from '../remote-turn.js';
 import type { SessionQueues } from '../session-queues.js';
@@ -124,7 +124,7 @@ export class TurnKernel {
     const isCancelled = earlierEntries.some(({ type, key }) => type === 'cancel.requested' && key === identity.turnId);
     const hasEnded = turn.endedEntry !== undefined || isCancelled;
     // A turn that was cancelled performs nothing more, but its end must be recorded.
-    if (!hasEnded) assertTrustedParts(pinned);
+    if (!hasEnded) pinnedTurns.assertTrusted(stored, pinned);
     const changed = await changedContextResult(stored, pinned, this.deps.options);
     // guard: changed-context-stops-the-turn
     if (changed !== undefined) return changed;

@@ -141,6 +141,8 @@ const foreignJournal: Check = async ({ loadSettings, composeHost }) => {
   const settings = () => loadSettings({ flags: { trust: [safe], loops: safe }, env: {}, cwd });
   const first = await composeHost(await settings());
   const { turnId } = await first.host.run({ loop: 'payload', input: {} });
+  // The process that started it goes on with it.
+  expect((await first.host.resume(turnId)).status).toBe('paused');
   await first.close();
   const second = await composeHost(await settings());
   onTestFinished(() => second.close());

@@ -87,7 +87,7 @@ export interface HostOptions {
    */
   readonly trusts?: (directory: string | undefined) => boolean;
   /**
-   * The directory of the journal, if it may come from somebody else. Turns that it has continue only if they need no
+   * The directory of the journal, if it may come from others. Turns that it has continue only if they need no
    * trust, because it has their inputs too.
    * @default the journal is the operator's
    */

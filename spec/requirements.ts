@@ -198,7 +198,8 @@ export const requirements = {
   'tool.module': 'A module tool runs a function of a file next to its definition.',
   'tool.exec': 'A program receives its input on stdin and answers on stdout, within limits.',
   'tool.http': 'An HTTP tool posts its input, within limits, with an idempotency key.',
-  'tool.trust': 'Code runs only from a directory that the operator trusts.',
+  'tool.trust':
+    'Code runs only from a directory that the operator trusts, and a recorded turn continues only with the trust that it needs.',
   'authority.trust':
     'Trust comes from the operator: flags, environment and a file outside of the project, never from the project or its journal.',
   'authority.env-file':
@@ -207,7 +208,7 @@ export const requirements = {
   'definition.scripts': 'Loading definitions never runs a script that defines no loop.',
   'definition.typescript': 'TypeScript definitions run natively, through tsx or jiti, or are refused with advice.',
   'authority.calls':
-    'A file of a directory that is not trusted runs only loops that need no trust, wherever it is named from, and whatever grant it has.',
+    'A turn that runs what needs trust consists of trusted parts only: no file of another directory calls it, replaces a part of it or decides one, wherever it is named from.',
   'authority.verbs': 'No verb executes anything from an untrusted directory.',
   'authority.paths': 'An untrusted project reads and writes only inside of its own directory.',
   'authority.send':

@@ -119,7 +119,8 @@ const forgedJournal: Check = async ({ loadSettings, composeHost }) => {
     'run.sh': '#!/bin/sh\necho 1 | tee ran\n',
   });
   chmodSync(join(safe, 'run.sh'), 0o755);
-  const settings = () => loadSettings({ flags: { trust: [safe], loops: safe }, env: {}, cwd });
+  const flags = { trust: [safe], loops: safe, data: join(cwd, 'data') };
+  const settings = () => loadSettings({ flags, env: {}, cwd });
   const first = await composeHost(await settings());
   const { turnId } = await first.host.run({ loop: 'payload', input: {} });
   const [approval] = await first.host.archive.approvals();
@@ -129,6 +130,25 @@ const forgedJournal: Check = async ({ loadSettings, composeHost }) => {
   const second = await composeHost(await settings());
   onTestFinished(() => second.close());
   await second.host.resume(turnId).catch(() => undefined);
+  expect(existsSync(join(safe, 'ran'))).toBe(false);
+};
+
+/** A journal in the working directory, which may be a clone, whose turn runs what is trusted. */
+const foreignJournal: Check = async ({ loadSettings, composeHost }) => {
+  const cwd = directory();
+  const safe = directory({ 'payload.json': payload('exec:./run.sh', 'p'), 'run.sh': '#!/bin/sh\necho 1 | tee ran\n' });
+  chmodSync(join(safe, 'run.sh'), 0o755);
+  const settings = () => loadSettings({ flags: { trust: [safe], loops: safe }, env: {}, cwd });
+  const first = await composeHost(await settings());
+  const { turnId } = await first.host.run({ loop: 'payload', input: {} });
+  // The process that started it goes on with it.
+  expect((await first.host.resume(turnId)).status).toBe('paused');
+  await first.close();
+  const second = await composeHost(await settings());
+  onTestFinished(() => second.close());
+  const [approval] = await second.host.archive.approvals();
+  await second.host.answer({ id: approval?.id ?? '', approved: true, by: 'ada' });
+  expect(await refusalCode(second.host.resume(turnId))).toBe('DEFINITION_INVALID');
   expect(existsSync(join(safe, 'ran'))).toBe(false);
 };
 
@@ -227,6 +247,7 @@ export const authorityChecks = {
   'listing an untrusted project imports none of its code': untrustedCode,
   'a definition that is not trusted runs no trusted program': untrustedCaller,
   'a journal cannot make its own definitions trusted': forgedJournal,
+  'the journal of a clone continues nothing that needs trust': foreignJournal,
   'an untrusted project cannot choose where files are written': pathOutsideProject,
   'a definition sends only permitted variables in headers': headerVariable,
   'a config sends a key variable only to permitted servers': configKey,

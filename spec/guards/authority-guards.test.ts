@@ -21,7 +21,7 @@ proveGuards(compositionParts, [
     'authority.calls',
     'a definition that is not trusted runs no trusted program',
     'untrusted-definition-runs-no-trusted-code',
-    'always',
+    'never',
   ),
   guard(
     'authority.trust',
@@ -34,6 +34,12 @@ proveGuards(compositionParts, [
     'a journal cannot make its own definitions trusted',
     'pinned-definition-is-the-current-one',
     { value: 'true' },
+  ),
+  guard(
+    'authority.trust',
+    'the journal of a clone continues nothing that needs trust',
+    'journal-of-the-working-directory-needs-trust',
+    'always',
   ),
   guard(
     'authority.paths',

@@ -44,6 +44,16 @@ export const hostedTrustChecks = {
     const { status, reason } = await fixture.host.hosted.status('counter');
     deepStrictEqual([status, reason, inputs.length], ['stopped', 'refused', 0]);
   },
+  'a hosted loop whose file is no longer trusted runs no loop in code': async (library) => {
+    const inputs: unknown[] = [];
+    const definitions = [codeOf(library, 'code', inputs)];
+    const fixture = hostedFixture({ classes: library, definitions, trusts: () => false });
+    const document = counter({ loop: 'code', grant: { allowedTools: ['code'], limits: {} } });
+    await fixture.host.hosted.start(document, { by: 'ada', directory: '/clone' });
+    await fixture.work();
+    const { status } = await fixture.host.hosted.status('counter');
+    deepStrictEqual([status === 'stopped', inputs.length], [false, 0]);
+  },
   'a hosted loop that is not trusted hands off to no loop in code': async (library) => {
     const { host } = await untrusted(library);
     const grant = { allowedTools: ['code'], limits: {} };

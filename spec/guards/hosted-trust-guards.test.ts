@@ -22,6 +22,12 @@ proveGuards(hostedParts, [
   ),
   guard(
     ID,
+    'a hosted loop whose file is no longer trusted runs no loop in code',
+    'hosted-loop-waits-for-revoked-trust',
+    'always',
+  ),
+  guard(
+    ID,
     'a hosted loop that is not trusted hands off to no loop in code',
     'untrusted-sender-hands-off-to-no-trusted-code',
     'never',

@@ -5,7 +5,7 @@ import { mockProvider } from '../../src/adapters/models/index.js';
 import { seededIds } from '../../src/adapters/system/seeded-ids.js';
 import { builtinTools } from '../../src/adapters/tools/index.js';
 import { Host } from '../../src/host/host.js';
-import type { LengthWitness, ReceiptKeys } from '../../src/host/host-options.js';
+import type { HostOptions, LengthWitness, ReceiptKeys } from '../../src/host/host-options.js';
 import type { Clock } from '../../src/journal/clock.js';
 import type { Store } from '../../src/journal/store.js';
 import type { ModelProvider, ModelRequest } from '../../src/loops/model.js';
@@ -44,6 +44,7 @@ interface HostFixtureOptions {
   readonly priceOf?: PriceOf;
   readonly receiptKeys?: ReceiptKeys;
   readonly lengthWitness?: LengthWitness;
+  readonly trusts?: HostOptions['trusts'];
 }
 
 /** Returns a host with these definitions registered. */
@@ -55,13 +56,14 @@ export function hostOf(definitions: readonly unknown[], options: HostFixtureOpti
   const registry = new classes.Registry(implementations);
   for (const definition of definitions) registry.add(definition);
   const providers = new Map([mockProvider(), ...added].map((provider) => [provider.id, provider]));
-  const { maxDepth, build, priceOf, receiptKeys, lengthWitness } = options;
+  const { maxDepth, build, priceOf, receiptKeys, lengthWitness, trusts } = options;
   const optional = {
     ...(maxDepth !== undefined && { maxDepth }),
     ...(build !== undefined && { build }),
     ...(priceOf !== undefined && { priceOf }),
     ...(receiptKeys !== undefined && { receiptKeys }),
     ...(lengthWitness !== undefined && { lengthWitness }),
+    ...(trusts !== undefined && { trusts }),
   };
   const ids = classes.seededIds(seed);
   return new classes.Host({ store, clock, ids, registry, providers, implementations, ...optional });

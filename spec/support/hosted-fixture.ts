@@ -1,7 +1,7 @@
 // Hosted loops for tests: a host with receipts on a manual clock, a loop that counts, and the steps of a worker.
 
 import type { Host } from '../../src/host/host.js';
-import type { LengthWitness } from '../../src/host/host-options.js';
+import type { HostOptions, LengthWitness } from '../../src/host/host-options.js';
 import type { Store } from '../../src/journal/store.js';
 import type { ModelProvider } from '../../src/loops/model.js';
 import type { ToolFunction } from '../../src/loops/tool-implementation.js';
@@ -27,6 +27,7 @@ interface HostedFixtureOptions {
   readonly keys?: ReturnType<typeof testKeys>;
   readonly lengthWitness?: LengthWitness;
   readonly priceOf?: PriceOf;
+  readonly trusts?: HostOptions['trusts'];
 }
 
 /** A host, and what runs its hosted loops. */
@@ -48,12 +49,14 @@ export interface HostedFixture {
 /** Returns a host whose tool `count` returns `{ n }`: the number of its calls. */
 export function hostedFixture(options: HostedFixtureOptions = {}, inputs: unknown[] = []): HostedFixture {
   const { classes = HOST_CLASSES, tools = {}, providers = [], definitions = [], keys = testKeys(), seed = 1 } = options;
-  const { lengthWitness, priceOf, store = classes.memoryStore(), clock = new classes.ManualClock(START) } = options;
+  const { lengthWitness, priceOf, trusts, store = classes.memoryStore() } = options;
+  const { clock = new classes.ManualClock(START) } = options;
   const count: ToolFunction = async (input) => ({ n: inputs.push(input) });
   const host = hostOf([tool('count', 'builtin:count'), ...definitions], {
     ...{ classes, store, clock, seed, providers, tools: { count, ...tools }, receiptKeys: keys },
     ...(lengthWitness !== undefined && { lengthWitness }),
     ...(priceOf !== undefined && { priceOf }),
+    ...(trusts !== undefined && { trusts }),
   });
   const work = async (): Promise<readonly TurnResult[]> => {
     const results: TurnResult[] = [];

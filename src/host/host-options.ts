@@ -82,10 +82,16 @@ export interface HostOptions {
   /**
    * Returns true if a recorded definition may run code from this directory, which is undefined for a definition without
    * a file. It is not called for a recorded definition that equals the registered one from the same directory; such a
-   * definition has the trust of the registered one.
-   * @default () => false
+   * definition has the trust of the registered one. A turn that needs trust continues only if all of its parts have it.
+   * @default recorded definitions run no code of a directory, and turns continue as those of this program
    */
   readonly trusts?: (directory: string | undefined) => boolean;
+  /**
+   * The directory of the journal, if it may come from others. Turns that it has continue only if they need no
+   * trust, because it has their inputs too.
+   * @default the journal is the operator's
+   */
+  readonly untrustedJournal?: string | undefined;
   /**
    * The maximum depth of nested calls in a turn.
    * @default 2000

@@ -10,8 +10,10 @@ import { digestOfText } from '../journal/record.js';
 import { canonicalJson } from '../json/canonical.js';
 import { failedDefinitionError } from '../loops/failed-definition.js';
 import { type LinkedLoop, linkLoop } from '../loops/link.js';
+import type { ConfigOrigin, DefinitionOrigin } from '../loops/origin.js';
 import { type RegisteredLoop, Registry } from '../loops/registry.js';
 import type { ToolImplementation } from '../loops/tool-implementation.js';
+import { isUntrustedPart, mixedTrustError } from '../loops/trust-boundary.js';
 import type { Json } from '../protocol/json.js';
 
 /** One definition of a pin. */
@@ -29,6 +31,8 @@ export interface PinnedDefinition {
   readonly source?: string;
   readonly directory?: string;
   readonly file?: string;
+  /** The `rondo.toml` that decided a part of the definition. */
+  readonly config?: Pick<ConfigOrigin, 'directory' | 'file'>;
 }
 
 /** The content of a pin. */
@@ -68,11 +72,12 @@ function createPin(linked: LinkedLoop, build: string | undefined): PinnedLoop {
 function pinnedDefinitionOf({
   definition,
   digest,
-  origin: { directory, file },
+  origin: { directory, file, config },
   definedLoop,
 }: RegisteredLoop): PinnedDefinition {
   const { id, version } = definition;
-  const pinned = { id, version, digest, definition: definition as unknown as Json };
+  const decided = config && { config: { directory: config.directory, file: config.file } };
+  const pinned = { id, version, digest, definition: definition as unknown as Json, ...decided };
   if (definedLoop !== undefined) return { ...pinned, source: digestOfText(definedLoop.source) };
   return { ...pinned, ...(directory !== undefined && { directory }), ...(file !== undefined && { file }) };
 }
@@ -98,8 +103,9 @@ interface UnpinDeps {
   readonly kept: LinkedLoop | undefined;
   /**
    * Returns true if the operator trusts recorded definitions of this directory that differ from the registered ones.
+   * Undefined for the host of a program, whose journal has its own definitions.
    */
-  trusts(directory: string | undefined): boolean;
+  readonly trusts: ((directory: string | undefined) => boolean) | undefined;
 }
 
 /**
@@ -107,20 +113,20 @@ interface UnpinDeps {
  * registered, and DEFINITION_INVALID if a definition cannot be registered, for example because it is not trusted.
  */
 export function unpin(pinText: string, deps: UnpinDeps): PinnedLoop {
-  const { registry, implementations, build, trusts } = deps;
+  const { registry, implementations, build } = deps;
   const { definitions } = parsePin(pinText);
   const pinnedRegistry = new Registry(implementations, { areRecorded: true });
   for (const pinned of definitions) {
-    const { id, version, definition, directory, file } = pinned;
+    const { id, version } = pinned;
     const current = registry.find(id, version);
     const code = isPinnedCode(pinned) ? keptCode(deps.kept, id, version) : undefined;
-    const added = isPinnedCode(pinned) ? (code ?? current?.definedLoop) : definition;
+    const added = isPinnedCode(pinned) ? (code ?? current?.definedLoop) : pinned.definition;
     if (added === undefined) throw missingLoopError(registry, id, version);
-    const trusted = isUnchanged(current, definition, directory) ? current.origin.trusted : trusts(directory);
+    const origin = recordedOrigin(pinned, current, deps.trusts);
     try {
-      pinnedRegistry.add(added, { directory, trusted, ...(file !== undefined && { file }) });
+      pinnedRegistry.add(added, origin);
     } catch (thrown) {
-      throw trusted || !(thrown instanceof LoopError) ? thrown : recordedDefinitionError(thrown);
+      throw origin.trusted || !(thrown instanceof LoopError) ? thrown : recordedDefinitionError(thrown);
     }
   }
   const [first] = definitions;
@@ -134,6 +140,18 @@ function keptCode(kept: LinkedLoop | undefined, id: string, version: string): Re
     ?.definedLoop;
 }
 
+/**
+ * Throws DEFINITION_INVALID if a turn may not continue, because parts of it, or the journal that has it, are no longer
+ * trusted, or never were.
+ */
+export function assertTrustedParts(linked: LinkedLoop, untrustedJournal: string | undefined): void {
+  const trustProblem = linked.trustProblem({ untrustedDirectory: untrustedJournal });
+  // guard: mixed-trust-not-continued
+  if (trustProblem === undefined) return;
+  const hint = 'Unless its definitions are registered here unchanged, the directory of the journal must be trusted too';
+  throw mixedTrustError(linked.root, `${trustProblem}. ${hint}`);
+}
+
 /** Returns the error of an untrusted definition with a hint that the definition comes from the journal. */
 function recordedDefinitionError({ code, message, data }: LoopError): LoopError {
   const hint =
@@ -143,16 +161,35 @@ function recordedDefinitionError({ code, message, data }: LoopError): LoopError 
 }
 
 /**
- * Returns true if the recorded definition equals the registered one from the same directory, and so shares its trust.
+ * Returns the origin of a pinned definition, with the trust that it has now. One that equals the registered definition of
+ * its directory shares the trust of that. One without a file must equal a registered definition that is trusted.
  */
-function isUnchanged(
+function recordedOrigin(
+  { definition, directory, file, ...pinned }: PinnedDefinition,
   current: RegisteredLoop | undefined,
-  definition: Json | undefined,
-  directory?: string,
-): current is RegisteredLoop {
-  if (current === undefined || definition === undefined || current.origin.directory !== directory) return false;
+  trusts: UnpinDeps['trusts'],
+): DefinitionOrigin {
+  const isEqual = current !== undefined && definition !== undefined && isSameDefinition(current, definition);
+  const same = isEqual && current.origin.directory === directory ? current.origin : undefined;
+  const trusted = same === undefined ? trusts?.(directory) === true : same.trusted;
+  const isOfProgram = trusts === undefined && same === undefined;
+  const config = pinned.config ?? same?.config;
+  const isConfigTrusted =
+    config?.directory === same?.config?.directory ? same?.config?.trusted : trusts?.(config?.directory) !== false;
+  // guard: unknown-definition-equals-a-trusted-one
+  const isUnknown = directory === undefined && !trusted && !(isEqual && !isUntrustedPart(current));
+  return {
+    directory,
+    trusted,
+    ...(file !== undefined && { file }),
+    ...(config !== undefined && { config: { ...config, trusted: isConfigTrusted === true } }),
+    ...((isOfProgram || isUnknown) && { isForeign: !isOfProgram }),
+  };
+}
+
+function isSameDefinition({ digest }: RegisteredLoop, definition: Json): boolean {
   // guard: pinned-definition-is-the-current-one
-  return current.digest === digestOfText(canonicalJson(definition));
+  return digest === digestOfText(canonicalJson(definition));
 }
 
 function missingLoopError(registry: Registry, id: string, version: string): LoopError {

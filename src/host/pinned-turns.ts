@@ -8,7 +8,7 @@ import type { TurnStatus } from '../protocol/trace.js';
 import type { Archive, StoredTurn } from './archive.js';
 import { type BuildChange, buildChangeSince, type CodeChange, codeChangesSince, isSourceOnly } from './code-changes.js';
 import type { HostOptions } from './host-options.js';
-import { type PinnedLoop, pin, unpin } from './pin.js';
+import { assertTrustedParts, type PinnedLoop, pin, unpin } from './pin.js';
 import type { ReplayReport } from './replay.js';
 import { unknownLoopError } from './turn-request.js';
 import type { TurnRunner } from './turn-runner.js';
@@ -41,9 +41,18 @@ export class PinnedTurns {
     this.turns = turns;
   }
 
-  /** Returns the loop that a turn started with; see `link`. */
+  /** Returns the loop that a turn started with; see `link`. Throws DEFINITION_INVALID if parts of it are not trusted. */
   async loopOf(stored: StoredTurn): Promise<PinnedLoop> {
-    return this.link(stored, await this.archive.pinnedText(stored));
+    const pinned = this.link(stored, await this.archive.pinnedText(stored));
+    this.assertTrusted(stored, pinned);
+    return pinned;
+  }
+
+  /** Throws DEFINITION_INVALID if a turn must not continue because something that it consists of is not trusted. */
+  assertTrusted({ identity }: StoredTurn, pinned: PinnedLoop): void {
+    // A turn that has run in this process is no invention of the journal.
+    const isOwn = this.turns.keptLoop(identity.turnId) !== undefined;
+    assertTrustedParts(pinned, isOwn ? undefined : this.options.untrustedJournal);
   }
 
   /**
@@ -52,7 +61,7 @@ export class PinnedTurns {
    * none.
    */
   link({ identity }: StoredTurn, pinText: string | undefined): PinnedLoop {
-    const { implementations = new Map(), trusts = () => false, build } = this.options;
+    const { implementations = new Map(), trusts, build } = this.options;
     const { registry } = this;
     const { loopId, loopVersion, turnId } = identity;
     const kept = this.turns.keptLoop(turnId);

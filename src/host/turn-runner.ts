@@ -12,6 +12,7 @@ import { RateLimiter } from '../layers/rate-limit.js';
 import { linkLoop } from '../loops/link.js';
 import { CODE_ORIGIN } from '../loops/origin.js';
 import { LoopServices } from '../loops/services.js';
+import { mixedTrustError } from '../loops/trust-boundary.js';
 import { RestrictionFlag } from '../policy/restrictions.js';
 import type { Effect } from '../protocol/body.js';
 import type { Entry } from '../protocol/entry.js';
@@ -111,7 +112,13 @@ export class TurnRunner {
       restrictionFlag,
       fileExists,
       contextSources: contextSourcesOf(options),
-      link: (loop) => linkLoop(registry, registry.registrationOf(loop) ?? registry.add(loop, CODE_ORIGIN)).loop,
+      link: (loop) => {
+        const linked = linkLoop(registry, registry.registrationOf(loop) ?? registry.add(loop, CODE_ORIGIN));
+        const reason = linked.trustProblem({ isCode: true });
+        // guard: mixed-trust-not-called
+        if (reason !== undefined) throw mixedTrustError(linked.root, reason);
+        return linked.loop;
+      },
     });
   }
 

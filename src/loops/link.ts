@@ -25,6 +25,13 @@ import { compilePlan, planBody } from './plan/plan.js';
 import { promptBody } from './prompt.js';
 import type { RegisteredLoop, Registry } from './registry.js';
 import { toolFromImplementation, toolLeaf } from './tool.js';
+import { drivenProblem, isUntrustedPart, mixedTrustProblem } from './trust-boundary.js';
+
+/** What runs a linked loop: code, or a journal in a directory that is not trusted. */
+interface LoopCaller {
+  readonly isCode?: boolean;
+  readonly untrustedDirectory?: string | undefined;
+}
 
 /** A loop that is linked with everything it can call. */
 export interface LinkedLoop {
@@ -32,6 +39,11 @@ export interface LinkedLoop {
   readonly root: RegisteredLoop;
   /** All definitions that it consists of, the root first. */
   readonly definitions: readonly RegisteredLoop[];
+  /**
+   * Returns why it must not run, without a full stop: it needs trust, and not all of its parts have it, or the directory
+   * that drives it does not; undefined if it may. What code calls needs trust.
+   */
+  trustProblem(caller?: LoopCaller): string | undefined;
 }
 
 /**
@@ -96,7 +108,12 @@ function resolveLoop(root: RegisteredLoop, registry: Registry): LinkedLoop {
     if (child !== undefined) next.resolve(loopOf(child) as unknown as Loop, child);
     else next.fail(registry.failureOf(next.loopId));
   }
-  return { loop, root, definitions: [...loops.keys()] };
+  const definitions = [...loops.keys()];
+  const trustProblem: LinkedLoop['trustProblem'] = ({ isCode, untrustedDirectory } = {}) => {
+    const mixed = definitions.some(isUntrustedPart) ? mixedTrustProblem(registry, root, isCode) : undefined;
+    return mixed ?? (untrustedDirectory && drivenProblem(registry, [root], untrustedDirectory));
+  };
+  return { loop, root, definitions, trustProblem };
 }
 
 function createLoop(registered: RegisteredLoop, context: LinkContext): Loop<Json, Json> {

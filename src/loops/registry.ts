@@ -15,13 +15,13 @@ import { compileTemplate } from '../json/template.js';
 import type { Json } from '../protocol/json.js';
 import type { BackendRef, CompositeSpec, CompositeStep, LoopDef, ToolSpec } from '../protocol/loop.js';
 import { type DefinedLoop, isDefinedLoop } from './defined-loop.js';
-import { unknownBackendError } from './definition/backends.js';
+import { backendsOf, unknownBackendError } from './definition/backends.js';
 import { type DefinitionWarning, parseDefinition, warningsOf } from './definition/definition.js';
 import { DefinitionIssues } from './definition/shape.js';
 import type { FailedDefinition } from './failed-definition.js';
 import { builtInProviderIds } from './model-ref.js';
-import type { DefinitionOrigin } from './origin.js';
-import { bindPlan } from './plan/bind-plan.js';
+import type { ConfigOrigin, DefinitionOrigin } from './origin.js';
+import { bindPlan, takesBindings } from './plan/bind-plan.js';
 import { compileSteps } from './plan/composite-steps.js';
 import { planCallees } from './plan/plan.js';
 import { retriedOnceTool } from './plan/retried-once.js';
@@ -68,6 +68,11 @@ export interface RegistryOptions {
   readonly verbs?: { readonly [verb: string]: string };
   /** The model of all prompts of plans, whatever model their workflow names. */
   readonly modelOverride?: BackendRef;
+  /**
+   * The `rondo.toml` that has the default model, the verbs and these providers.
+   * @default they are the operator's
+   */
+  readonly config?: ConfigOrigin & { readonly providerIds: readonly string[] };
   /**
    * True for definitions that a journal recorded: earlier versions accepted prompts without a model.
    * @default false
@@ -141,7 +146,7 @@ export class Registry {
     // A plan in code is data, and the same as the document with its content.
     if (definition.definition.composite?.plan !== undefined)
       return this.registerDocument(definition.definition, origin);
-    return registerCode(definition, origin);
+    return registerCode(definition, this.withConfig(origin, definition.definition, definition.definition));
   }
 
   /** Returns the registration of a loop in code, even if another one has replaced it since. */
@@ -214,11 +219,13 @@ export class Registry {
     return tool !== undefined && this.unavailableReason(tool, { ...origin, trusted: false }) !== undefined;
   }
 
-  private registerDocument(document: unknown, origin: DefinitionOrigin): RegisteredLoop {
-    const where = origin.file ?? 'the definition';
+  private registerDocument(document: unknown, fileOrigin: DefinitionOrigin): RegisteredLoop {
+    const where = fileOrigin.file ?? 'the definition';
     // All checks run, so that the error has everything that is wrong.
     const issues = new DefinitionIssues();
-    const definition = this.bind(parseDefinition(document, where), issues, where);
+    const written = parseDefinition(document, where);
+    const definition = this.bind(written, issues, where);
+    const origin = this.withConfig(fileOrigin, written, definition);
     const { id, prompt, composite, tool } = definition;
     const input = issues.attempt(() => compileSchema(definition.inputSchema, `${where}: /inputSchema`));
     const output = issues.attempt(() => compileSchema(definition.outputSchema, `${where}: /outputSchema`));
@@ -265,6 +272,21 @@ export class Registry {
     const { composite } = definition;
     if (composite?.plan === undefined || this.options.areRecorded === true) return definition;
     return { ...definition, composite: { plan: bindPlan(composite.plan, this.options, issues) } };
+  }
+
+  /** Returns the origin of a definition, with the config if that decides a part of it: its default model, a verb or a server. */
+  private withConfig(origin: DefinitionOrigin, written: LoopDef, bound: LoopDef): DefinitionOrigin {
+    const { config, modelOverride } = this.options;
+    if (config === undefined) return origin;
+    const { providerIds, ...file } = config;
+    const plan = written.composite?.plan;
+    const isBound =
+      (plan !== undefined && takesBindings(plan, this.options)) ||
+      (written.kind === 'prompt' && written.backend === undefined && modelOverride === undefined);
+    // guard: config-that-decides-is-known
+    return isBound || backendsOf(bound).some(({ ref }) => providerIds.includes(ref.id))
+      ? { ...origin, config: file }
+      : origin;
   }
 
   /** Throws DEFINITION_INVALID if a definition names a backend that is not configured. */

@@ -5,7 +5,7 @@ import type { Host } from '../host/host.js';
 import type { Clock } from '../journal/clock.js';
 import type { ModelProvider } from '../loops/model.js';
 import type { Registry } from '../loops/registry.js';
-import { type TrustPredicate, trustPredicateOf } from './authority.js';
+import { isInside, realPathOf, type TrustPredicate, trustPredicateOf } from './authority.js';
 import {
   createClock,
   createIds,
@@ -86,6 +86,24 @@ function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate 
   return store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false;
 }
 
+/**
+ * Returns the directory of a journal that is not trusted, unless the operator or a trusted config chose its place; otherwise
+ * undefined. The working directory may be a clone, which may ship one. Trust in the definitions of a project includes the
+ * journal beside them.
+ */
+function untrustedJournalOf(settings: ProjectSettings): string | undefined {
+  const { store, authority, hasExplicitStore, config, loopsDirectory } = settings;
+  const trusts = trustPredicateOf(authority);
+  const { file, data = config.store } = config;
+  const isChosen = hasExplicitStore || (data !== undefined && trusts(file && dirname(file)));
+  if (store.kind === 'memory' || isChosen) return undefined;
+  const directory = dirname(store.path);
+  const [project, loops] = [realPathOf(dirname(directory)), realPathOf(loopsDirectory)];
+  const isBeside = project !== undefined && loops !== undefined && isInside(project, loops) && trusts(loops);
+  // guard: journal-of-the-working-directory-needs-trust
+  return isBeside || trusts(directory) ? undefined : directory;
+}
+
 /** Creates a host on the store of the settings, with the definitions and all model providers and tools. */
 export async function composeHost(settings: ProjectSettings, options: ComposeOptions = {}): Promise<ComposedHost> {
   const { definitions = await loadLoops(settings), modelOverride } = options;
@@ -116,7 +134,8 @@ export async function composeHost(settings: ProjectSettings, options: ComposeOpt
     const receipts = isDurable
       ? { receiptKeys, ...(await openWitnesses(settings, receiptKeys, { store, assertKey })) }
       : {};
-    const host = new Host({ ...deps, ...named, priceOf, modelOverride, ...receipts });
+    const untrustedJournal = untrustedJournalOf(settings);
+    const host = new Host({ ...deps, ...named, priceOf, modelOverride, untrustedJournal, ...receipts });
     return {
       host,
       registry,

@@ -69,6 +69,8 @@ export interface Settings<C extends SettingsConfig = SettingsConfig> {
   /** True if a flag, a variable or the config names the directory of definitions. It must exist then. */
   readonly hasExplicitLoops: boolean;
   readonly store: StoreChoice;
+  /** True if a flag or a variable names the place of the store. */
+  readonly hasExplicitStore: boolean;
   /** The permissions of the operator. None of them come from the project's config. */
   readonly authority: Authority;
   /** The id of the deployed code, which approvals are bound to. It comes from the environment only. */
@@ -97,14 +99,16 @@ export function resolveSettings<C extends SettingsConfig>(
   const explicit = (flag: string | undefined, variable: string): string | undefined => flag ?? envValue(env, variable);
   const absolute = (path: string | undefined): string | undefined =>
     path === undefined ? undefined : resolve(cwd, path);
-  const data = absolute(explicit(flags.data, 'RONDO_DATA')) ?? config.data ?? resolve(cwd, '.rondo');
+  const [explicitData, explicitStore] = [explicit(flags.data, 'RONDO_DATA'), explicit(flags.store, 'RONDO_STORE')];
+  const data = absolute(explicitData) ?? config.data ?? resolve(cwd, '.rondo');
   const loops = absolute(explicit(flags.loops, 'RONDO_LOOPS')) ?? config.loops;
   assertEngine(explicit(flags.engine, 'RONDO_ENGINE') ?? config.engine ?? 'local');
   return {
     dataDirectory: data,
     loopsDirectory: loops ?? resolve(cwd, 'loops'),
     hasExplicitLoops: loops !== undefined,
-    store: parseStoreUrl(explicit(flags.store, 'RONDO_STORE') ?? config.store ?? 'sqlite:', data, cwd),
+    hasExplicitStore: explicitStore !== undefined || (config.store === undefined && explicitData !== undefined),
+    store: parseStoreUrl(explicitStore ?? config.store ?? 'sqlite:', data, cwd),
     authority,
     build: envValue(env, 'RONDO_BUILD'),
     seed: envValue(env, 'RONDO_SEED'),

@@ -60,6 +60,8 @@ export interface StartedLoop {
   readonly hasCode: boolean;
   /** The directory of its file, if it was not trusted when the loop was started: nothing that needs trust runs for it. */
   readonly untrustedDirectory?: string;
+  /** The directory of its file, which was trusted then; absent for a document of a program. */
+  readonly directory?: string;
 }
 
 /** A signal or a handoff that waits for a turn. */

@@ -100,9 +100,24 @@ export class HostedDriver {
     // guard: untrusted-hosted-loop-stops-before-trusted-code
     if (flaw !== undefined)
       return this.stopWithOpen(stream, { reason: 'refused', message: `${flaw.path}: ${flaw.reason}` });
+    this.assertStillTrusted(stream);
     if (open !== undefined) return this.runOpen(stream, open, options);
     const requested = await this.requestNext(stream);
     return requested === undefined ? undefined : this.run(stream, requested, options);
+  }
+
+  /**
+   * Throws DEFINITION_INVALID if the file of the loop is no longer trusted, and the loop runs what needs trust. It was
+   * trusted at the start, so the loop goes on when it is trusted again. A program trusts its own store.
+   */
+  private assertStillTrusted({ state }: HostedStream): void {
+    const { options } = this.deps;
+    const directory = options.untrustedJournal ?? (options.trusts && state.now.started?.directory);
+    const flaw = trustFlawOf(documentOf(state), options, directory);
+    // guard: hosted-loop-waits-for-revoked-trust
+    if (flaw === undefined) return;
+    const hint = 'The directory of the journal, which has the start of the loop, must be trusted too.';
+    throw new LoopError('DEFINITION_INVALID', `${flaw.path}: ${flaw.reason}. ${hint}`, { ...flaw });
   }
 
   /** Requests the next turn, if one is due and nothing stops the loop. */

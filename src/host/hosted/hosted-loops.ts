@@ -71,6 +71,11 @@ export interface HostedStart extends HostedActor {
    * @default the document is the operator's
    */
   readonly untrustedDirectory?: string | undefined;
+  /**
+   * The directory of its file. If the operator no longer trusts it, turns that need trust wait until it is trusted again.
+   * @default the document has no file
+   */
+  readonly directory?: string | undefined;
 }
 
 /** Who controls a hosted loop, and why. It is recorded. */
@@ -352,7 +357,10 @@ export class HostedLoops {
   }
 
   /** Checks a hosted loop against this host, and returns what is recorded of its start. */
-  private startedLoop(loop: HostedLoop | HostedLoopDocument, { by, untrustedDirectory }: HostedStart): StartedLoop {
+  private startedLoop(
+    loop: HostedLoop | HostedLoopDocument,
+    { by, untrustedDirectory, directory }: HostedStart,
+  ): StartedLoop {
     const hasCode = 'document' in loop && loop.next !== undefined;
     const document = parseHostedLoop('document' in loop ? loop.document : loop);
     const { registry, clock } = this.deps.options;
@@ -365,7 +373,8 @@ export class HostedLoops {
     const grant = effectiveGrant(document);
     parseGrant(grant, { isOperators: true });
     const started = { document, digest: hostedLoopDigest(document), grant, at: clock.now(), by, hasCode };
-    return untrustedDirectory === undefined ? started : { ...started, untrustedDirectory };
+    if (untrustedDirectory !== undefined) return { ...started, untrustedDirectory };
+    return directory === undefined ? started : { ...started, directory };
   }
 }
 

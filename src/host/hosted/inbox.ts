@@ -105,7 +105,9 @@ export class HostedInbox {
     // guard: handoff-has-valid-receipt
     if (verified === undefined || verified.stop !== undefined || last?.status !== 'ok')
       throw refusedHandoff(target, verified?.stop?.message ?? 'got one from a turn that failed');
-    const flaw = trustFlawOf(documentOf(stream.state), this.deps.options, started?.untrustedDirectory);
+    const { options } = this.deps;
+    const sender = started?.untrustedDirectory ?? (options.trusts && started?.directory);
+    const flaw = trustFlawOf(documentOf(stream.state), options, sender);
     // guard: untrusted-sender-hands-off-to-no-trusted-code
     if (flaw !== undefined) throw refusedHandoff(target, `got one from another file: ${flaw.reason}`);
     // guard: handoff-within-its-sender

@@ -17,7 +17,7 @@ export interface LoopFlaw {
 }
 
 /** The loops of a host, and what its operator trusts now. */
-export type TrustContext = Pick<HostOptions, 'registry' | 'trusts'>;
+export type TrustContext = Pick<HostOptions, 'registry' | 'trusts' | 'untrustedJournal'>;
 
 /** Something about a hosted loop that its operator can repair. */
 export interface Obstacle {

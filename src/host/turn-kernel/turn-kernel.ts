@@ -120,13 +120,16 @@ export class TurnKernel {
     }
     const startedWith = await archive.pinnedText(stored);
     const pinned = pinnedTurns.link(stored, startedWith);
+    // guard: cancelled-turn-needs-no-grant
+    const isCancelled = earlierEntries.some(({ type, key }) => type === 'cancel.requested' && key === identity.turnId);
+    const hasEnded = turn.endedEntry !== undefined || isCancelled;
+    // A turn that was cancelled performs nothing more, but its end must be recorded.
+    if (!hasEnded) pinnedTurns.assertTrusted(stored, pinned);
     const changed = await changedContextResult(stored, pinned, this.deps.options);
     // guard: changed-context-stops-the-turn
     if (changed !== undefined) return changed;
     const request = { input: turn.startedEntry.value };
-    // guard: cancelled-turn-needs-no-grant
-    const isCancelled = earlierEntries.some(({ type, key }) => type === 'cancel.requested' && key === identity.turnId);
-    const continued = { isContinued: true, hasEnded: turn.endedEntry !== undefined || isCancelled };
+    const continued = { isContinued: true, hasEnded };
     return turns.run(identity, { pinned, request, earlierEntries, startedWith, ...continued }, options);
   }
 

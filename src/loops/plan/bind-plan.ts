@@ -47,6 +47,15 @@ export function bindPlan(
   };
 }
 
+/** True if a plan takes the loop of a verb or its model from its project. */
+export function takesBindings(spec: PlanSpec, { verbs, defaultModel, modelOverride }: PlanBindings): boolean {
+  const isBound = (word: string): boolean =>
+    boundLoop(spec.verbs, word) === undefined && boundLoop(verbs, word) !== undefined;
+  if ([...verbsOf(spec)].some(({ word }) => isBound(word))) return true;
+  const named = modelOverride ?? spec.backend ?? spec.llm?.provider;
+  return defaultModel !== undefined && named === undefined && firstPromptIn(spec) !== undefined;
+}
+
 /** Returns the shipped loops that the verbs of a plan stand for. */
 export function shippedLoopsOf(spec: PlanSpec, verbs: PlanBindings['verbs']): readonly string[] {
   const words = [...verbsOf(spec)].map(({ word }) => word);

@@ -81,7 +81,7 @@ export async function loadLoops(
   const unread = loads.flatMap((load) => load.badFiles);
   const drafts = await draftDefinitions(registry, [...unread, ...added.badFiles], added.loops);
   const valid = await withoutInvalidPlans(registry, definitions, added, drafts);
-  const { loops, badFiles: rejected, warnings } = await withoutUntrustedCallers(registry, valid);
+  const { loops, badFiles: rejected, warnings } = await withoutMixedTrust(registry, valid);
   const badFiles = distinctBadFiles([...unread, ...rejected]);
   addFailures(registry, badFiles);
   // A file that the caller named has been imported.
@@ -100,16 +100,26 @@ export async function loadLoops(
  * Returns the configured providers, verbs and models. Throws a UsageError if the config or the flag `--model` names an
  * unknown provider.
  */
-async function registryOptionsOf({ config }: ProjectSettings, model: string | undefined): Promise<RegistryOptions> {
+async function registryOptionsOf(
+  { config, authority }: ProjectSettings,
+  model: string | undefined,
+): Promise<RegistryOptions> {
   const providerIds = providerIdsOf(config);
   const verbs = Object.fromEntries(config.verbs);
   const override = model === undefined ? undefined : await modelOf(model, providerIds, '--model');
   const configured =
     config.model === undefined ? undefined : await modelOf(config.model, providerIds, `${config.file}: model`);
   const defaultModel = override ?? configured;
+  const { file } = config;
+  const directory = file === undefined ? undefined : dirname(file);
+  const trusted = trustPredicateOf(authority)(directory);
   return {
     providerIds,
     verbs,
+    ...(file !== undefined &&
+      directory !== undefined && {
+        config: { file, directory, trusted, providerIds: [...config.backends.keys()] },
+      }),
     ...(defaultModel !== undefined && { defaultModel }),
     ...(override !== undefined && { modelOverride: override }),
   };
@@ -216,35 +226,22 @@ async function withoutInvalidPlans(
   };
 }
 
-/** Removes the loops of directories that are not trusted which would run what needs trust, and reports them. */
-async function withoutUntrustedCallers(
-  registry: Registry,
-  added: RegisteredDefinitions,
-): Promise<RegisteredDefinitions> {
+/** Removes the loops that need trust which not all of their parts have, and reports them. */
+async function withoutMixedTrust(registry: Registry, added: RegisteredDefinitions): Promise<RegisteredDefinitions> {
   const { loops, badFiles } = added;
   if (!loops.some(({ registered }) => registry.needsTrust(registered))) return added;
-  const [{ trustProblem }, { calleesOf }] = await Promise.all([
-    import('../../loops/trust-boundary.js'),
-    import('../../loops/registry.js'),
-  ]);
-  const refused = loops.flatMap(({ file, registered: { definition, origin } }) => {
+  const { mixedTrustProblem } = await import('../../loops/trust-boundary.js');
+  const problems = new Map<RegisteredLoop, BadFile>();
+  for (const { file, registered } of loops) {
+    const reason = mixedTrustProblem(registry, registered);
     // guard: untrusted-definition-runs-no-trusted-code
-    if (origin.trusted) return [];
-    const { id: loopId, version, composite } = definition;
-    const reason = trustProblem(registry, calleesOf(composite), origin.directory ?? dirname(file));
-    return reason === undefined ? [] : [{ version, problem: { file, reason, loopId } }];
-  });
-  for (const { version, problem } of refused) registry.remove(problem.loopId, version);
+    if (reason !== undefined) problems.set(registered, { file, reason, loopId: registered.definition.id });
+  }
+  for (const { definition } of problems.keys()) registry.remove(definition.id, definition.version);
   return {
     ...added,
-    loops: loops.filter(
-      ({
-        registered: {
-          definition: { id, version },
-        },
-      }) => registry.find(id, version) !== undefined,
-    ),
-    badFiles: [...badFiles, ...refused.map(({ problem }) => problem)],
+    loops: loops.filter(({ registered }) => !problems.has(registered)),
+    badFiles: [...badFiles, ...problems.values()],
   };
 }
 

@@ -2,7 +2,6 @@
 import type { FoundDefinition } from '../../adapters/files/index.js';
 import { shippedLoopsOf } from '../../loops/plan/bind-plan.js';
 import type { LoopDef } from '../../protocol/loop.js';
-import { trustPredicateOf } from '../authority.js';
 import type { ProjectSettings } from './project-settings.js';
 
 const VERB_INPUT = {
@@ -51,7 +50,7 @@ const SHIPPED_LOOPS: ReadonlyMap<string, readonly LoopDef[]> = new Map([
 /** Returns the shipped loops that the verbs of these definitions stand for. Their paths are relative to the project. */
 export function shippedDefinitions(
   definitions: readonly FoundDefinition[],
-  { cwd, config, authority }: ProjectSettings,
+  { cwd, config }: ProjectSettings,
 ): readonly FoundDefinition[] {
   const verbs = Object.fromEntries(config.verbs);
   const ids = new Set(
@@ -60,7 +59,8 @@ export function shippedDefinitions(
       return plan === undefined ? [] : shippedLoopsOf(plan, verbs);
     }),
   );
-  const origin = { directory: cwd, trusted: trustPredicateOf(authority)(cwd) };
+  // They are no files of the project, and need no trust: they read what is below its directory.
+  const origin = { directory: cwd, trusted: true };
   return [...ids].flatMap((id) =>
     (SHIPPED_LOOPS.get(id) ?? []).map((definition) => ({ file: cwd, origin, definition })),
   );

@@ -1,4 +1,5 @@
 /** `rondo host`: starts a hosted loop from its file, shows hosted loops and their turns, and pauses, resumes or stops one. */
+import { dirname } from 'node:path';
 import { LoopError } from '../../../base/errors.js';
 import { namesHint } from '../../../base/nearest-word.js';
 import type { Host } from '../../../host/host.js';
@@ -76,7 +77,8 @@ async function start({ reference, settings, options, terminal, json }: HostInvoc
   try {
     const { hosted } = opened.host;
     const isKnown = (await hosted.definition(document.id)) !== undefined;
-    const starting = hosted.start(document, { by, untrustedDirectory: untrustedDirectoryOf(file, settings) });
+    const untrustedDirectory = untrustedDirectoryOf(file, settings);
+    const starting = hosted.start(document, { by, untrustedDirectory, directory: dirname(file) });
     const status = await starting.catch(async (thrown) => Promise.reject(await locatedStartError(file, thrown)));
     terminal.printToStderr(`${isKnown ? 'Was started before' : 'Started'}: ${sanitizeText(status.loop)}.`);
     await printStatus(status, terminal, json);

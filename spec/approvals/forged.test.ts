@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { LoopError } from '../../src/base/errors.js';
 import type { Entry } from '../../src/protocol/entry.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import {
@@ -157,7 +158,7 @@ verifies('approval.forged', 'a malformed list of approvers never admits everyone
     const host = hostOf([tool('pay', 'builtin:act', ASK)], { tools: { act: new RecordedActions().act } });
     const request = { loop: 'pay', input: {}, approvers: approvers as unknown as string[] };
     const outcome = await host.run(request).catch((thrown: unknown) => thrown);
-    if (outcome instanceof TypeError) continue;
+    if (outcome instanceof LoopError && outcome.code === 'REQUEST_INVALID') continue;
     const { id } = await onlyPending(host);
     expect(await answerOutcome(host, { id, approved: true, by: 'mallory' }), JSON.stringify(approvers)).toMatch(
       /may not answer/,

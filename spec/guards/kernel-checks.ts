@@ -253,7 +253,7 @@ export const kernelChecks = {
       return scope.effect(fixture.effect('ship', 'once'));
     };
     const running = codeOf(run(session, body));
-    await tick();
+    for (let i = 0; i < 10; i++) await tick();
     const closing = session.close();
     release();
     await closing;

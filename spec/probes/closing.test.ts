@@ -4,20 +4,28 @@ import type { Scope } from '../../src/index.js';
 import { codeOf, deferred, gatedStore, kernelFixture, run, ticks, unhandled, within } from '../support/kernel-probe.js';
 import { verifies } from '../verifies.js';
 
-verifies('kernel.close', 'an effect that waits for its barrier is not performed after close()', async () => {
-  const gate = gatedStore();
-  const fixture = kernelFixture(gate.store);
-  const session = await fixture.open();
-  const running = codeOf(run(session, (s) => s.effect(fixture.effect('pay', 'once'))));
-  await ticks(2);
-  const closing = session.close();
-  gate.release();
-  await within(1000, closing);
-  const atClose = [...fixture.performed];
-  await running;
-  await ticks(5);
-  expect({ atClose, later: fixture.performed }).toEqual({ atClose: [], later: [] });
-});
+verifies(
+  'kernel.close',
+  'an effect that waits for its barrier is performed before close() returns, and nothing after it',
+  async () => {
+    const gate = gatedStore();
+    const fixture = kernelFixture(gate.store);
+    const session = await fixture.open();
+    const pays = async (s: Scope): Promise<unknown> => {
+      await s.effect(fixture.effect('pay', 'once'));
+      return s.effect(fixture.effect('ship', 'once'));
+    };
+    const running = codeOf(run(session, pays));
+    await ticks(2);
+    const closing = session.close();
+    gate.release();
+    await within(1000, closing);
+    const atClose = [...fixture.performed];
+    await running;
+    await ticks(5);
+    expect({ atClose, later: fixture.performed }).toEqual({ atClose: ['pay'], later: ['pay'] });
+  },
+);
 
 for (const [state, body, code] of [
   ['paused', (s: Scope) => s.wait('x'), 'SESSION_CLOSED'],

@@ -88,8 +88,8 @@ verifies(
     expect({ complete, scope, reasons }, 'a session was removed').toEqual({
       ...{ complete: 'unknown', scope: { asOf: 5 }, reasons: ['session_removed'] },
     });
-    await project.run(['export', '--session', 'a', '--out', 'a.json']);
-    expect(await verdictOf(project, 'a.json')).toMatchObject({ complete: true, scope: { session: 'a', asOf: 5 } });
+    await project.run(['export', '--session', 'a', '--out', 'a-again.json']);
+    expect(await verdictOf(project, 'a-again.json')).toMatchObject({ complete: true, scope: { session: 'a', asOf: 5 } });
   },
 );
 
@@ -160,10 +160,10 @@ verifies('receipt.witness', 'a lost checkpoint is made again by an export', asyn
   expect(await verdictOf(project, '--all')).toMatchObject({ valid: false, reasons: ['witness_missing'] });
   expect((await project.run(['export', '--out', 'again.json'])).code).toBe(0);
   expect(await verdictOf(project, '--all')).toMatchObject({ valid: true });
-  for (const content of ['', '1\n']) {
+  for (const [index, content] of ['', '1\n'].entries()) {
     setLengths(project, content);
     expect(await verdictOf(project, '--all')).toMatchObject({ valid: false, reasons: ['witness_missing'] });
-    expect((await project.run(['export', '--out', 'e.json'])).code).toBe(0);
+    expect((await project.run(['export', '--out', `e-${index}.json`])).code).toBe(0);
     expect(await verdictOf(project, '--all')).toMatchObject({ valid: true });
   }
 });

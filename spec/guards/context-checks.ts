@@ -53,7 +53,7 @@ async function afterChange(
     const { directory } = project;
     const wait = defineLoop({ id: 'wait', input: true, output: true, run: (_, scope) => scope.wait('go') });
     const registry = new Registry();
-    const origin = { directory, trusted: false };
+    const origin = { directory, trusted: true };
     for (const definition of [wait, agentDef('helper', { tools: ['wait'], contextSkills: ['guide.md'] })])
       registry.add(definition, origin);
     const model = replyProvider([{ calls: [['wait', {}]] }, { text: 'done' }]);

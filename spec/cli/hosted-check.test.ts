@@ -177,3 +177,40 @@ verifies(
     expect((await project.run(['worker', '--once'])).stderr).toContain('greetings stopped: max_turns.');
   },
 );
+
+verifies(
+  'hosted.document',
+  'check compares next and the outputs that stop a loop with the schemas of the loop',
+  async () => {
+    const schema = (properties: object) => ({
+      ...{ type: 'object', properties, required: Object.keys(properties), additionalProperties: false },
+    });
+    const ask = {
+      ...{ id: 'ask', name: 'Ask', version: '1.0.0', kind: 'tool', tool: { implementation: 'builtin:echo' } },
+      ...{ inputSchema: schema({ x: { type: 'integer' } }), outputSchema: schema({ label: { type: 'string' } }) },
+    };
+    const project = new Project({ ask });
+    const problemOf = async (next: string, stop = ''): Promise<readonly string[]> => {
+      project.write(
+        'loops/asks.toml',
+        `id = "asks"\nloop = "ask"\ninput = { x = 1 }\n${next}\n[grant]\nallowedTools = ["ask"]\nlimits = {}\n[stop]\nmaxTurns = 3\n${stop}\n`,
+      );
+      const { files } = await project.json<Report>(['check']);
+      const { errors } = files.find(({ file }) => file.endsWith('asks.toml')) ?? { errors: [] };
+      return errors.map(({ path, line, reason }) => `${path}:${line}: ${reason}`);
+    };
+    expect(await problemOf('next = { x = "$.turn" }', 'terminal = { path = "$.label", equals = "done" }')).toEqual([]);
+    for (const [next, expected] of [
+      ['{ y = "$.turn" }', 'requires "x", which is not passed'],
+      ['{ x = "literal:abc" }', 'takes integer as "x", and gets string'],
+      ['{ x = "$.last.output.label" }', 'takes integer as "x", and gets string'],
+      ['{ x = "$.last.output.nope" }', '$.last.output.nope matches nothing'],
+      ['{ x = "$.signal.payload.x" }', '$.signal.payload.x matches nothing'],
+    ] as const)
+      expect((await problemOf(`next = ${next}`)).join('\n'), next).toMatch(
+        new RegExp(`^/next.*:4: .*${expected.replaceAll(/[$.]/g, '\\$&')}`),
+      );
+    const [terminal] = await problemOf('', 'terminal = { path = "$.state", equals = "done" }');
+    expect(terminal).toMatch(/^\/stop\/terminal\/path:\d+: \$\.output\.state matches nothing/);
+  },
+);

@@ -89,7 +89,10 @@ verifies(
       ...{ complete: 'unknown', scope: { asOf: 5 }, reasons: ['session_removed'] },
     });
     await project.run(['export', '--session', 'a', '--out', 'a-again.json']);
-    expect(await verdictOf(project, 'a-again.json')).toMatchObject({ complete: true, scope: { session: 'a', asOf: 5 } });
+    expect(await verdictOf(project, 'a-again.json')).toMatchObject({
+      complete: true,
+      scope: { session: 'a', asOf: 5 },
+    });
   },
 );
 

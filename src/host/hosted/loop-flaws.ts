@@ -9,6 +9,7 @@ import type { HostOptions } from '../host-options.js';
 import { firstInputFlawsOf } from './first-input.js';
 import { type ModelContext, nameFlawsOf, priceFlawsOf } from './grant-flaws.js';
 import { missingLoopFlawsOf } from './missing-loops.js';
+import { schemaFlawsOf } from './schema-flaws.js';
 
 /** A problem of a hosted loop, at a JSON Pointer into its document. */
 export interface LoopFlaw {
@@ -44,6 +45,7 @@ export function loopFlawsOf(
     ...missingLoopFlawsOf(registered, context.registry),
     ...flaws,
     ...firstInputFlawsOf(document, registered, hasCode),
+    ...schemaFlawsOf(document, registered, hasCode),
     ...priceFlawsOf(document, registered, context),
     ...nameFlawsOf(document, registered, context),
   ];

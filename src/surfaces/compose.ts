@@ -20,7 +20,6 @@ import { type Definitions, loadLoops } from './compose/project-loops.js';
 import type { ProjectSettings } from './compose/project-settings.js';
 import { openReceiptKeys, openWitnesses } from './compose/receipt-keys.js';
 import { markDataDirectory, protectDataDirectory } from './data-directory.js';
-import type { Settings } from './settings.js';
 
 export type { DocumentReadError } from '../adapters/files/document-read-error.js';
 export type { BadFile, HostedFile, ProjectConfig } from '../adapters/files/index.js';
@@ -78,12 +77,21 @@ interface ComposeOptions extends StoreOptions {
 
 /**
  * Returns the predicate for definitions that a journal recorded. A cloned repository may contain a journal whose
- * definitions claim any directory. Their claims count only if the operator trusts the directory of the journal.
+ * definitions claim any directory. Their claims count only if the operator trusts the journal.
  */
-function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate {
-  const trusts = trustPredicateOf(authority);
+function recordedTrustPredicate(settings: ProjectSettings): TrustPredicate {
   // guard: journal-trust-needs-trusted-directory
-  return store.kind === 'memory' || trusts(dirname(store.path)) ? trusts : () => false;
+  return trustsJournal(settings) ? trustPredicateOf(settings.authority) : () => false;
+}
+
+/** True if the operator trusts the directory of a journal, or the definitions of the project beside it. */
+function trustsJournal({ store, authority, loopsDirectory }: ProjectSettings): boolean {
+  if (store.kind === 'memory') return true;
+  const trusts = trustPredicateOf(authority);
+  const directory = dirname(store.path);
+  const [project, loops] = [realPathOf(dirname(directory)), realPathOf(loopsDirectory)];
+  const isBeside = project !== undefined && loops !== undefined && isInside(project, loops) && trusts(loops);
+  return isBeside || trusts(directory);
 }
 
 /**
@@ -92,16 +100,12 @@ function recordedTrustPredicate({ store, authority }: Settings): TrustPredicate 
  * journal beside them.
  */
 function untrustedJournalOf(settings: ProjectSettings): string | undefined {
-  const { store, authority, hasExplicitStore, config, loopsDirectory } = settings;
-  const trusts = trustPredicateOf(authority);
+  const { store, authority, hasExplicitStore, config } = settings;
   const { file, data = config.store } = config;
-  const isChosen = hasExplicitStore || (data !== undefined && trusts(file && dirname(file)));
+  const isChosen = hasExplicitStore || (data !== undefined && trustPredicateOf(authority)(file && dirname(file)));
   if (store.kind === 'memory' || isChosen) return undefined;
-  const directory = dirname(store.path);
-  const [project, loops] = [realPathOf(dirname(directory)), realPathOf(loopsDirectory)];
-  const isBeside = project !== undefined && loops !== undefined && isInside(project, loops) && trusts(loops);
   // guard: journal-of-the-working-directory-needs-trust
-  return isBeside || trusts(directory) ? undefined : directory;
+  return trustsJournal(settings) ? undefined : dirname(store.path);
 }
 
 /** Creates a host on the store of the settings, with the definitions and all model providers and tools. */

@@ -48,7 +48,11 @@ function checkChain({ id, started, turns }, say) {
     const finals = receipts.filter(({ predicate }) => predicate.final);
     const [final] = finals;
     if (finals.length !== 1 || final?.id !== end.receipt) say(`${key} has ${finals.length} final receipts`);
-    const hosted = { head, loop: id, ...(previous !== undefined && { previous }), turn: request.turn };
+    const handoff = signal?.handoff?.receipt;
+    const hosted = {
+      ...(handoff !== undefined && { handoff }),
+      ...{ head, loop: id, ...(previous !== undefined && { previous }), turn: request.turn },
+    };
     for (const { predicate } of receipts)
       if (digestOf(predicate.hosted) !== digestOf(hosted)) say(`a receipt of ${key} names another origin`);
     if (final?.predicate.state !== end.status) say(`the receipt of ${key} says ${final?.predicate.state}`);

@@ -52,7 +52,7 @@ verifies(
     for (const session of ['a', 'b']) expect((await project.run(['close', session])).code).toBe(0);
     expect(await verdictOf(project, '--all')).toMatchObject({ code: 0, complete: true, reasons: [] });
     expect((await project.run(['verify', '--all'])).stdout).toContain(
-      'Verified: 4 receipts of 2 sessions in the store; the log has 4\nvalid and complete',
+      'Checked: 4 receipts of 2 sessions in the store; the log has 4\nvalid and complete',
     );
     expect(await verdictOf(project, 'a')).toMatchObject({
       complete: true,

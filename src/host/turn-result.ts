@@ -54,8 +54,7 @@ export function mismatchOutcome(thrown: unknown, turnId: string, findChanges: ()
   return { status: 'error', error: { code, message: `${described} ${message}`, data: { ...data, changed } } };
 }
 
-const TRACE_ENTRIES = Symbol('entries');
-const TRACE_EVENTS = Symbol('events');
+const TRACE_SOURCE = Symbol('trace source');
 
 /** A result under construction; the `trace` property is defined last. */
 type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResult[K] } & {
@@ -63,9 +62,13 @@ type ResultDraft = { -readonly [K in keyof Omit<TurnResult, 'trace'>]: TurnResul
   error?: ResultError;
   pending?: readonly PendingItem[];
   reason?: string;
-  readonly [TRACE_ENTRIES]: readonly Entry[];
-  [TRACE_EVENTS]: readonly TraceEvent[] | undefined;
 };
+
+/** What the trace of a result is folded from. A hidden property: a result is often printed whole. */
+interface TraceSource {
+  readonly entries: readonly Entry[];
+  events: readonly TraceEvent[] | undefined;
+}
 
 /**
  * Returns the result of a turn from its outcome and entries. `now` is the end time, in milliseconds since the epoch, of
@@ -94,9 +97,9 @@ export function turnResultOf(
     durationMs: ended - started,
     sessionId,
     turnId,
-    [TRACE_ENTRIES]: entries,
-    [TRACE_EVENTS]: undefined,
   };
+  const source: TraceSource = { entries, events: undefined };
+  Object.defineProperty(result, TRACE_SOURCE, { value: source });
   if (outcome.status === 'ok') result.output = outcome.output ?? null;
   else if (outcome.status === 'error') setError(result, outcome.error);
   else if (outcome.status === 'stopped') result.reason = stopTextOf(outcome.stop);
@@ -124,9 +127,10 @@ function setError(result: ResultDraft, error: ErrorRecord & { readonly cause?: u
  */
 const traceProperty: PropertyDescriptor = {
   enumerable: true,
-  get(this: ResultDraft): readonly TraceEvent[] {
-    this[TRACE_EVENTS] ??= traceOf(this.turnId, this[TRACE_ENTRIES]);
-    return this[TRACE_EVENTS];
+  get(this: { readonly turnId: string; readonly [TRACE_SOURCE]: TraceSource }): readonly TraceEvent[] {
+    const source = this[TRACE_SOURCE];
+    source.events ??= traceOf(this.turnId, source.entries);
+    return source.events;
   },
 };
 

@@ -211,7 +211,7 @@ export class HostedDriver {
     try {
       // guard: retry-repeats-its-turn
       const input = (cause === 'retry' ? retryOf?.input : undefined) ?? inputOf(document, code, projection);
-      const pause = this.inputObstacle(document, turn, input);
+      const pause = this.inputObstacle(document, turn, input, code !== undefined);
       if (pause !== undefined) return { pause };
       return {
         ...{ turn, at: now, cause, dueAt, through, input, head: projection.head },
@@ -229,12 +229,20 @@ export class HostedDriver {
   }
 
   /** Returns why the loop would refuse an input, which an operator can repair: it may have changed since the start. */
-  private inputObstacle({ loop }: HostedLoopDocument, turn: number, input: Json): Obstacle | undefined {
+  private inputObstacle(
+    { loop }: HostedLoopDocument,
+    turn: number,
+    input: Json,
+    isFromCode: boolean,
+  ): Obstacle | undefined {
     const [issue] = this.deps.options.registry.find(loop)?.input.issues(input) ?? [];
     // guard: refused-input-pauses
     if (issue === undefined) return undefined;
     const what = `The input of turn ${turn} does not fit the loop "${loop}"`;
-    return { reason: 'definition', message: `${what}: ${issue.path || 'it'} ${issue.message}.` };
+    const remedy = isFromCode
+      ? ''
+      : ` "next" is fixed at the start: change the input schema of "${loop}", or start the changed file under another id.`;
+    return { reason: 'definition', message: `${what}: ${issue.path || 'it'} ${issue.message}.${remedy}` };
   }
 
   private async verifiedOutput(state: HostedLoopState): ReturnType<typeof verifyPredecessor> {

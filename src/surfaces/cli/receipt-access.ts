@@ -83,7 +83,7 @@ function subjectOf({ sessions, receipts, log, file, session, turn, hostedLoop }:
           : hostedLoop !== undefined
             ? `in the store, for the hosted loop ${hostedLoop}`
             : 'in the store';
-  return sanitizeText(`Verified: ${counted} ${place}${log === undefined ? '' : `; the log has ${log}`}`);
+  return sanitizeText(`Checked: ${counted} ${place}${log === undefined ? '' : `; the log has ${log}`}`);
 }
 
 function summaryOf({ valid, complete, scope }: ReceiptVerdict): string {

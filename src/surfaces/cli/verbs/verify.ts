@@ -1,5 +1,5 @@
 /** `rondo verify`: verifies a file of receipts, the receipts of a turn, or all of the store. */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { LoopError } from '../../../base/errors.js';
 import type { Host } from '../../../host/host.js';
@@ -55,6 +55,8 @@ async function isStored(reference: string, settings: ProjectSettings, terminal: 
 
 /** Verifies a file. No store is opened, and no key is taken from the file. */
 async function verifyFile(file: string, settings: ProjectSettings, options: VerbOptions): Promise<ReceiptVerdict> {
+  if (statSync(file).isDirectory())
+    throw new UsageError(`${file} is a directory. Name one of its files, such as ${file}/NAME.receipts.json.`);
   const content = readReceiptFile(file);
   const keysFile = textOption(options.keys);
   const loaded = await loadVerifierKeys(keysFile && resolve(settings.cwd, keysFile), settings);

@@ -30,6 +30,23 @@ export const hostedRepairChecks = {
     const { input: _, ...document } = counter({ next: { x: '$.last.output.x' } });
     await rejects(hostedFixture({ classes }).start(document), /the first turn does not have/);
   },
+  'a loop whose next makes no input of its loop does not start': async (classes) => {
+    const inputSchema = { type: 'object', properties: { x: { type: 'integer' } }, required: ['x'] } as const;
+    const definitions = [prompt('ask', 'Hi.', { ...TEXT, inputSchema })];
+    const document = counter({ loop: 'ask', input: { x: 1 }, next: { y: '$.turn' } });
+    await rejects(hostedFixture({ classes, definitions }).start(document), /requires "x", which is not passed/);
+  },
+  'a loop that stops at an output which its loop never has does not start': async (classes) => {
+    const outputSchema = {
+      type: 'object',
+      properties: { label: { type: 'string' } },
+      additionalProperties: false,
+    } as const;
+    const stop = { maxTurns: 3, terminal: { path: '$.state', equals: 'done' } };
+    const definitions = [prompt('ask', 'Hi.', { outputSchema })];
+    const starting = hostedFixture({ classes, definitions }).start(counter({ loop: 'ask', input: {}, stop }));
+    await rejects(starting, /matches nothing/);
+  },
   'a loop with the grant id of another one does not start': async (classes) => {
     const fixture = hostedFixture({ classes });
     await fixture.start(counter({ grant: SHARED }));

@@ -11,6 +11,13 @@ const CONTROL = 'hosted.control';
 proveGuards(hostedParts, [
   guard(DOCUMENT, 'a loop without its prices does not start', 'hosted-loop-needs-its-prices', { value: '[]' }),
   guard(DOCUMENT, 'a loop whose first turn has no input does not start', 'first-input-has-its-values', { value: '[]' }),
+  guard(DOCUMENT, 'a loop whose next makes no input of its loop does not start', 'next-input-fits-the-loop', 'never'),
+  guard(
+    DOCUMENT,
+    'a loop that stops at an output which its loop never has does not start',
+    'stopping-output-exists',
+    'never',
+  ),
   guard(
     'hosted.grant',
     'a loop with the grant id of another one does not start',

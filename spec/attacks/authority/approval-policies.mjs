@@ -1,7 +1,7 @@
 // Which calls require approval: policies by name and for all tools, at each depth, with unusual names, modes, and
 // bodies in code.
 
-import { createHost, expect, outcome, rondoLibrary, toolsLibrary } from './fixture.mjs';
+import { createHost, expect, modelOf, outcome, rondoLibrary, toolsLibrary } from './fixture.mjs';
 
 /** @typedef {import('./fixture.mjs').AuthorityFixture} AuthorityFixture */
 
@@ -31,13 +31,8 @@ async function createPlannedHost() {
   const implementations = new Map([['act', implementation]]);
   const registry = new rondo.Registry(implementations);
   const plans = new Map();
-  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
-  const modelOf = (/** @type {string} */ name) => ({
-    specificationVersion: 'v3',
-    provider: 'p',
-    modelId: name,
-    supportedUrls: {},
-    doGenerate: async ({ tools = [] }) => {
+  const answersOf = (/** @type {string} */ name) =>
+    modelOf(name, ({ tools = [] }) => {
       const plan = plans.get(name);
       const call = plan?.shift();
       const toolNames = tools.map((/** @type {any} */ tool) => tool.name);
@@ -47,10 +42,9 @@ async function createPlannedHost() {
           ? [{ type: 'text', text: 'done' }]
           : [{ type: 'tool-call', toolCallId: `c${plan.length}`, toolName, input: '{"prompt":"x"}' }];
       const reason = call === undefined ? 'stop' : 'tool-calls';
-      return { content, finishReason: { unified: reason, raw: reason }, usage, warnings: [] };
-    },
-  });
-  const providers = new Map([['plan', { id: 'plan', defaultModel: 'm', open: async ({ model }) => modelOf(model) }]]);
+      return { content, finishReason: { unified: reason, raw: reason } };
+    });
+  const providers = new Map([['plan', { id: 'plan', defaultModel: 'm', open: async ({ model }) => answersOf(model) }]]);
   const { host } = await createHost({ registry, implementations, providers });
   const tool = (/** @type {string} */ id, more = {}) =>
     registry.add({ ...BASE_DEFINITION, id, kind: 'tool', tool: { implementation: `act:${id}` }, ...more });

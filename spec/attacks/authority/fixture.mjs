@@ -194,6 +194,26 @@ export async function createHost(options = {}) {
 }
 
 /**
+ * Returns a model that answers a call with one part.
+ * @param {string} modelId
+ * @param {(call: any) => { content: any[], finishReason: object }} answerTo
+ */
+export function modelOf(modelId, answerTo) {
+  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
+  return {
+    ...{ specificationVersion: 'v3', provider: 'p', modelId, supportedUrls: {} },
+    doGenerate: async (/** @type {any} */ call) => ({ ...answerTo(call), usage, warnings: [] }),
+    doStream: async (/** @type {any} */ call) => {
+      const { content, finishReason } = answerTo(call);
+      const [part] = content;
+      const text = { type: 'text-delta', id: '1', delta: part.text };
+      const parts = [part.type === 'text' ? text : part, { type: 'finish', finishReason, usage }];
+      return { stream: ReadableStream.from(parts) };
+    },
+  };
+}
+
+/**
  * Defines an agent that calls its only tool with the JSON of the user message.
  * @param {any} tool
  * @param {object} [more]
@@ -203,7 +223,6 @@ export async function singleToolAgent(tool, more = {}) {
   const toolCalls = (/** @type {any} */ input) => [
     { type: 'tool-call', toolCallId: 'c', toolName: tool.name, input: JSON.stringify(input) },
   ];
-  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
   const answerTo = (/** @type {any[]} */ prompt) => {
     const message = prompt.at(-1);
     const isUser = message.role === 'user';
@@ -211,20 +230,7 @@ export async function singleToolAgent(tool, more = {}) {
     const reason = isUser ? 'tool-calls' : 'stop';
     return { content, finishReason: { unified: reason, raw: reason } };
   };
-  const model = {
-    specificationVersion: 'v3',
-    provider: 'p',
-    modelId: 'm',
-    supportedUrls: {},
-    doGenerate: async (/** @type {any} */ { prompt }) => ({ ...answerTo(prompt), usage, warnings: [] }),
-    doStream: async (/** @type {any} */ { prompt }) => {
-      const { content, finishReason } = answerTo(prompt);
-      const [part] = content;
-      const text = { type: 'text-delta', id: '1', delta: part.text };
-      const parts = [part.type === 'text' ? text : part, { type: 'finish', finishReason, usage }];
-      return { stream: ReadableStream.from(parts) };
-    },
-  };
+  const model = modelOf('m', ({ prompt }) => answerTo(prompt));
   return defineAgent({ id: 'assistant', model, tools: [tool], input: true, ...more });
 }
 

@@ -187,7 +187,10 @@ function toolCallCases() {
       const loop = rondo.defineLoop({ id: 'note', input: true, output: true, tool: () => ({ n: ++ran }) });
       const tool = toAISDKTool(loop, { host, sessionId: 's', principal: () => principal });
       const { code } = await outcome(tool.execute({}, { toolCallId: 'c' }));
-      expect(['TypeError', 'REQUEST_INVALID'].includes(code) && ran === 0, 'a call without a principal to be refused', { code, ran });
+      expect(['TypeError', 'REQUEST_INVALID'].includes(code) && ran === 0, 'a call without a principal to be refused', {
+        code,
+        ran,
+      });
     },
   }));
   return [...pairs, ...invalidPrincipals];

@@ -74,7 +74,7 @@ export interface ReceiptEffect {
   readonly arguments?: string;
   /** How often it was started so far, also again after a crash, if more than once. Repetitions of a pure effect do not count. */
   readonly attempts?: number;
-  /** How people resolved the effect so far while it was in doubt, in order. Absent if nobody did, and in receipts of earlier versions. */
+  /** How people resolved the effect so far while it was in doubt, in order. Absent if it was never resolved by hand, and in receipts of earlier versions. */
   readonly resolutions?: readonly ReceiptResolution[];
 }
 

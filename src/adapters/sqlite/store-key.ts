@@ -81,7 +81,7 @@ function otherKeyFault(database: string, file: string): Fault {
 /**
  * Signs what an earlier version logged without a checksum, chains what one logged without a chain, and names the key as
  * this version does. A store that was
- * created by this version never had the name that leads here, so nobody can add removals in this way.
+ * created by this version never had the name that leads here, so removals cannot be added in this way.
  */
 function takeOver(driver: Driver, hasher: RecordHasher, isUnsigned: boolean): void {
   driver.exec('BEGIN IMMEDIATE');
